@@ -608,7 +608,7 @@ def loaded_as(raw: Any, loaded: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", [pytest.param("dolma", marks=pytest.mark.long), "oscar", "parquet", "text"])
 def test_every_label_is_loaded_by_its_name(released: Project, loads: Loads, format_: str) -> None:
     released.config["mix"]["output"] = {"format": format_, "path": str(released.root / "o"), **FORMATS[format_]}
     released.ok("mix")
@@ -634,7 +634,7 @@ def check_rows(files: list[Path], rows: list[dict[str, Any]]) -> None:
     assert [loaded_as(*pair) for pair in zip(raw, rows, strict=True)] == rows
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_real_pages_are_loaded_as_they_are(pipeline: Project, shared: Path, loads: Loads) -> None:
     if version("datasets").startswith("4."):
         pytest.skip("datasets 4 fails where Arrow reads lists wrongly that begin with a null")
@@ -676,7 +676,7 @@ def test_large_integers_are_loaded(project: Project, loads: Loads) -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_live_data_are_loaded_when_they_have_grown(released: Project, loads: Loads) -> None:
     released.ok("card", "about.live=true")
     before, _ = loads(released.out, "en", "zh")

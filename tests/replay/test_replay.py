@@ -42,7 +42,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Reco
     return Replay(selected, folder / "scratch", contents, 2).record(trees), contents
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_planted_change_is_reported(name: str, recordings: tuple[dict[str, Recording], Contents]) -> None:
     found, contents = recordings
@@ -51,7 +51,7 @@ def test_a_planted_change_is_reported(name: str, recordings: tuple[dict[str, Rec
     assert f"\n{REPORTED[name]}" in f"\n{text}", text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_twice_has_no_differences(recordings: tuple[dict[str, Recording], Contents]) -> None:
     found, contents = recordings
     assert sum(len(step.files) for steps in found["base"].cases.values() for step in steps) > 20
@@ -59,7 +59,7 @@ def test_the_same_twice_has_no_differences(recordings: tuple[dict[str, Recording
     assert count == 0, text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_refusals_say_what_their_table_says(tmp_path: Path) -> None:
     """Write what they say now by ``python -m tests.replay --base HEAD --only refusals --update``, and read it."""
     selected = [(case, case.wanted([])) for case in cases.cases(ROOT) if case.part == "refusals"]
