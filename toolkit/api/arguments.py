@@ -150,7 +150,7 @@ def options_of(class_: "type[Options]", values: dict[str, Any], fields: Mapping[
 
     Args:
         class_: Class of the options.
-        values: Arguments of its function, by name.
+        values: Arguments of its function that are given, by name.
         fields: Names of options, by that of an argument which is called differently, or may be one text or several.
 
     Raises:
@@ -162,7 +162,7 @@ def options_of(class_: "type[Options]", values: dict[str, Any], fields: Mapping[
         "quiet": True,
         **_place(class_, values),
         **(_progress(values.pop("progress")) if "progress" in values else {}),
-        **(_other(values["compare"]) if values.get("compare") is not None else {}),
+        **(_other(values["compare"]) if "compare" in values else {}),
     }
     known = {argument.field: argument for argument in arguments(class_)}
     for name, value in values.items():
@@ -207,8 +207,6 @@ def _other(configuration: Configuration) -> dict[str, Any]:
 
 def _value(argument: "Argument", name: str, value: Any) -> Any:
     """Return the value of an option, checked as the command line checks it."""
-    if value is None and (argument.default is None or argument.field == "shard"):
-        return None
     if argument.field == "shard":
         return share(value)
     if argument.type == tuple[str, ...]:

@@ -18,17 +18,22 @@ from toolkit.errors import Failed
 from toolkit.session import Session
 
 if TYPE_CHECKING:
-    from toolkit.api import results
+    from toolkit.commands._mix_previews import MixComparison, MixPreview
+    from toolkit.commands._mix_publishing import MixResult
     from toolkit.commands.align import Alignment
     from toolkit.commands.annotate import AnnotatedSets
     from toolkit.commands.compare import SetComparison
     from toolkit.commands.dedup import SetsOfWhole
     from toolkit.commands.evaluate import Evaluation
     from toolkit.commands.fetch import Download
+    from toolkit.commands.ingest import IngestResult
     from toolkit.commands.publish import Publication
+    from toolkit.commands.run import RunResult
     from toolkit.commands.stats import Statistics
+    from toolkit.commands.status import PipelineStatus
     from toolkit.commands.tag import Tagging
     from toolkit.commands.trace import Trace
+    from toolkit.commands.train import TrainResult
     from toolkit.commands.validate import Validation
     from toolkit.report import facts
 
@@ -50,12 +55,14 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
         @functools.wraps(function)
         def call(*positional: P.args, **named: P.kwargs) -> R:
             bound = signature.bind(*positional, **named)
-            left_out = {"configuration"} - bound.arguments.keys()  # by a command that can do without
             bound.apply_defaults()
-            for name in left_out:
-                bound.arguments.pop(name, None)
+            given = {
+                name: value
+                for name, value in bound.arguments.items()
+                if value is not None or signature.parameters[name].default is not None
+            }
             with Session().bound():
-                found: R = _carried_out(function.__name__, dict(bound.arguments), fields, looks=looks)
+                found: R = _carried_out(function.__name__, given, fields, looks=looks)
             return found
 
         return call
@@ -75,7 +82,6 @@ def like(other: Callable[P, Any]) -> Callable[[Callable[[], R]], Callable[P, R]]
 
 def _carried_out(name: str, values: dict[str, Any], fields: Mapping[str, str], *, looks: bool) -> Any:
     from toolkit import command_line
-    from toolkit.api import results
     from toolkit.execution.executors import thawed
     from toolkit.interrupts import noted
     from toolkit.stages.dispatch import run_command
@@ -83,7 +89,7 @@ def _carried_out(name: str, values: dict[str, Any], fields: Mapping[str, str], *
     options = arguments.options_of(command_line.find(name).Options, values, fields)
     with thawed(), noted():
         outcome = run_command(options)
-    result = results.typed(name, outcome.data)
+    result = outcome.data
     result.shown_as(outcome.text)
     result = result.for_python()
     if outcome.exit_code and not looks:
@@ -105,7 +111,7 @@ def run(
     per_shard: bool = False,
     progress: Progress = False,
     **settings: Any,
-) -> "results.Ran":
+) -> "RunResult":
     """Ingest, align, tag, dedup, sample and mix, as far as the configuration has the sections, as ``toolkit run`` does.
 
     Args:
@@ -148,7 +154,7 @@ def _whole(
 
 
 @like(_per_shard)
-def ingest() -> "results.Ingested":
+def ingest() -> "IngestResult":
     """Make documents from external files, as ``toolkit ingest`` does. Arguments and errors as of `run`."""
 
 
@@ -223,7 +229,7 @@ def calibrate(
 
 
 @like(_whole)
-def train() -> "results.Trained":
+def train() -> "TrainResult":
     """Train models on labels that attributes have, as ``toolkit train`` does. Arguments and errors as of `run`."""
 
 
@@ -242,7 +248,7 @@ def _output(
 
 
 @like(_output)
-def tokenize() -> "results.Mixed":
+def tokenize() -> "MixResult":
     """Write the tokens of the documents that the mix keeps, or of all, as ``toolkit tokenize`` does.
 
     `lock` and `locked` are paths of locks: one that is written, and one by which the output is made. Other arguments,
@@ -259,7 +265,7 @@ def mix(
     limit: int | None = None,
     progress: Progress = False,
     **settings: Any,
-) -> "results.MixPreview": ...
+) -> "MixPreview": ...
 
 
 @overload
@@ -272,7 +278,7 @@ def mix(
     limit: int | None = None,
     progress: Progress = False,
     **settings: Any,
-) -> "results.MixComparison": ...
+) -> "MixComparison": ...
 
 
 @overload
@@ -287,7 +293,7 @@ def mix(
     locked: str | os.PathLike[str] | None = None,
     progress: Progress = False,
     **settings: Any,
-) -> "results.Mixed": ...
+) -> "MixResult": ...
 
 
 @command(samples="count")
@@ -393,10 +399,10 @@ def fetch(
 
 
 @command(looks=True)
-def status(configuration: Configuration, *, overrides: Overrides = (), **settings: Any) -> "results.Status":
+def status(configuration: Configuration, *, overrides: Overrides = (), **settings: Any) -> "PipelineStatus":
     """Return which work of a configuration is done, has failed or is running, as ``toolkit status`` does.
 
-    Arguments as of `run`. What is not done is no error: `Status.done` says it.
+    Arguments as of `run`. What is not done is no error: `PipelineStatus.done` says it.
 
     Raises:
         ToolkitError: if that cannot be told.

@@ -9,11 +9,18 @@ from toolkit.command_line import Options
 from toolkit.config import settings
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.interop.dolma import read_deduper, read_mixer, read_tagger
+from toolkit.result import CommandResult
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 Run = Callable[[Context, AnyOptions], Outcome]
+
+
+class DolmaRuns(CommandResult, kw_only=True):
+    """The results of the commands that a configuration of Dolma comes to."""
+
+    runs: list[Any]
 
 
 def mix(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
@@ -61,7 +68,7 @@ def _run(
         return outcomes[0]
     return Outcome(
         text="\n\n".join(outcome.text for outcome in outcomes),
-        data={"runs": [outcome.data for outcome in outcomes]},
+        data=DolmaRuns(runs=[outcome.data for outcome in outcomes]),
         failures=[message for outcome in outcomes for message in outcome.failures],
         exit_code=max(outcome.exit_code for outcome in outcomes),
     )

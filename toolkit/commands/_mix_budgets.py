@@ -188,7 +188,7 @@ def told(found: BudgetFound | None, *, written: bool = False) -> str:
     return text + (f"\nmissing, as there is no more: {', '.join(lacks)}{more} {found.unit}{given}" if lacks else "")
 
 
-def as_data(found: BudgetFound | None) -> object:
+def as_data(found: BudgetFound | None) -> dict[str, Any] | None:
     """Return what a budget comes to, for JSON; None if there is none."""
     if found is None:
         return None

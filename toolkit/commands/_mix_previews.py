@@ -25,12 +25,14 @@ from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
 from toolkit.mix.effects import explain as explaining
 from toolkit.mix.effects import preview, unmatched
-from toolkit.mix.effects.counts import Totals, added
+from toolkit.mix.effects.counts import RuleEffect, Totals, added
 from toolkit.mix.effects.preview import LabelCount, uneven_losses
 from toolkit.mix.join import ShardToMix
+from toolkit.mix.publish import BlocklistCount, OrphanCount, Unseen
 from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
 from toolkit.records.left_out import LeftOut
+from toolkit.result import CommandResult, absent
 from toolkit.stages.context import Context
 from toolkit.stages.dispatch import opened_apart
 from toolkit.stages.outcome import Outcome, failures
@@ -38,6 +40,75 @@ from toolkit.storage.threads import for_each
 
 UNMATCHED_LISTED = 1000
 """Blocklist entries that matched nothing which ``--json`` lists of each rule."""
+
+
+class MixPreview(CommandResult, kw_only=True):
+    """The result of `mix` with ``--dry-run``.
+
+    Attributes:
+        totals: Documents and code points, read and kept.
+        rules: Effect of each rule, in order; `only` counts what no other rule would drop.
+        budget: Counts of the groups of a budget, or None.
+        orphans: Documents dropped as copies of documents that are not kept.
+        labels: Effects by label (by stream and label, where there are several streams), as data.
+        blocklists: Number of entries that matched, of each blocklist.
+        unseen: Fields of rules that no document has, or no document of a shard, and texts that no document has.
+        not_carried: Documents with fields that the output does not carry, by field.
+        unlike_dolma: Number of documents that Dolma decides otherwise about.
+        unmatched: Entries of blocklists that matched nothing, by rule.
+        failed: Messages of shards that failed.
+        share: Share of the run, if it is one.
+        read_in_place: Counts of items that the readers of files in place left out or changed, by reason.
+        sample: The sample that was looked at, if it was.
+    """
+
+    totals: Totals
+    rules: list[RuleEffect]
+    budget: dict[str, Any] | None
+    orphans: list[OrphanCount]
+    labels: dict[str, Any]
+    blocklists: list[BlocklistCount]
+    unseen: list[Unseen]
+    not_carried: dict[str, int]
+    unlike_dolma: int
+    unmatched: dict[str, list[str]]
+    failed: list[str]
+    share: dict[str, Any] = absent()
+    read_in_place: dict[str, int] = {}
+    sample: str | None = None
+
+
+class MixExplanation(CommandResult, kw_only=True):
+    """The result of `mix` with ``--explain``: documents with the rules they reach, and items that became none."""
+
+    documents: list[dict[str, Any]]
+    left_out: list[LeftOut]
+    failed: list[str]
+    sample: str | None = None
+
+
+class MixComparison(CommandResult, kw_only=True):
+    """The result of `mix` with ``--compare``.
+
+    Attributes:
+        rows: Number of documents.
+        kept: Number of documents that the first mix keeps.
+        gained: Documents that only the second keeps, by the first's rule that drops them.
+        lost: Documents that only the first keeps, by the second's rule that drops them.
+        relabelled: Documents that both keep, by ``label -> other label``.
+        samples: Documents of all three.
+        failed: Messages of shards that failed.
+        sample: The sample that was looked at, if it was.
+    """
+
+    rows: int
+    kept: int
+    gained: dict[str, int]
+    lost: dict[str, int]
+    relabelled: dict[str, int]
+    samples: list[explaining.Sample]
+    failed: list[str] = []
+    sample: str | None = None
 
 
 def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
@@ -97,21 +168,20 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         + tables.unseen(missing)
         + tables.not_carried(dropped)
         + tables.unlike_dolma(unlike, totals.rows),
-        data={
-            "totals": msgspec.to_builtins(totals),
-            "rules": msgspec.to_builtins(effects),
-            "budget": budgets.as_data(budget),
-            "orphans": msgspec.to_builtins(lost.counts),
-            "labels": _labels_data(by_stream),
-            "blocklists": msgspec.to_builtins(counts),
-            "unseen": msgspec.to_builtins(missing),
-            "not_carried": dropped,
-            "unlike_dolma": unlike,
-            "unmatched": {name: entries[:UNMATCHED_LISTED] for name, entries in left.items()},
-            "failed": broken,
-        },
+        data=MixPreview(
+            totals=totals,
+            rules=effects,
+            budget=budgets.as_data(budget),
+            orphans=lost.counts,
+            labels=_labels_data(by_stream),
+            blocklists=counts,
+            unseen=missing,
+            not_carried=dropped,
+            unlike_dolma=unlike,
+            unmatched={name: entries[:UNMATCHED_LISTED] for name, entries in left.items()},
+            failed=broken,
+        ),
         failures=broken,
-        exit_code=1 if broken else 0,
     )
 
 
@@ -127,8 +197,10 @@ def planned(context: Context) -> str:
     return "".join(f"\n# {line}".rstrip(" ") for line in tables.not_carried(added(found)).split("\n")[1:])
 
 
-def _labels_data(by_stream: dict[str, dict[str, LabelCount]]) -> object:
-    data = {name: msgspec.to_builtins(dict(sorted(labels.items()))) for name, labels in by_stream.items()}
+def _labels_data(by_stream: dict[str, dict[str, LabelCount]]) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        name: msgspec.to_builtins(dict(sorted(labels.items()))) for name, labels in by_stream.items()
+    }
     return data[""] if list(data) == [""] else data
 
 
@@ -179,13 +251,12 @@ def explain(context: Context, prepared: PreparedMix, wanted: str | None, shown: 
     nothing = f"the rule {shown.rule!r} does nothing" if shown.rule else "no rule does anything"
     return Outcome(
         text="\n\n".join([*map(_shown, found), *([tracing.show_left_out(items)] if items else [])]) or nothing,
-        data={
-            "documents": [without(msgspec.to_builtins(each), "rank", "way") | each.way for each in found],
-            "left_out": msgspec.to_builtins(items),
-            "failed": broken,
-        },
+        data=MixExplanation(
+            documents=[without(msgspec.to_builtins(each), "rank", "way") | each.way for each in found],
+            left_out=items,
+            failed=broken,
+        ),
         failures=broken,
-        exit_code=1 if broken else 0,
     )
 
 
@@ -297,13 +368,12 @@ def compare(
             total.add(result.value)
     total.keep_samples(shown.samples, shown.rule)
     broken += _add_texts(context, prepared, total)
-    data = msgspec.to_builtins(total)
-    data["samples"] = [without(each, "rank", "shard", "number") for each in data["samples"]]
+    data = msgspec.convert(total, MixComparison, from_attributes=True)
+    data.failed = broken
     return Outcome(
         text=tables.comparison(context.options.config or "", path, total),
-        data={**data, "failed": broken},
+        data=data,
         failures=broken,
-        exit_code=1 if broken else 0,
     )
 
 
@@ -327,6 +397,7 @@ def _add_texts(context: Context, prepared: PreparedMix, found: explaining.Compar
         for number, text in zip(task.payload.numbers, result.value or (), strict=False)
     }
     found.samples = [
-        msgspec.structs.replace(each, text=texts.get((each.shard, each.number), "")) for each in found.samples
+        msgspec.structs.replace(each, text=texts.get((each.shard, each.number), ""), rank=0, shard="", number=0)
+        for each in found.samples
     ]
     return failures(results)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -22,15 +23,71 @@ from toolkit.mix import settings as mix_settings
 from toolkit.mix.effects import unmatched
 from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals, added
 from toolkit.mix.join import ShardToMix
-from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount
+from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen
 from toolkit.mix.settings import COPY, MixSettings, work_folder
 from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
+from toolkit.result import CommandResult, absent
 from toolkit.rules import kind_called
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, all_values, failures
 from toolkit.storage.threads import for_each
+
+
+class MixResult(CommandResult, kw_only=True):
+    """The result of `mix` and `tokenize`. Fields from `already` to `unmatched` are those of a published output alone.
+
+    Attributes:
+        output: Folder of the output.
+        published: True if it is there as the configuration says; a share of a mix publishes nothing.
+        shards: Number of shards that a share, or a mix that cannot start, is of.
+        failed: Messages of shards that failed, where nothing was published.
+        already: True if it was there before.
+        digest: Digest of the whole output, the same for the same content.
+        totals: Documents and code points, read and kept.
+        rules: Effect of each rule, in order.
+        orphans: Documents dropped as copies of documents that are not kept.
+        blocklists: Number of entries that matched, of each blocklist.
+        unseen: Fields of rules that no document has, or no document of a shard.
+        counts: Counts of what else took documents away, by name.
+        not_carried: Documents with fields that the output does not carry, by field.
+        unlike_dolma: Number of documents that Dolma decides otherwise about.
+        labels: Documents, bytes and parts, by label.
+        omitted: Reason why shards are not in it, by shard.
+        budget: Counts of the groups of a budget.
+        unmatched: Entries of blocklists that matched nothing, by rule.
+        read_in_place: Counts of items that the readers of files in place left out or changed, by reason.
+        lock: Path of the lock that was written.
+        editions: Results of the editions, by name.
+        salvaged: Remarks on damaged inputs, of `run` input by input.
+    """
+
+    output: str
+    published: bool
+    shards: int = absent()
+    failed: list[str] = absent()
+    already: bool = absent()
+    digest: str = absent()
+    totals: Totals = absent()
+    rules: list[RuleEffect] = absent()
+    orphans: list[OrphanCount] = absent()
+    blocklists: list[BlocklistCount] = absent()
+    unseen: list[Unseen] = absent()
+    counts: dict[str, int] = absent()
+    not_carried: dict[str, int] = absent()
+    unlike_dolma: int = absent()
+    labels: dict[str, LabelTotals] = absent()
+    omitted: dict[str, str] = absent()
+    budget: dict[str, Any] = absent()
+    unmatched: dict[str, list[str]] = absent()
+    read_in_place: dict[str, int] = absent()
+    lock: str = absent()
+    editions: dict[str, "MixResult"] = absent()
+    salvaged: list[str] = absent()
+
+
+_OF_MANIFEST = [name for name in MixResult.__struct_fields__ if name in Manifest.__struct_fields__ and name != "budget"]
 
 
 def check_limit(context: Context, output: str, now: int, known: int) -> None:
@@ -287,22 +344,21 @@ def _blocklists(
 def failed(output: str, messages: list[str]) -> Outcome:
     """Return the outcome of a mix that published nothing."""
     text = f"nothing was published in {output}: {len(messages)} failed; correct that, then run the command again"
-    return Outcome(
-        text=text, data={"output": output, "published": False, "failed": messages}, failures=messages, exit_code=1
-    )
+    data = MixResult(output=output, published=False, failed=messages)
+    return Outcome(text=text, data=data, failures=messages, exit_code=1)
 
 
 def _outcome(
     output: str, manifest: Manifest, left: dict[str, list[str]] | None = None, *, already: bool = False
 ) -> Outcome:
     """Return the outcome of a published mix; `left` are the blocklist entries that matched nothing, by rule."""
-    summary = {
-        key: msgspec.to_builtins(getattr(manifest, key))
-        for key in (
-            *("totals", "rules", "orphans", "blocklists", "unseen", "counts"),
-            *("not_carried", "unlike_dolma", "labels", "omitted"),
-        )
-    }
+    data = MixResult(
+        output=output, published=True, already=already, **{name: getattr(manifest, name) for name in _OF_MANIFEST}
+    )
+    if budget := budgets.as_data(manifest.budget):
+        data.budget = budget
+    if left:
+        data.unmatched = left
     return Outcome(
         text=tables.published(output, manifest, already=already)
         + budgets.told(manifest.budget, written=True)
@@ -311,7 +367,5 @@ def _outcome(
         + tables.unseen(manifest.unseen)
         + tables.not_carried(manifest.not_carried)
         + tables.unlike_dolma(manifest.unlike_dolma, manifest.totals.rows),
-        data={"output": output, "published": True, "already": already, "digest": manifest.digest, **summary}
-        | ({"budget": budgets.as_data(manifest.budget)} if manifest.budget else {})
-        | ({"unmatched": left} if left else {}),
+        data=data,
     )

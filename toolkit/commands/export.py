@@ -132,7 +132,6 @@ def run(context: Context, options: Options) -> Outcome:
         + unfinished,
         data=Export(folder=folder, shards=len(shards), written=written, deleted=gone, failed=failed),
         failures=failed,
-        exit_code=1 if failed else 0,
     )
 
 
@@ -159,7 +158,7 @@ def _indexes(context: Context, options: Options, folder: str) -> Outcome:
     written = sum(bool(result.value) for result in results)
     text = f"{amount(len(works), 'raw file')}, {written:,} indexed now, {len(failed)} failed -> {folder}{unfinished}"
     data = IndexExport(folder=folder, files=len(works), written=written, failed=failed)
-    return Outcome(text=text, data=data, failures=failed, exit_code=1 if failed else 0)
+    return Outcome(text=text, data=data, failures=failed)
 
 
 def _chosen(wanted: tuple[str, ...], there: list[str], attributes: str) -> list[str]:

@@ -118,7 +118,6 @@ def _of_inputs(context: Context, options: Options) -> Outcome:
         text="\n\n".join(map(show_preview, found)),
         data=InputHead(first=found),
         failures=failed,
-        exit_code=1 if failed else 0,
     )
 
 

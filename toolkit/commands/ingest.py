@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-import msgspec
-
 from toolkit import one_pass
 from toolkit.command_line import Configured, Stage
 from toolkit.commands import _mix_tables as tables
@@ -29,6 +27,8 @@ from toolkit.mix.settings import work_folder
 from toolkit.mix.writer import not_carried
 from toolkit.records import ingested, rejected
 from toolkit.records.failures import FailureRecord, FailureRecords
+from toolkit.records.rejected import Verdict
+from toolkit.result import CommandResult, absent
 from toolkit.stages import places
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
@@ -41,6 +41,34 @@ D = TypeVar("D", bound="_Counted")
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
     """Options of ``toolkit ingest``."""
+
+
+class IngestResult(CommandResult, kw_only=True):
+    """The result of `ingest`.
+
+    Attributes:
+        documents: Folder of the documents.
+        inputs, packs: Number of inputs, and of packs of them.
+        done, skipped: Number of inputs that are ingested, and of those among them that were before.
+        failed: Messages of inputs that failed.
+        gone: Inputs of earlier runs that are not among these; their documents stay.
+        lost: Inputs of packs that are not there any more; their documents have gone.
+        rejected: Entries of which too much was rejected.
+        counts: Number of documents, and of items that were left out, by reason.
+        salvaged: Remarks on damaged inputs, of which a part was read.
+    """
+
+    documents: str
+    inputs: int = 0
+    packs: int = 0
+    done: int = 0
+    skipped: int = 0
+    failed: list[str] = []
+    gone: list[str] = []
+    lost: list[str] = []
+    rejected: list[Verdict] = []
+    counts: dict[str, int] = {}
+    salvaged: list[str] = absent()
 
 
 @dataclass(frozen=True)
@@ -93,9 +121,7 @@ def run(
     found = planned or plan(context)
     entries, works = found.entries, found.works
     if context.share and not works:
-        none = dict.fromkeys(Numbers._fields, 0)
-        data = {"documents": dataset.documents, **none, "failed": [], "gone": [], "lost": [], "counts": {}}
-        return Outcome(text=context.share.nothing(), data=data)
+        return Outcome(text=context.share.nothing(), data=IngestResult(documents=dataset.documents))
     if options.dry_run:
         return _shown(context, works)
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
@@ -132,15 +158,15 @@ def run(
         text += f"inputs of packs that are not there any more: {few(lost)}; their documents have gone\n"
     outcome = Outcome(
         text=text + (table(rows, right=[1]) if counts else ""),
-        data={
-            "documents": dataset.documents,
+        data=IngestResult(
+            documents=dataset.documents,
             **numbers._asdict(),
-            "failed": failed,
-            "gone": gone,
-            "lost": lost,
-            "rejected": msgspec.to_builtins(refused),
-            "counts": dict(sorted(counts.items())),
-        },
+            failed=failed,
+            gone=gone,
+            lost=lost,
+            rejected=refused,
+            counts=dict(sorted(counts.items())),
+        ),
         failures=[*failed, *map(str, refused)],
         exit_code=1 if failed or refused else 0,
     )
@@ -164,7 +190,8 @@ def with_salvaged(outcome: Outcome, notes: Sequence[str], comment: str = "", *, 
     """
     text = "".join(f"{comment}salvaged: {note}\n" for note in (() if told else notes))
     code = max(outcome.exit_code, int(bool(notes)))
-    return replace(outcome, text=text + outcome.text, data=outcome.data | {"salvaged": [*notes]}, exit_code=code)
+    outcome.data.salvaged = [*notes]
+    return replace(outcome, text=text + outcome.text, exit_code=code)
 
 
 SHOWN = 3
@@ -180,15 +207,11 @@ def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     lines += [line for each in found for line in ("", *show_preview(each).split("\n"))]
     lost = added(not_carried(context.mix.writer(), each.paths) for each in found) if context.has("mix") else {}
     lines += tables.not_carried(lost, sum(each.looked_at for each in found)).split("\n")[1:]
-    shown = replace(
-        plan,
-        text="\n".join([plan.text, *(f"# {line}".rstrip() for line in lines)]),
-        data=plan.data
-        | ({"selected": msgspec.to_builtins(selected)} if selected else {})
-        | {"first": msgspec.to_builtins(found), "not_carried": lost},
-        failures=failed,
-        exit_code=1 if failed else 0,
-    )
+    plan.data.first, plan.data.not_carried = found, lost
+    if selected:
+        plan.data.selected = selected
+    text = "\n".join([plan.text, *(f"# {line}".rstrip() for line in lines)])
+    shown = replace(plan, text=text, failures=failed)
     return with_salvaged(shown, salvaged_before(context, works), "# ")
 
 
@@ -299,7 +322,7 @@ def task_name(work: ingest_plan.InputToIngest) -> str:
 
 def verdicts(
     context: Context, works: Iterable[ingest_plan.InputToIngest], results: Iterable[Result[D]]
-) -> list[rejected.Verdict]:
+) -> list[Verdict]:
     """Return a verdict for each entry of which too much was rejected; of a part of the inputs it is only told.
 
     Args:

@@ -1,7 +1,7 @@
 """Run stages of your own: each makes an attribute set, or new documents, of the documents of a dataset."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from toolkit.make.shard import ShardToMake
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
+from toolkit.result import CommandResult
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
@@ -30,6 +31,23 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
     """Options of ``toolkit make``."""
 
     EXAMPLES: ClassVar = ("toolkit make -c my.yaml", "toolkit make -c my.yaml make.translated-0.language=de --dry-run")
+
+
+class MadeByStage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stage made: its path, documents read, shards written, and shards deleted with their input."""
+
+    path: str
+    documents: int
+    written: int
+    deleted: int
+
+
+class MakeResult(CommandResult, kw_only=True):
+    """The result of `make`: shards, what each stage of the section made, and messages of shards that failed."""
+
+    shards: int
+    made: dict[str, MadeByStage] = {}
+    failed: list[str] = []
 
 
 def entries_of(context: Context) -> list[Entry]:
@@ -95,7 +113,7 @@ def run(context: Context, options: Options) -> Outcome:
     mine, unfinished = sharing.shards(context, dataset, judges=True)
     shards = context.limited(mine)
     sharing.check_compression(context, dataset, shards)
-    data: dict[str, Any] = {"shards": len(shards), "made": {}, "failed": []}
+    data = MakeResult(shards=len(shards))
     if context.share and not shards:
         return Outcome(text=context.share.nothing(), data=data)
     known = context.known_sets(SECTION) | schemas_of(context, context.known_sets(SECTION), overwrite=options.overwrite)
@@ -115,10 +133,11 @@ def run(context: Context, options: Options) -> Outcome:
         home = entry.home(dataset)[0]
         where = home.documents if entry.root else dataset.attribute_path(entry.name, "").rstrip("/")
         deleted = len(gone) if options.overwrite else 0
-        data["made"][entry.name] = {"path": where, "documents": documents, "written": len(written), "deleted": deleted}
+        data.made[entry.name] = MadeByStage(path=where, documents=documents, written=len(written), deleted=deleted)
         notes += f"\n{_others(entry, gone, deleted=options.overwrite)}" if gone else ""
     text = f"{amount(len(shards), 'shard')}, {len(failed)} failed\n{table(rows, right=range(1, 5))}{notes}{unfinished}"
-    return Outcome(text=text, data=data | {"failed": failed}, failures=failed, exit_code=1 if failed else 0)
+    data.failed = failed
+    return Outcome(text=text, data=data, failures=failed)
 
 
 def _works(

@@ -17,6 +17,7 @@ from toolkit.commands import _mix_previews as previews
 from toolkit.commands import _mix_publishing as publishing
 from toolkit.commands import _tag_sample as using
 from toolkit.commands._mix_preparation import PreparedMix
+from toolkit.commands._mix_publishing import MixResult
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -173,7 +174,7 @@ def finish(
         locks: the result of `begin`.
         edition: its name.
     """
-    if not outcome.data.get("published") or (options.lock is None and options.locked is None):
+    if not getattr(outcome.data, "published", False) or (options.lock is None and options.locked is None):
         return
     settings = context.mix
     manifest = publish.load_manifest(settings.output.path)
@@ -190,7 +191,7 @@ def finish(
     if output := locks.get(edition):
         lock.save(output, made)
         outcome.text += f"\n\nlock -> {output.path}"
-        outcome.data["lock"] = output.path
+        outcome.data.lock = output.path
 
 
 def _lock(settings: MixSettings, manifest: Manifest) -> Lock:
@@ -265,7 +266,7 @@ def run(context: Context, options: Options) -> Outcome:
             more = _run(edition, options)
             finish(edition, options, more, outputs, name)
         outcome.text += f"\n\nedition {name}:\n{more.text}"
-        outcome.data.setdefault(editions.KEY, {})[name] = more.data
+        outcome.data.editions = (outcome.data.editions or {}) | {name: more.data}
         outcome.failures += more.failures
         outcome.exit_code = max(outcome.exit_code, more.exit_code)
     return outcome
@@ -293,7 +294,7 @@ def _run(context: Context, options: Options) -> Outcome:
     prepared = budgets.fill(context, preparation.prepare(context, settings))
     settings = prepared.settings
     if context.share and not (prepared.works or prepared.unreadable):
-        data = {"output": output, "published": False, "shards": 0, "failed": []}
+        data = MixResult(output=output, published=False, shards=0, failed=[])
         return Outcome(text=context.share.nothing(), data=data)
     if options.only_shows:
         return _look(context, options, prepared, over)
@@ -316,7 +317,7 @@ def _add_read_in_place(outcome: Outcome, prepared: PreparedMix) -> None:
     for work in prepared.works:
         shards.setdefault(work.dataset, []).append(work.shard)
     counts = added(row_index.counts(dataset, names) for dataset, names in shards.items())
-    outcome.data["read_in_place"] = {name: count for name, count in counts.items() if name != "documents"}
+    outcome.data.read_in_place = {name: count for name, count in counts.items() if name != "documents"}
     outcome.text += f"\n\nread in place: {told}" if (told := counted(counts)) else ""
 
 
@@ -337,7 +338,7 @@ def _waits_for(context: Context, settings: MixSettings) -> str:
 def _left(context: Context, output: str, why: str) -> Outcome:
     """Return the outcome of a run that has not all shards, on which its mix depends."""
     text = f"{context.named}{output} is not begun: {why}; {context.next_step}"
-    return Outcome(text=text, data={"output": output, "published": False, "shards": 0, "failed": []})
+    return Outcome(text=text, data=MixResult(output=output, published=False, shards=0, failed=[]))
 
 
 def _look(context: Context, options: Options, prepared: PreparedMix, over: str) -> Outcome:
@@ -352,7 +353,7 @@ def _look(context: Context, options: Options, prepared: PreparedMix, over: str) 
         outcome = shards.told(context, previews.dry_run(context, prepared))
         _add_read_in_place(outcome, prepared)
     outcome.exit_code = max(outcome.exit_code, *(2 if isinstance(e, ConfigError) else 1 for e in prepared.refused), 0)
-    outcome.data["sample"] = over or None
+    outcome.data.sample = over or None
     outcome.text = f"{over}\n{outcome.text}" if over else outcome.text
     return outcome
 
@@ -413,8 +414,8 @@ def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
     elif is_new or broken:
         text = f"{context.named}{are} ready for {output}, {len(broken)} failed; {context.next_step}"
     text += prepared.notes
-    data = {"output": output, "published": False, "shards": len(prepared.works), "failed": broken}
-    return Outcome(text=text, data=data, failures=broken, exit_code=1 if broken else 0)
+    data = MixResult(output=output, published=False, shards=len(prepared.works), failed=broken)
+    return Outcome(text=text, data=data, failures=broken)
 
 
 # --- as a stage -------------------------------------------------------------------------------------------------------

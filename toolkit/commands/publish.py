@@ -131,7 +131,7 @@ def _upload(repository: Repository, options: Options, files: list[File], listed:
     result.became, result.deleted = became, gone
     result.private, result.page = repository.private, address.page
     told = f"{address}: {_told(listed, became, gone)}{_visibility(repository)}; {address.page}"
-    return Outcome("" if failed else told, result, failed, 1 if failed else 0)
+    return Outcome("" if failed else told, result, failed)
 
 
 def _visibility(repository: Repository | None) -> str:

@@ -377,7 +377,7 @@ def run(context: Context, options: Options) -> Outcome:
     data = ReportSummary(output=options.output, runs=runs, notes=notes, failed=faults)
     vars(data)["report"] = report
     text = "\n".join([*filter(None, [options.output]), *(note for note in notes if note not in faults)])
-    return Outcome(text=text, data=data, failures=faults, exit_code=1 if faults else 0)
+    return Outcome(text=text, data=data, failures=faults)
 
 
 def _check_replaced(path: str, origin: Origin, *, overwrite: bool) -> None:

@@ -4,7 +4,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 
@@ -15,7 +15,8 @@ from toolkit.commands import _mix_publishing as publishing
 from toolkit.commands import _one_pass as one_pass
 from toolkit.commands import ingest
 from toolkit.commands._mix_preparation import PreparedMix, shared_ids
-from toolkit.commands.ingest import PlannedIngest
+from toolkit.commands._mix_publishing import MixResult
+from toolkit.commands.ingest import IngestResult, PlannedIngest
 from toolkit.config import settings
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
@@ -27,11 +28,19 @@ from toolkit.mix.publish import is_unchanged, unchanged_manifest
 from toolkit.mix.settings import MixSettings
 from toolkit.one_pass import InputToPass, attributes_by_record
 from toolkit.records import ingested
+from toolkit.result import CommandResult
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, show_plan
 from toolkit.stages.sections import STAGES
 from toolkit.stages.stage import Look, check, plan
 from toolkit.storage.threads import for_each
+
+if TYPE_CHECKING:
+    from toolkit.commands.align import Alignment
+    from toolkit.commands.annotate import AnnotatedSets
+    from toolkit.commands.dedup import SetsOfWhole
+    from toolkit.commands.make import MakeResult
+    from toolkit.commands.tag import Tagging
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
@@ -40,6 +49,31 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
     per_shard: Annotated[
         bool, Flag("finish one input after another, and delete its documents and attributes when it is mixed")
     ] = False
+
+
+class RunResult(CommandResult, kw_only=True, omit_defaults=True):
+    """The results of `run`, by stage; of a dry run, that of the first one, and what all stages have to do."""
+
+    ingest: IngestResult | None = None
+    align: "Alignment | None" = None
+    tag: "Tagging | None" = None
+    make: "MakeResult | None" = None
+    dedup: "SetsOfWhole | None" = None
+    sample: "SetsOfWhole | None" = None
+    annotate: "AnnotatedSets | None" = None
+    calibrate: "SetsOfWhole | None" = None
+    mix: MixResult | None = None
+    tokenize: MixResult | None = None
+    plan: dict[str, Any] | None = None
+
+
+class PerShardResult(MixResult, kw_only=True):
+    """The result of `run` input by input: that of its mix."""
+
+    def for_python(self) -> RunResult:
+        result = RunResult(mix=self)
+        result.shown_as(self.text)
+        return result
 
 
 def run(context: Context, options: Options) -> Outcome:
@@ -63,11 +97,13 @@ def run(context: Context, options: Options) -> Outcome:
     plans = check(context, shares_output=options.per_shard or options.shard is not None).plans
     inputs, ahead = plans.get("ingest"), None
     if options.per_shard:
-        return _run_per_shard(context, options.as_of(ingest.Options), inputs or ingest.plan(context))
+        outcome = _run_per_shard(context, options.as_of(ingest.Options), inputs or ingest.plan(context))
+        outcome.data = outcome.data if options.dry_run else PerShardResult(**msgspec.structs.asdict(outcome.data))
+        return outcome
     if inputs and not options.dry_run:
         ahead = one_pass.plan(context, plans)
     known: dict[str, tuple[Any, ...]] = {"ingest": (inputs, ahead), "tag": (ahead.tagged if ahead else (),)}
-    outcome, texts, left_out = Outcome(), list[str](), list[str]()
+    outcome, texts, left_out = Outcome(data=RunResult()), list[str](), list[str]()
     for name in present:
         if options.dry_run and name != present[0]:
             break
@@ -78,7 +114,7 @@ def run(context: Context, options: Options) -> Outcome:
             left_out.append(name)
             continue
         texts.append(stage.text)
-        outcome.data[name] = stage.data
+        setattr(outcome.data, name, stage.data)
         outcome.failures += [each for each in stage.failures if each not in outcome.failures]
         outcome.exit_code = max(outcome.exit_code, stage.exit_code)
         left = present[present.index(name) + 1 :]
@@ -90,7 +126,7 @@ def run(context: Context, options: Options) -> Outcome:
     if options.dry_run:
         texts[-1] += _notes_of_plan(context, present)
         if present[1:]:
-            outcome.data["plan"], text = _plan(context)
+            outcome.data.plan, text = _plan(context)
             texts.append(text)
     if left_out:
         texts.append(f"not run: {', '.join(left_out)}")
@@ -140,7 +176,7 @@ def _notes_of_plan(context: Context, present: list[str]) -> str:
 def _leaves_some(name: str, stage: Outcome, left: list[str]) -> bool:
     """Return whether a stage that failed, or follows one that did, leaves shards with which the others can go on."""
     if name == "ingest":  # sets of `align:` are read by `tag:`, and made of all shards together
-        return not stage.data.get("rejected") and stage.data["done"] > 0 and left[0] != "align"
+        return not stage.data.rejected and stage.data.done > 0 and left[0] != "align"
     return name != "tag" or len(stage.data.failed) < stage.data.shards
 
 
@@ -161,7 +197,7 @@ def _run_per_shard(context: Context, options: ingest.Options, found: PlannedInge
     settings, listed = ahead.mix.settings, [*map(ahead.of, works)]
     output = settings.output.path
     if context.share and not listed:
-        return Outcome(text=context.share.nothing(), data={"output": output, "published": False})
+        return Outcome(text=context.share.nothing(), data=MixResult(output=output, published=False))
     if gone := {} if options.limit is not None else ingest_records.inputs_gone(found.inputs, dataset):
         raise DataError(
             f"expected the inputs of earlier runs among these, got none of {few([*gone])}: the output would be without "
@@ -186,7 +222,7 @@ def _run_per_shard(context: Context, options: ingest.Options, found: PlannedInge
     elif options.shard:
         outcome = Outcome(
             text=f"ready for {output}; when all shares are done, run the same command without --shard",
-            data={"output": output, "published": False},
+            data=MixResult(output=output, published=False),
         )
     else:
         with context.claimed_output(output):
@@ -198,7 +234,7 @@ def _run_per_shard(context: Context, options: ingest.Options, found: PlannedInge
                 )
             outcome = publishing.finish(context, _prepared(settings, shards, ahead.failed), ahead.failed, keeps=True)
     outcome.text = f"{ingested.text}\n\n{outcome.text}"
-    return ingest.with_salvaged(outcome, ingested.data["salvaged"], told=True)
+    return ingest.with_salvaged(outcome, ingested.data.salvaged, told=True)
 
 
 def _check_no_others(found: PlannedIngest, dataset: Dataset) -> None:
@@ -248,7 +284,8 @@ def _already(context: Context, listed: list[InputToPass]) -> Outcome | None:
         return publishing.already(context, settings, found, settings.stage_digest()) if found else None
     if not is_unchanged(mixed, by_record):
         return None
-    return Outcome(text=f"published in {output} already", data={"output": output, "published": True, "already": True})
+    data = MixResult(output=output, published=True, already=True)
+    return Outcome(text=f"published in {output} already", data=data)
 
 
 def _by_record(documents: dict[str, str], work: join.ShardToMix) -> tuple[str, dict[str, str]] | None:

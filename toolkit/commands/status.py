@@ -16,6 +16,7 @@ from toolkit.records import ingested
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
 from toolkit.records.lost import lost_shards
+from toolkit.result import CommandResult, absent
 from toolkit.session import current
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
@@ -34,6 +35,53 @@ class Options(Configured, Shared, frozen=True, kw_only=True):
     """Options of ``toolkit status``."""
 
     EXAMPLES: ClassVar = ("toolkit status -c configs/quickstart.yaml",)
+
+
+class StageStatus(msgspec.Struct, kw_only=True):
+    """How far a stage is.
+
+    Attributes:
+        stage: Name of the stage: ``ingest``, ``tag SET``, …
+        done, running, failed, missing: Number of its inputs or shards in this state.
+        of: Number of all.
+        unknown: Reason why that is not known; empty if it is.
+        worked: Documents asked, documents and seconds of a set of `tag`.
+        spent: Requests, tokens and cost of all runs of a set of `annotate`.
+        salvaged: Remarks on damaged inputs of `ingest`.
+        items: Inputs or shards that are not done, with their causes.
+    """
+
+    stage: str
+    done: int
+    running: int
+    failed: int
+    missing: int
+    of: int
+    unknown: str
+    worked: dict[str, Any] | None = None
+    spent: dict[str, Any] | None = None
+    salvaged: list[str] = absent()
+    items: list[Item]
+
+
+class PipelineStatus(CommandResult, kw_only=True):
+    """The result of `status`.
+
+    Attributes:
+        done: True if all is done.
+        stages: Stages in order.
+        runs: Runs at work now.
+        faults: Errors in the configuration.
+        there: Number of shards of the documents and of each set, where there are faults.
+        share: Share of the run, if it is one.
+    """
+
+    done: bool
+    stages: list[StageStatus]
+    runs: list[dict[str, Any]]
+    faults: list[str]
+    there: dict[str, int]
+    share: dict[str, Any] = absent()
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -75,7 +123,13 @@ def run(context: Context, options: Options) -> Outcome:
             break
         current().begin()
     text = _text(rows, runs, done) + _faulty(look.faults, there)
-    data = _data(rows, runs, done) | {"faults": look.faults, "there": there}
+    data = PipelineStatus(
+        done=done,
+        stages=[_stage_status(one) for one in rows],
+        runs=[msgspec.to_builtins(held.claim) | {"age": round(held.age, 1)} for held in runs],
+        faults=look.faults,
+        there=there,
+    )
     outcome = Outcome(text=text, data=data, exit_code=2 if look.faults else int(not done))
     if context.share and not any(one.items or one.progress.unknown for one in rows):
         outcome.text = context.share.nothing()
@@ -182,21 +236,12 @@ def _faulty(faults: Sequence[str], there: dict[str, int]) -> str:
     return "\n  ".join(said) + (f"\nshards on disk: {listed}" if listed else "")
 
 
-def _data(stages: Sequence[Row], runs: Sequence[claims.Held], done: bool) -> dict[str, Any]:
-    return {
-        "done": done,
-        "stages": [
-            {
-                "stage": one.progress.name,
-                **{str(state): len(one.of(state)) for state in STATES},
-                "of": len(one.items),
-                "unknown": one.progress.unknown,
-                "worked": None,
-                "spent": None,
-                **one.progress.data,
-                "items": msgspec.to_builtins([item for item in one.items if item.state != "done"]),
-            }
-            for one in stages
-        ],
-        "runs": [msgspec.to_builtins(held.claim) | {"age": round(held.age, 1)} for held in runs],
-    }
+def _stage_status(row: Row) -> StageStatus:
+    return StageStatus(
+        stage=row.progress.name,
+        **{str(state): len(row.of(state)) for state in STATES},  # type: ignore[arg-type]
+        of=len(row.items),
+        unknown=row.progress.unknown,
+        items=[item for item in row.items if item.state != "done"],
+        **row.progress.data,
+    )

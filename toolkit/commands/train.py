@@ -10,6 +10,7 @@ from toolkit.commands._mix_preparation import shared_ids
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount
 from toolkit.learn.train import folder, making, section
 from toolkit.learn.train.examples import SPLITS
+from toolkit.result import CommandResult
 from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, table
@@ -26,6 +27,55 @@ class Options(Configured, frozen=True, kw_only=True):
     overwrite: Annotated[bool, Flag("replace models that were made from something else")] = False
 
 
+class CountedLabels(msgspec.Struct, kw_only=True):
+    """The labels of a model that is only planned: documents of each split by label, and those left out by reason."""
+
+    documents: dict[str, dict[str, int]]
+    left_out: dict[str, int]
+
+
+class TrainedModel(msgspec.Struct, kw_only=True):
+    """A model.
+
+    Attributes:
+        folder: Folder of the model.
+        already: True if it was there, made from the same labels with the same settings.
+        version: Version of the form of its card.
+        name, kind, task, labels: Name of the model, and what it predicts, how.
+        licence: Licence of the model, if one was given.
+        made_from: Digest of documents, labels and settings.
+        settings, chosen: Settings with which it was trained, and those chosen by valid.
+        documents, left_out: As of `CountedLabels`.
+        metrics: Metrics of valid and test, each beside its baseline.
+        versions: Versions of the packages that trained it.
+        files: Files of the model.
+    """
+
+    folder: str
+    already: bool
+    version: int
+    name: str
+    kind: str
+    task: str
+    labels: list[str]
+    licence: str | None
+    made_from: str
+    settings: dict[str, Any]
+    chosen: dict[str, Any]
+    documents: dict[str, dict[str, int]]
+    left_out: dict[str, int]
+    metrics: dict[str, dict[str, Any]]
+    versions: dict[str, str]
+    files: dict[str, Any]
+
+
+class TrainResult(CommandResult, kw_only=True):
+    """The result of `train`: models by name, of a dry run their labels; and messages of those that failed."""
+
+    models: dict[str, TrainedModel] = {}
+    failed: list[str] = []
+
+
 def run(context: Context, options: Options) -> Outcome:
     """Train the models of the section ``train:``, one after the other."""
     dataset = context.dataset
@@ -35,7 +85,7 @@ def run(context: Context, options: Options) -> Outcome:
     if why := shared_ids(context, ((dataset, shard) for shard in shards)):
         raise DataError(why)
     training = making.Making(dataset, shards, context.config.max_document_bytes, context.run)
-    outcome = Outcome(data={"models": {}, "failed": []})
+    outcome = Outcome(data=TrainResult())
     if options.dry_run:
         for entry in plan.entries:
             _one(outcome, entry, lambda entry: _counted(training, entry))
@@ -73,15 +123,15 @@ def _one(outcome: Outcome, entry: Entry, work: Any) -> None:
     except ToolkitError as error:
         message = str(error)
         outcome.failures.append(message if message.startswith(entry.place) else f"{entry.place}: {message}")
-        outcome.data["failed"].append(outcome.failures[-1])
+        outcome.data.failed.append(outcome.failures[-1])
         outcome.exit_code = max(outcome.exit_code, error.exit_code)
         text = f"{entry.set}: not trained"
     else:
-        outcome.data["models"][entry.set] = data
+        outcome.data.models[entry.set] = data
     outcome.text += ("\n\n" if outcome.text else "") + text
 
 
-def _counted(training: making.Making, entry: Entry) -> tuple[str, dict[str, Any]]:
+def _counted(training: making.Making, entry: Entry) -> tuple[str, CountedLabels]:
     found, left = training.count(entry)
     counts = found.counts()
     text = f"{entry.set}: {section.trainer_of(entry).task}, {amount(len(found.labels), 'document')} with labels\n"
@@ -90,10 +140,10 @@ def _counted(training: making.Making, entry: Entry) -> tuple[str, dict[str, Any]
         found.check(section.trainer_of(entry).minimum)
     except ToolkitError as error:
         text += f"\nit cannot be trained: {error}"
-    return text, {"documents": counts, "left_out": dict(left)}
+    return text, CountedLabels(documents=counts, left_out=dict(left))
 
 
-def _trained(training: making.Making, entry: Entry, made_from: str | None) -> tuple[str, dict[str, Any]]:
+def _trained(training: making.Making, entry: Entry, made_from: str | None) -> tuple[str, TrainedModel]:
     where = section.folder_of(training.dataset, entry)
     card = folder.load(where)
     already = folder.state_of(where, card, made_from).is_done
@@ -110,9 +160,9 @@ def _trained(training: making.Making, entry: Entry, made_from: str | None) -> tu
         text += "\n" + table(rows, right=range(1, len(rows[0])))
     if card.chosen:
         text += "\nchosen by valid: " + ", ".join(f"{k} {v}" for k, v in card.chosen.items() if k != "tried")
-    told = msgspec.to_builtins(card)
-    del told["learnt_from"]  # which grow with shards, and say nothing to people
-    return text, {"folder": where, "already": already, **told}
+    described = msgspec.structs.asdict(card)
+    del described["learnt_from"]  # which grow with shards, and say nothing to people
+    return text, TrainedModel(folder=where, already=already, **described)
 
 
 def _numbers(measures: dict[str, Any]) -> list[str]:

@@ -8,8 +8,27 @@ from toolkit.config import settings as config
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ToolkitError
 from toolkit.execution.executors import Result
+from toolkit.result import CommandResult, absent
 from toolkit.stages.context import Context
 from toolkit.storage_options import StorageOptions
+
+
+class DryRun(CommandResult, kw_only=True):
+    """The result of ``--dry-run``: the resolved settings, and what a command would do.
+
+    Attributes:
+        settings: Resolved configuration.
+        plan: Work to do, by stage.
+        selected, first, not_carried, salvaged: Pages to fetch and first documents of each entry of `ingest`, fields
+            that the mix will not carry, and remarks on damaged inputs.
+    """
+
+    settings: dict[str, Any]
+    plan: dict[str, Any] = absent()
+    selected: dict[str, Any] = absent()
+    first: list[Any] = absent()
+    not_carried: dict[str, int] = absent()
+    salvaged: list[str] = absent()
 
 
 @dataclass
@@ -29,6 +48,9 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
     exit_code: int = 0
     for_programs: bool = False
+
+    def __post_init__(self) -> None:
+        self.exit_code = self.exit_code or int(bool(self.failures))
 
 
 def failures(results: Iterable[Result[Any]]) -> list[str]:
@@ -79,7 +101,7 @@ def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:
         plan = {"share": context.share.plan(), **plan}
     shown = show_settings(context)
     shown.text += "\n# plan\n" + config.dump(plan)
-    shown.data["plan"] = plan
+    shown.data.plan = plan
     return shown
 
 
@@ -89,4 +111,4 @@ def show_settings(context: Context) -> Outcome:
     given = {
         key: value for key, value in resolved.items() if value not in (None, [], {}, config.plain(StorageOptions()))
     }
-    return Outcome(text=config.dump(given), data={"settings": resolved})
+    return Outcome(text=config.dump(given), data=DryRun(settings=resolved))

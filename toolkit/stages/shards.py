@@ -130,5 +130,5 @@ def told(context: Context, outcome: Outcome) -> Outcome:
     if context.share:
         plan = context.share.plan()
         outcome.text += "\n\n" + settings.dump({"share": plan}).rstrip()
-        outcome.data["share"] = plan
+        outcome.data.share = plan
     return outcome

@@ -445,7 +445,7 @@ class Pair(ConfigStruct):
     session: Session | None = None
 
 
-class Sample(ConfigStruct):
+class Sample(ConfigStruct, omit_defaults=True):
     """A document for which something changes.
 
     Attributes:
@@ -455,7 +455,7 @@ class Sample(ConfigStruct):
         values: that the rule sees, as plain data.
         text: of the document, its beginning.
         rank: the least are shown.
-        shard, number: path of the documents, and the row.
+        shard, number: path of the documents, and the row; both and the rank only until the text is read.
     """
 
     what: Literal["gained", "lost", "relabelled"]
@@ -463,7 +463,7 @@ class Sample(ConfigStruct):
     place: str
     id: str
     values: dict[str, Any]
-    text: str = ""
+    text: str
     rank: int = 0
     shard: str = ""
     number: int = 0
@@ -578,7 +578,7 @@ def _change(one: _Fate, other: _Fate, number: int) -> Sample | None:
     if one.dropped is None and other.dropped is None:
         labels = [_folder(fate, number) or "(none)" for fate in (one, other)]
         return (
-            Sample("relabelled", " -> ".join(labels), place, id, {}, shard=shard, number=number)
+            Sample("relabelled", " -> ".join(labels), place, id, {}, "", shard=shard, number=number)
             if labels[0] != labels[1]
             else None
         )
@@ -587,7 +587,7 @@ def _change(one: _Fate, other: _Fate, number: int) -> Sample | None:
     fate = one if other.dropped is None else other
     rule = fate.rules.compiled[fate.dropped or 0]
     what: Literal["gained", "lost"] = "gained" if fate is one else "lost"
-    return Sample(what, rule.rule.name, place, id, plain(rule.watched(fate.values)), shard=shard, number=number)
+    return Sample(what, rule.rule.name, place, id, plain(rule.watched(fate.values)), "", shard=shard, number=number)
 
 
 def _folder(fate: _Fate, number: int) -> str:
