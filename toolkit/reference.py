@@ -11,6 +11,7 @@ version of Python.
 import importlib
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,11 @@ from toolkit.rules.kinds import all_forms
 from toolkit.tag import describe, tagger
 
 FOLDER = Path(__file__).parent.parent / "docs"
-EXAMPLE_CHARS = 400
-"""Characters of a text or a value that are shown."""
+EXAMPLES, EXAMPLE_CHARS = 2, 240
+"""Examples of a tagger that are shown, and characters of a text or a value of them."""
+
+SHARED = 5
+"""So many commands with the same argument, and it is described once."""
 
 NOTE = "<!-- Made from the code by `python -m toolkit.reference`; change it there. -->"
 
@@ -74,11 +78,23 @@ def _commands() -> list[str]:
     lines = ["# Commands", "", "This page lists every command with its arguments.", "", str(top.epilog), ""]
     lines += [f"- [toolkit {name}](#toolkit-{name}): {command_line.about(name)}" for name in command_line.names()]
     lines += ["", "`toolkit --version` prints the version. `toolkit COMMAND -h` prints the arguments of a command.", ""]
-    for name in command_line.names():
+    rows = {
+        name: [(f"`{_spelling(each)}`", _sentence(each)) for each in arguments(command_line.find(name).Options)]
+        for name in command_line.names()
+    }
+    counts = Counter(row for each in rows.values() for row in each)
+    forms = Counter(spelling for spelling, _ in counts)
+    shared = {row for row, count in counts.items() if count >= SHARED and forms[row[0]] == 1}
+    ordered = dict.fromkeys(row for each in rows.values() for row in each if row in shared)
+    head = ["argument", "what it does"]
+    lines += ["## Arguments of many commands", "", *_table(head, map(list, ordered)), ""]
+    for name, listed in rows.items():
         lines += [f"## toolkit {name}", "", command_line.about(name), ""]
         lines += ["```sh", *command_line.examples(name), "```", ""]
-        rows = [[f"`{_spelling(each)}`", _sentence(each)] for each in arguments(command_line.find(name).Options)]
-        lines += [*_table(["argument", "what it does"], rows), ""]
+        own = [list(row) for row in listed if row not in shared]
+        lines += [*_table(head, own), ""] if own else []
+        if also := ", ".join(row[0] for row in listed if row in shared):
+            lines += [f"Also [of many commands](#arguments-of-many-commands): {also}.", ""]
     return lines
 
 
@@ -109,7 +125,8 @@ def _taggers() -> list[str]:
         "This page describes the built-in taggers. How to add one: [writing a tagger](writing-a-tagger.md).",
         "",
     ]
-    lines += ["`toolkit taggers` also lists taggers of other packages. `toolkit taggers NAME` also measures a tagger."]
+    lines += ["`toolkit taggers` also lists taggers of other packages. `toolkit taggers NAME` also measures a tagger,"]
+    lines += ["and shows all of its examples."]
     groups: dict[str, list[str]] = {"Values of documents": [], "Values of lines, and other lists": [], "Spans": []}
     for name, class_ in found.items():
         type_ = tagger.value_type(class_)
@@ -119,12 +136,12 @@ def _taggers() -> list[str]:
         lines += ["", f"{group}:", "", *listed] if listed else []
     lines.append("")
     for name, class_ in found.items():
-        lines += [f"## {name}", "", *_about(class_), f"Value: `{tagger.value_type(class_)}`", "", *_values(class_)]
+        lines += [f"## {name}", "", *_about(class_), *_values(class_)]
         lines += _needs(class_)
         lines += _options(class_)
         if class_.EXAMPLES:
             lines += ["```text"]
-            for example in class_.EXAMPLES:
+            for example in class_.EXAMPLES[:EXAMPLES]:
                 lines += [*describe.example(example, EXAMPLE_CHARS), ""]
             lines[-1] = "```"
             lines += [""]
@@ -133,7 +150,10 @@ def _taggers() -> list[str]:
 
 def _values(class_: type[tagger.Tagger]) -> list[str]:
     rows = [[f"`{v.name}`", f"`{v.type}`", v.description] for v in describe.values(class_) if v.name]
-    return [*_table(["value", "type", "what it is"], rows), ""] if rows else []
+    if not rows:
+        return [f"Value: `{tagger.value_type(class_)}`", ""]
+    kind = "a list of objects" if tagger.value_type(class_).kind == "list" else "an object"
+    return [f"Value: {kind}", "", *_table(["value", "type", "what it is"], rows), ""]
 
 
 def _needs(class_: type[tagger.Tagger]) -> Iterable[str]:
@@ -224,7 +244,7 @@ def _options(class_: type[msgspec.Struct]) -> list[str]:
     return [*_table(["option", "type", "default", "what it is"], rows), ""] if rows else ["No options.", ""]
 
 
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+def _table(head: list[str], rows: Iterable[list[str]]) -> list[str]:
     listed = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return ["| " + " | ".join(row) + " |" for row in listed]
 
