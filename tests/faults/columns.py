@@ -193,7 +193,7 @@ _LOCKED = f"locks {_MIXING}"
 _ASKED = f"inputs {_DATA} answers ledger rejects parts claims failures others"
 _FETCHED = "fetched manifest parts others"
 _PUBLISHED = "published manifest checksums parts descriptions others"
-_RESOLVED = "data/.toolkit/dedup/exact-0/fates-*"
+_RESOLVED = "data/.toolkit/dedup/exact-0/decisions-*"
 _HEAD = "head {root}/data/documents/s/a/0.jsonl.gz"
 _QUERY = """sql 'SELECT id, text, tongue FROM joined, (SELECT count(*) FROM "known-0") ORDER BY ALL'"""
 _EXPORTED = f"inputs {_DATA} resolution exported export_records rejects parts claims failures others"
@@ -225,7 +225,7 @@ COLUMNS = (
            lacks="data/.toolkit/dedup/edu-0/map.json"),
     Column("sample", "sample", "mixed", _DRAWN, _SAMPLE),
     Column("sample-again", "sample", "drawn", f"{_DRAWN} hashes", _SAMPLE,
-           lacks="data/.toolkit/dedup/drawn-0/fates-*"),
+           lacks="data/.toolkit/dedup/drawn-0/decisions-*"),
     Column("train", "train", "mixed", _TRAINED, _TRAIN),
     Column("embed", "tag", "tagged", f"inputs {_DATA} parts rejects claims failures others", _EMBED),
     Column("train-head", "train", "embedded", _TRAINED, _TRAIN_HEAD),

@@ -99,7 +99,7 @@ def test_one_and_two_processes_and_any_memory_write_the_same(project: Project) -
     shutil.rmtree(project.data / ".toolkit")
     project.ok("dedup", "processes=2", "dedup.exact-0.memory=400", "dedup.lines-0.memory=200")
     assert tree(project.data) == whole
-    assert len(list(project.data.glob(".toolkit/dedup/lines-0/fates-*/part-*.rows"))) > 1
+    assert len(list(project.data.glob(".toolkit/dedup/lines-0/decisions-*/part-*.rows"))) > 1
     project.ok("dedup", "processes=1")  # another bound on memory is no other setting
     assert tree(project.data) == whole
 
@@ -154,7 +154,7 @@ def test_what_was_resolved_and_is_gone_is_resolved_again(project: Project) -> No
     for command in commands:
         project.ok(command)
     whole = tree(project.attributes)
-    folders = sorted(project.data.glob(".toolkit/dedup/*/fates-*"))
+    folders = sorted(project.data.glob(".toolkit/dedup/*/decisions-*"))
     assert len(folders) == 7
     for folder in folders:
         (command,) = (each for each in commands if folder.parent.name in project.config[each])
@@ -364,7 +364,7 @@ def test_damage_is_found(project: Project) -> None:
     path.write_bytes(path.read_bytes().replace(b"\x01\0\0\0", b"\x02\0\0\0"))
     project.ok("dedup")
     assert tree(project.data) == whole
-    (path,) = project.data.glob(".toolkit/dedup/exact-0/fates-*/*.rows")
+    (path,) = project.data.glob(".toolkit/dedup/exact-0/decisions-*/*.rows")
     data = path.read_bytes()
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     (project.attributes / "exact-0/b/1.jsonl.gz").unlink()

@@ -10,9 +10,9 @@ stopped:
     ``.toolkit/dedup/SET/signatures/SHARD/``, with the record ``SHARD.json`` beside it, written last. A shard whose
     documents, settings and read sets are the same is never read again.
  2. whole, `Kind.resolve`: from the signatures of all shards to fates, written below
-    ``.toolkit/dedup/SET/fates-KEY/`` by tasks that the executor runs. KEY is a digest of all that it was made from. It
-    returns a digest of each shard's fates: where that is another than before, the record of the shard in the set is
-    deleted, then a `Resolution` is recorded. A kind without this step leaves `resolve` as it is.
+    ``.toolkit/dedup/SET/decisions-KEY/`` by tasks that the executor runs. KEY is a digest of all that it was made
+    from. It returns a digest of each shard's fates: where that is another than before, the record of the shard in the
+    set is deleted, then a `Resolution` is recorded. A kind without this step leaves `resolve` as it is.
     What a kind has fitted, and is to stay when other shards come, lies beside that (`Kind.fitted`, `Work.home`).
  3. per shard, `toolkit.whole.resolve`: `Kind.values` gives the value of each document, in order, from signatures and
     fates. The framework writes them as any attribute set is written: same file, schema, completion record, lineage.

@@ -2,7 +2,7 @@
 
 ``signatures SET`` SHARD    a `SignatureRecord`: written last, forgotten before its files are replaced
 ``signatures/SHARD/NAME``   the files of a kind, and `NAMES`
-``fates-KEY/…``             what a kind's `resolve` has written
+``decisions-KEY/…``         what a kind's `resolve` has written
 ``resolved SET``            a `Resolution`: which signatures the fates were made from
 ``resolved SET`` SHARD      a `ResolvedShard`: what became of a shard
 """
@@ -222,5 +222,9 @@ def save_resolution(
     journals.of(dataset).save({**records, (kind, ""): msgspec.json.encode(resolution)})
 
 
+DECISIONS = "decisions-"
+"""How the name of a folder of decisions begins."""
+
+
 def fates_folder(dataset: Dataset, set_name: str, key: str) -> str:
-    return join(set_folder(dataset, set_name), f"fates-{key}")
+    return join(set_folder(dataset, set_name), DECISIONS + key)

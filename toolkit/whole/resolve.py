@@ -30,6 +30,7 @@ from toolkit.text.editing import Edit
 from toolkit.whole import sign
 from toolkit.whole.kind import Work
 from toolkit.whole.records import (
+    DECISIONS,
     Resolution,
     ResolvedShard,
     SignedShard,
@@ -157,7 +158,7 @@ def resolve(
 def _remove_other_fates(dataset: Dataset, set_name: str, folder: str) -> None:
     above = set_folder(dataset, set_name)
     for name in store_of(above).folders(above):
-        if name.startswith("fates-") and join(above, name) != folder:
+        if name.startswith(DECISIONS) and join(above, name) != folder:
             remove_tree(join(above, name))
 
 

@@ -42,7 +42,7 @@ from toolkit.whole.near.deciding import (
 from toolkit.whole.near.evidence import ToRead, read_shard
 from toolkit.whole.near.graph import INDEX, Numbering, Planned, ToPlan, plan_units, were_there
 from toolkit.whole.near.signatures import Size
-from toolkit.whole.records import SignedShard
+from toolkit.whole.records import DECISIONS, SignedShard
 
 _WORK = "work-"
 
@@ -119,7 +119,7 @@ def _known(folder: str) -> str:
     """Return the folder of fates of an earlier resolution that is complete; empty if there is none."""
     above, _, name = folder.rpartition("/")
     for other in store_of(above).folders(above):
-        if other.startswith("fates-") and other != name and exists(join(above, other, INDEX)):
+        if other.startswith(DECISIONS) and other != name and exists(join(above, other, INDEX)):
             return join(above, other)
     return ""
 
