@@ -98,7 +98,7 @@ class _Making:
         text = f"{amount(len(self.made), 'set')} made, {failed} -> {self.dataset.attributes}\n"
         text += "\n".join([table(self.rows, right=range(1, 8)), *self.said])
         data = Alignment(attributes=self.dataset.attributes, sets=self.data, failed=self.failed)
-        return Outcome(text=text, data=data, failures=self.failed, exit_code=1 if self.failed else 0)
+        return Outcome(text=text, data=data, failures=self.failed)
 
     def make(self, entry: section.Entry, todo: Todo) -> None:
         if not todo.shards:

@@ -245,7 +245,7 @@ class _Making:
         data = SetsOfWhole(
             attributes=self.dataset.attributes, shards=len(self.shards), sets=self.data, failed=self.failed
         )
-        return Outcome(text=text, data=data, failures=self.failed, exit_code=1 if self.failed else 0)
+        return Outcome(text=text, data=data, failures=self.failed)
 
     def _waits(self, entry: Entry) -> bool:
         """Return whether attributes of the run's shards are not there, or not what they will be."""

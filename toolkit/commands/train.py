@@ -34,39 +34,11 @@ class CountedLabels(msgspec.Struct, kw_only=True):
     left_out: dict[str, int]
 
 
-class TrainedModel(msgspec.Struct, kw_only=True):
-    """A model.
-
-    Attributes:
-        folder: Folder of the model.
-        already: True if it was there, made from the same labels with the same settings.
-        version: Version of the form of its card.
-        name, kind, task, labels: Name of the model, and what it predicts, how.
-        licence: Licence of the model, if one was given.
-        made_from: Digest of documents, labels and settings.
-        settings, chosen: Settings with which it was trained, and those chosen by valid.
-        documents, left_out: As of `CountedLabels`.
-        metrics: Metrics of valid and test, each beside its baseline.
-        versions: Versions of the packages that trained it.
-        files: Files of the model.
-    """
+class TrainedModel(folder.ModelFacts, frozen=True, kw_only=True):
+    """A model: its folder, and whether it was there `already`, made from the same labels with the same settings."""
 
     folder: str
     already: bool
-    version: int
-    name: str
-    kind: str
-    task: str
-    labels: list[str]
-    licence: str | None
-    made_from: str
-    settings: dict[str, Any]
-    chosen: dict[str, Any]
-    documents: dict[str, dict[str, int]]
-    left_out: dict[str, int]
-    metrics: dict[str, dict[str, Any]]
-    versions: dict[str, str]
-    files: dict[str, Any]
 
 
 class TrainResult(CommandResult, kw_only=True):

@@ -29,22 +29,21 @@ from toolkit.storage.paths import join, remove
 SUMS = "SHA256SUMS"
 
 
-class Card(Artifact, frozen=True, kw_only=True):
+class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a model is, how it was made, and how good it is.
 
     Attributes:
-        name: of the model.
-        kind, task, labels: what it predicts, and how.
-        licence: of the model, if it was given.
-        made_from: digest of documents, labels and settings.
-        settings: with which it was trained.
-        chosen: settings that were chosen by valid.
-        documents: of each split, how many there are of each label.
-        left_out: documents that were not used, by reason.
-        metrics: of valid and test.
-        versions: of what trained it.
-        files: of the model, with size and sha256.
-        learnt_from: Digests of the attributes of each set that it learnt from, by digests of shards (see `labels_of`).
+        version: Version of the form of the card.
+        name: Name of the model.
+        kind, task, labels: What it predicts, and how.
+        licence: Licence of the model, if one was given.
+        made_from: Digest of documents, labels and settings.
+        settings, chosen: Settings with which it was trained, and those chosen by valid.
+        documents: Number of documents of each split, by label.
+        left_out: Number of documents that were not used, by reason.
+        metrics: Metrics of valid and test, each beside its baseline.
+        versions: Versions of the packages that trained it.
+        files: Files of the model, with size and sha256.
     """
 
     version: int = 1
@@ -61,6 +60,15 @@ class Card(Artifact, frozen=True, kw_only=True):
     metrics: dict[str, dict[str, Any]]
     versions: dict[str, str]
     files: dict[str, ModelFile]
+
+
+class Card(Artifact, ModelFacts, frozen=True, kw_only=True):
+    """The card of a model.
+
+    Attributes:
+        learnt_from: Digests of the attributes of each set that it learnt from, by digests of shards (see `labels_of`).
+    """
+
     learnt_from: dict[str, dict[str, str]] = {}
 
     @property
