@@ -198,5 +198,5 @@ def test_a_configuration_that_is_only_looked_at_begins_no_process(tmp_path: Path
     context = open_context(Options(config=str(tmp_path / "c.yaml")))
     assert children() == before
     with context:
-        assert len(children() - before) == 1
+        assert wait_until(lambda: len(children() - before) == 1)  # as above: a spawned one has no command at first
     assert children() == before
