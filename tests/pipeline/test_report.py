@@ -561,15 +561,18 @@ def test_secrets_of_a_configuration_are_not_shown(reported: Project) -> None:
     assert b"hidden" not in out.read_bytes()
 
 
-def test_the_page_is_one_file_and_python_gives_the_facts(reported: Project) -> None:
+def test_the_page_is_one_file_and_python_gives_the_facts(reported: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     page = reported.root / "report.html"
     found = toolkit.report(reported.config, output=page)
     assert found.runs[0].rules[0].name == "unidentified"
     html = page.read_text()
     assert html.startswith("<!doctype html>")
     assert '"unidentified"' in html
+    (empty := reported.root / "empty").mkdir()
+    monkeypatch.chdir(empty)
     (alone,) = toolkit.report(reported.config).runs
     assert alone.totals == found.runs[0].totals
+    assert not [*empty.iterdir()], "without `output` there is no page"
 
 
 def test_the_page_carries_the_croissant_of_its_output(reported: Project) -> None:

@@ -145,12 +145,15 @@ def words(name: str, value: Any) -> tuple[str, ...]:
 # --- options ----------------------------------------------------------------------------------------------------------
 
 
-def options_of(class_: "type[Options]", values: dict[str, Any], fields: Mapping[str, str]) -> "Options":
+def options_of(
+    class_: "type[Options]", values: dict[str, Any], left_out: Iterable[str], fields: Mapping[str, str]
+) -> "Options":
     """Return the options of a command.
 
     Args:
         class_: Class of the options.
         values: Arguments of its function that are given, by name.
+        left_out: Names of the others, which are None: that is what they mean where the command line has a default.
         fields: Names of options, by that of an argument which is called differently, or may be one text or several.
 
     Raises:
@@ -172,6 +175,7 @@ def options_of(class_: "type[Options]", values: dict[str, Any], fields: Mapping[
             given[field] = (*given.get(field, ()), *map(os.fspath, several))
         elif field not in given:
             given[field] = _value(known[field], name, value)
+    given |= {name: None for name in left_out if name in known and known[name].default is not None}
     return class_(**given)
 
 

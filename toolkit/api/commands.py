@@ -56,13 +56,14 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
         def call(*positional: P.args, **named: P.kwargs) -> R:
             bound = signature.bind(*positional, **named)
             bound.apply_defaults()
-            given = {
-                name: value
+            left_out = [
+                name
                 for name, value in bound.arguments.items()
-                if value is not None or signature.parameters[name].default is not None
-            }
+                if value is None and signature.parameters[name].default is None
+            ]
+            given = {name: value for name, value in bound.arguments.items() if name not in left_out}
             with Session().bound():
-                found: R = _carried_out(function.__name__, given, fields, looks=looks)
+                found: R = _carried_out(function.__name__, given, left_out, fields, looks=looks)
             return found
 
         return call
@@ -80,13 +81,15 @@ def like(other: Callable[P, Any]) -> Callable[[Callable[[], R]], Callable[P, R]]
     return declared
 
 
-def _carried_out(name: str, values: dict[str, Any], fields: Mapping[str, str], *, looks: bool) -> Any:
+def _carried_out(
+    name: str, values: dict[str, Any], left_out: Iterable[str], fields: Mapping[str, str], *, looks: bool
+) -> Any:
     from toolkit import command_line
     from toolkit.execution.executors import thawed
     from toolkit.interrupts import noted
     from toolkit.stages.dispatch import run_command
 
-    options = arguments.options_of(command_line.find(name).Options, values, fields)
+    options = arguments.options_of(command_line.find(name).Options, values, left_out, fields)
     with thawed(), noted():
         outcome = run_command(options)
     result = outcome.data
