@@ -111,7 +111,8 @@ def test_a_signal_ends_a_query(number: signal.Signals, status: int, small: Proje
     command = [sys.executable, "-m", "toolkit", "sql", sql, "-c", str(small.yaml)]
     process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path / "spill")}, stderr=subprocess.PIPE)
     try:
-        assert wait_until(lambda: list((tmp_path / "spill").glob("toolkit-sql-*")) and _is_busy(process.pid))
+        spill = tmp_path / "spill"  # one folder is the command's, the other its database's
+        assert wait_until(lambda: len([*spill.iterdir()]) == 2 and _is_busy(process.pid))
         process.send_signal(number)
         said = process.communicate(timeout=PATIENCE)[1]
         assert (process.returncode, b"Traceback" in said) == (status, False)
