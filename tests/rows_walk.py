@@ -20,7 +20,7 @@ from tests.pipeline.conftest import attributes, document, write_rows
 
 STATIONS = {
     ("toolkit.stages.dispatch", "open_context"): "configuration",
-    ("toolkit.stages.shards", "mine"): "shards",
+    ("toolkit.stages.context", "mine"): "shards",
     ("toolkit.source", "resolve_sets"): "sets",
     ("toolkit.mix.join", "joint_blocks"): "rows",
 }

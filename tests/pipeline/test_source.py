@@ -229,7 +229,7 @@ def test_commands_come_to_their_rows_by_the_same_few_modules(tmp_path: Path) -> 
     """What leads to a station, the command's own modules included; see `tests.rows_walk`."""
     ends = {
         "configuration": "toolkit.stages.dispatch",
-        "shards": "toolkit.stages.shards",
+        "shards": "toolkit.stages.context",
         "sets": "toolkit.source",
         "rows": "toolkit.mix.join",
     }

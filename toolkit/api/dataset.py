@@ -133,10 +133,8 @@ class Dataset:
             NoDocuments: if there are none.
             DataError: if a file among them is no shard, or one that was ingested is gone.
         """
-        from toolkit.stages import shards as sharing
-
         with self._context() as context:
-            return sharing.shards(context, context.dataset)[0]
+            return context.shards(context.dataset)[0]
 
     @property
     def sets(self) -> list[str]:
@@ -273,11 +271,10 @@ class Dataset:
     ) -> "tuple[list[JoinedShard], list[JoinedSet]]":
         """Return the shards, and what is joined to them."""
         from toolkit.ingest import own_types
-        from toolkit.stages import shards as sharing
 
         with self._context(shard) as context:
             stream = _stream(context.dataset, sets, where)
-            there, _ = sharing.shards(context, stream.dataset, judges=bool(sets))
+            there, _ = context.shards(stream.dataset, judges=bool(sets))
             chosen = there if shards is None else _named(shards, there, stream.dataset)
             stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, there))
             resolved = context.source_of(stream.dataset, there).resolve(stream, check="strict")  # types of all shards

@@ -16,7 +16,6 @@ from toolkit.source import Source
 from toolkit.sql import views
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import Reading, View
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 
 DOCUMENTS, JOINED, OUTPUT = "documents", "joined", "output"
@@ -105,7 +104,7 @@ class _Reading:
 
     @cached_property
     def _source(self) -> Source:
-        shards = self._context.limited(sharing.shards(self._context, self._dataset)[0])
+        shards = self._context.limited(self._context.shards(self._dataset)[0])
         return self._context.source_of(self._dataset, shards)
 
     @cached_property

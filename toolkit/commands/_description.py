@@ -22,7 +22,6 @@ from toolkit.execution.executors import R, Report, Task
 from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.records import origins
-from toolkit.stages import shards
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import failures
 from toolkit.storage.paths import exists, is_folder, join, not_in
@@ -89,7 +88,7 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
     of = options.of or ("output" if context.has("mix") else "dataset")
     if of == "dataset":
         found = dataset_facts(context.dataset, asked)
-        if unfinished := shards.shards(context, context.dataset)[1]:
+        if unfinished := context.shards(context.dataset)[1]:
             found.notes.append(unfinished.strip())
         return replace(found, origin=origins.origin_of([context.dataset]))
     settings = context.mix

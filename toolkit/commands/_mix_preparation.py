@@ -30,7 +30,6 @@ from toolkit.rules import filters
 from toolkit.rules.rule import UnknownAttribute
 from toolkit.source import external_sets, resolve_sets
 from toolkit.stages import places
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import failures
 from toolkit.storage.paths import check_writable, strip_suffix
@@ -326,7 +325,7 @@ def prepare(context: Context, settings: MixSettings) -> PreparedMix:
 
 
 def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None:
-    shards, notes = sharing.shards(context, stream.dataset, judges=True)
+    shards, notes = context.shards(stream.dataset, judges=True)
     prepared.known += len(shards)
     prepared.notes += notes
     if context.share and not shards:

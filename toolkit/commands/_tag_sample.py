@@ -13,7 +13,6 @@ from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.mix.settings import MixSettings
 from toolkit.records import sets as records
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, table
 from toolkit.storage.threads import for_each
@@ -41,7 +40,7 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
         if given:
             raise ConfigError(f"expected --sample without --{name}: the sample is drawn from all documents")
     dataset, plan = context.dataset, context.tags
-    listed = sharing.shards(context, dataset, judges=True)[0]
+    listed = context.shards(dataset, judges=True)[0]
     declared.set_schemas(plan, dataset)
     copied = _read(context, dataset)
     limit = context.config.max_document_bytes

@@ -19,7 +19,6 @@ from toolkit.execution.executors import Report, Task
 from toolkit.records import aligned, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
@@ -58,7 +57,7 @@ def run(context: Context, options: Options) -> Outcome:
     """Make the sets of the section ``align:`` whose inputs or documents have changed since."""
     entries = section.read_section(context.section("align"))
     dataset = context.dataset
-    shards, unfinished = sharing.shards(context, dataset, judges=True)
+    shards, unfinished = context.shards(dataset, judges=True)
     for entry in entries:
         section.check_made(dataset, entry, overwrite=options.overwrite)
     todo = {entry.set: progress_of(dataset, entry, shards, context.config.max_document_bytes) for entry in entries}

@@ -23,7 +23,6 @@ from toolkit.learn.annotate.endpoint import authorization
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
@@ -99,9 +98,8 @@ class _Annotating:
 
     def run(self) -> Outcome:
         context, dataset = self.context, self.dataset
-        mine, unfinished = sharing.shards(context, dataset, judges=True)
+        mine, unfinished = context.shards(dataset, judges=True, writes=True)
         shards = context.limited(mine)
-        sharing.check_compression(context, dataset, shards)
         if context.share and not shards:
             return Outcome(text=context.share.nothing(), data=self.outcome.data)
         known = context.known_sets("annotate")

@@ -22,7 +22,6 @@ from toolkit.execution.room import Needs
 from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult, absent
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.running import in_words
@@ -57,7 +56,7 @@ def run(context: Context, options: Options) -> Outcome:
         return dolma.dedup(context, options, run)
     dataset, plan = context.dataset, plan_of(context, "dedup")
     if options.explain is not None:
-        shards = context.limited(sharing.shards(context, dataset, judges=True)[0])
+        shards = context.limited(context.shards(dataset, judges=True)[0])
         context.source_of(dataset, shards).check([entry.set for entry in plan.entries], "warn")
         return explain(dataset, plan, shards, options.explain, context.config.max_document_bytes)
     return make_sets(context, options, plan)
@@ -141,9 +140,8 @@ def plan_of(context: Context, name: str) -> Plan:
 def make_sets(context: Context, options: Stage, plan: Plan, *, refit: bool = False) -> Outcome:
     """Make the sets of a section; `refit` has what was fitted before fitted anew."""
     dataset = context.dataset
-    mine, unfinished = sharing.shards(context, dataset, judges=True)
+    mine, unfinished = context.shards(dataset, judges=True, writes=True)
     shards = context.limited(mine)
-    sharing.check_compression(context, dataset, shards)
     section.prepare(plan, dataset, overwrite=options.overwrite, write=False)
     context.check_sets_read(shards, plan.schemas)
     _check_limit(context, dataset, plan, shards)

@@ -17,7 +17,6 @@ from toolkit.mix.settings import Stream
 from toolkit.records import origins
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.storage.paths import check_writable, size_of
@@ -85,7 +84,7 @@ def run(context: Context, options: Options) -> Outcome:
     replaced = exporting.check_source(folder, dataset, overwrite=options.overwrite)
     if replaced:
         print(replaced, file=sys.stderr)
-    shards, unfinished = sharing.shards(context, dataset, judges=True)
+    shards, unfinished = context.shards(dataset, judges=True)
     names = _chosen(options.sets, dataset.sets(), dataset.attributes)
     shards = context.limited(shards)
     stream = Stream.over(dataset, names, "export")
@@ -138,7 +137,7 @@ def run(context: Context, options: Options) -> Outcome:
 def _indexes(context: Context, options: Options, folder: str) -> Outcome:
     """Write the indexes of raw files that are not there, or whose files have changed since."""
     note_roots([folder])
-    shards, unfinished = sharing.shards(context, context.dataset, judges=True)
+    shards, unfinished = context.shards(context.dataset, judges=True)
     files = {file.path: file for origin in raw_files(context.dataset, context.limited(shards)) for file in origin.files}
     works = [
         raw_index.RawFileToIndex(

@@ -16,7 +16,6 @@ from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.sections import before
@@ -110,9 +109,8 @@ def schemas_of(context: Context, known: Mapping[str, sets.SetSchema], *, overwri
 def run(context: Context, options: Options) -> Outcome:
     """Make all that is missing, or was made from something that has changed, stage by stage."""
     dataset, entries = context.dataset, entries_of(context)
-    mine, unfinished = sharing.shards(context, dataset, judges=True)
+    mine, unfinished = context.shards(dataset, judges=True, writes=True)
     shards = context.limited(mine)
-    sharing.check_compression(context, dataset, shards)
     data = MakeResult(shards=len(shards))
     if context.share and not shards:
         return Outcome(text=context.share.nothing(), data=data)

@@ -34,9 +34,8 @@ from toolkit.mix.settings import MixSettings, Stream, work_folder
 from toolkit.records import foreign, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
-from toolkit.stages import shards
 from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome
+from toolkit.stages.outcome import Outcome, told
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.state import state_of
 from toolkit.storage import artifact
@@ -350,7 +349,7 @@ def _look(context: Context, options: Options, prepared: PreparedMix, over: str) 
         is_id = bool(asked) and (not asked.isdecimal() or previews.has_id(prepared, asked))
         outcome = previews.explain(context, prepared, asked if is_id else None, options.shown)
     else:
-        outcome = shards.told(context, previews.dry_run(context, prepared))
+        outcome = told(context, previews.dry_run(context, prepared))
         _add_read_in_place(outcome, prepared)
     outcome.exit_code = max(outcome.exit_code, *(2 if isinstance(e, ConfigError) else 1 for e in prepared.refused), 0)
     outcome.data.sample = over or None

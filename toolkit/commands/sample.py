@@ -10,7 +10,6 @@ from toolkit.command_line import Configured, Stage
 from toolkit.commands.dedup import SampleCopy, make_sets, plan_of, stage_of
 from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Task
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage.artifact import state
@@ -37,7 +36,7 @@ def run(context: Context, options: Options) -> Outcome:
     if outcome.exit_code or options.dry_run or context.only_per_shard:
         return outcome
     copied = [entry for entry in plan.entries if copies.wanted(kinds[entry.set])]
-    shards = context.limited(sharing.shards(context, context.dataset, judges=True)[0]) if copied else []
+    shards = context.limited(context.shards(context.dataset, judges=True)[0]) if copied else []
     for entry in copied:
         signed = resolve.signed_shards(context.dataset, entry, shards)
         for what, copy in copies.wanted(kinds[entry.set]):

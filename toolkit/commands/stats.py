@@ -44,7 +44,6 @@ from toolkit.rules import Rule
 from toolkit.rules.checker import Name
 from toolkit.session import current
 from toolkit.source import Resolved
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage import compression
@@ -401,7 +400,7 @@ class _Finder:
             self.found.works.append(work)
 
     def _add_stream(self, stream: Stream, settings: Settings, label: str | None = None) -> None:
-        shards, notes = sharing.shards(self._context, stream.dataset)
+        shards, notes = self._context.shards(stream.dataset)
         self.found.notes += notes
         self.found.rejected.update(rejected.by_reason(ingested.load_all(stream.dataset).values()))
         self.found.unit = "shards"

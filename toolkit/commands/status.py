@@ -18,9 +18,8 @@ from toolkit.records.failures import FailureRecords
 from toolkit.records.lost import lost_shards
 from toolkit.result import CommandResult, absent
 from toolkit.session import current
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, table
+from toolkit.stages.outcome import Outcome, table, told
 from toolkit.stages.sections import STAGES
 from toolkit.stages.stage import STATES, Item, Look, Progress, State
 
@@ -133,7 +132,7 @@ def run(context: Context, options: Options) -> Outcome:
     outcome = Outcome(text=text, data=data, exit_code=2 if look.faults else int(not done))
     if context.share and not any(one.items or one.progress.unknown for one in rows):
         outcome.text = context.share.nothing()
-    return sharing.told(context, outcome)
+    return told(context, outcome)
 
 
 def _there(dataset: Dataset | None) -> dict[str, int]:

@@ -23,7 +23,6 @@ from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.records.failures import FailureRecords
 from toolkit.records.sets import SetSchema
 from toolkit.result import CommandResult, absent
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
@@ -138,9 +137,8 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     if options.drawn is not None:
         return sampling.tag(context, options.drawn, options.seed)
     dataset, plan = context.dataset, context.tags
-    mine, unfinished = sharing.shards(context, dataset, judges=True)
+    mine, unfinished = context.shards(dataset, judges=True, writes=True)
     shards = context.limited(mine)
-    sharing.check_compression(context, dataset, shards)
     if context.share and not shards:
         data = Tagging(attributes=dataset.attributes, written=dict.fromkeys(plan.sets, 0))
         return Outcome(text=context.share.nothing(), data=data)

@@ -24,7 +24,6 @@ from toolkit.mix.join import JoinedShard, ShardToMix, joint_rows
 from toolkit.mix.settings import REJECTED, TOKENS
 from toolkit.records.left_out import LeftOut, is_called
 from toolkit.result import CommandResult, absent
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, all_values
 from toolkit.storage.addresses import whole
@@ -256,7 +255,7 @@ class _Corpus:
         of_mix = context if context.has("mix") else tokens
         self._outputs = [each for each in (tokens, of_mix, *(editions.of(context).values())) if each]
         if of_mix is None:
-            shards = sharing.shards(context, context.dataset)[0]
+            shards = context.shards(context.dataset)[0]
             limit = context.config.max_document_bytes
             self.works: Sequence[JoinedShard] = [JoinedShard.of(context.dataset, [], each, limit) for each in shards]
             return

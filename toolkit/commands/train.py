@@ -11,7 +11,6 @@ from toolkit.errors import ConfigError, DataError, ToolkitError, amount
 from toolkit.learn.train import folder, making, section
 from toolkit.learn.train.examples import SPLITS
 from toolkit.result import CommandResult
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, table
 from toolkit.stages.sections import before
@@ -51,7 +50,7 @@ class TrainResult(CommandResult, kw_only=True):
 def run(context: Context, options: Options) -> Outcome:
     """Train the models of the section ``train:``, one after the other."""
     dataset = context.dataset
-    shards = sharing.shards(context, dataset, judges=True)[0]  # first: without documents, no set is there either
+    shards = context.shards(dataset, judges=True)[0]  # first: without documents, no set is there either
     plan = _plan(context)
     context.check_sets_read(shards, plan.schemas)
     if why := shared_ids(context, ((dataset, shard) for shard in shards)):

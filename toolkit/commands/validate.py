@@ -27,7 +27,6 @@ from toolkit.mix.stage import check_shard
 from toolkit.records import ingested, rejected, sets
 from toolkit.result import CommandResult
 from toolkit.source import external_sets
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures
 from toolkit.stages.state import state_of
@@ -286,7 +285,7 @@ class _Checks:
     def _shards(self, dataset: Dataset) -> list[str]:
         """Return the shards of the run's share; none where all were deleted on purpose."""
         try:
-            return sharing.mine(self.context, dataset)
+            return self.context.mine(dataset)
         except NoDocuments:
             if not ingested.deleted_shards(dataset):
                 raise

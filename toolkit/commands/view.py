@@ -22,7 +22,6 @@ from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import REJECTED, MixSettings, Stream
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.dispatch import open_context
 from toolkit.stages.outcome import Outcome
@@ -85,7 +84,7 @@ def _is_unique(manifest: Manifest) -> bool:
 
 def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings | None = None) -> DatasetCorpus:
     """Return a dataset, with all attribute sets that are there; their keys are called as the mix calls them."""
-    shards = context.limited(sharing.shards(context, dataset)[0])
+    shards = context.limited(context.shards(dataset)[0])
     names = dataset.sets() if dataset.attributes else []
     resolved = context.source_of(dataset, shards).resolve_each(names, "view", check="warn")
     context.warn(resolved.unreadable.values())

@@ -16,10 +16,11 @@ from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.describe.about import read_splits
-from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError
+from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount
 from toolkit.execution import claims
 from toolkit.execution.room import Room
-from toolkit.ingest import in_place, own_types
+from toolkit.ingest import attempts, in_place, own_types
+from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.shares import Share
@@ -28,19 +29,24 @@ from toolkit.learn.annotate import section as annotate_section
 from toolkit.make import section as make_section
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.settings import MixSettings
-from toolkit.records import sets
+from toolkit.records import ingested, rejected, sets
 from toolkit.records.foreign import Seen
+from toolkit.records.lost import lost_shards
 from toolkit.source import Source, look
 from toolkit.stages.disk import Disk
 from toolkit.stages.running import Running, merge
 from toolkit.stages.sections import MAKING, REMAKES, WRITES, before
 from toolkit.stages.state import state_of
-from toolkit.storage.paths import is_folder, not_in, remove_stale_temporaries
+from toolkit.storage.compression import compression_of
+from toolkit.storage.paths import absolute, is_folder, not_in, remove_stale_temporaries
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag.declared import check_made, check_section, what_to_declare
 from toolkit.tag.run import ShardToTag, settings_of
 from toolkit.whole import section as dedup_section
+
+NAMED = 3
+"""Inputs of a kind that are named in a note."""
 
 
 @dataclass
@@ -353,6 +359,101 @@ class Context(Running):
     def is_mine(self, dataset: Dataset, shard: str) -> bool:
         """Tell whether a shard of a dataset is in this run's share."""
         return self.share is None or self.share.owns(dataset, shard)
+
+    def mine(self, dataset: Dataset) -> list[str]:
+        """Return the shards of the run's share, sorted; of a run that is no share, all.
+
+        Raises:
+            NothingThere: if there are no documents, or none of the share's inputs; a share without inputs needs none.
+            DataError: if a file is no shard.
+        """
+        share = self.share if self.share and self.share.is_of_inputs(dataset) else None
+        try:
+            found = [shard for shard in dataset.shards() if self.is_mine(dataset, shard)]
+        except NothingThere:
+            if share is None or share.inputs:
+                raise
+            return []
+        if share and share.inputs and not found:
+            raise NothingThere(
+                f"{dataset.documents}: expected the documents of this share's {amount(len(share.inputs), 'input')}, "
+                f"got none; run `toolkit ingest --shard {share.index}/{share.count}` first?"
+            )
+        return found
+
+    def shards(self, dataset: Dataset, *, judges: bool = False, writes: bool = False) -> tuple[list[str], str]:
+        """Return the shards of the run's share that have not failed before, and notes on inputs that are not in them.
+
+        Args:
+            dataset: Dataset of the shards.
+            judges: True if a dataset of which too many items were rejected is refused; else that is told.
+            writes: True if attributes are written beside the first of them, as many as `--limit` says, which have the
+                compression of their documents.
+
+        Raises:
+            NothingThere: if there are none where there should be some.
+            ConfigError: if documents were ingested with other settings than the configuration has now.
+            DataError: naming shards that are gone, or entries of which too much was rejected.
+        """
+        found = self.mine(dataset)
+        inputs = ingested.load_all(dataset)
+        ingested.check_once(dataset, inputs)
+        if self.entries and self.has_dataset and dataset == self.dataset:
+            ingest_records.check_made(self.entries, inputs.values())
+        if lost := lost_shards(dataset, found, inputs, lambda shard: self.is_mine(dataset, shard)):
+            raise DataError("\n".join(lost.values()))
+        refused = list(map(str, rejected.too_many(inputs.values(), dataset.bookkeeping)))
+        if refused and judges and not self.only_warns:
+            raise DataError("\n".join(refused))
+        self.warn(refused)
+        notes = self._not_in_this(dataset, found)
+        if self.failed and dataset == self.dataset:
+            found = [shard for shard in self.limited(found) if shard not in self.failed]
+        if writes and self.config.compression:
+            self._check_compression(dataset, self.config.compression, self.limited(found))
+        return found, notes
+
+    def _check_compression(self, dataset: Dataset, wanted: str, shards: list[str]) -> None:
+        """Raise ConfigError if a shard has another compression than the configuration names."""
+        if dataset.in_place:
+            raise self.source.error(
+                ("compression",),
+                "expected no `compression` with documents in place: it is of documents that ingest writes; attributes "
+                "of files of others are gzip",
+            )
+        for shard in shards:
+            if (found := compression_of(shard)) != wanted:
+                raise self.source.error(
+                    ("compression",),
+                    f"expected documents of the compression {wanted}, got {dataset.shard_path(shard)}, which has "
+                    f"{found or 'none'}; attributes have the names of their documents, and so their compression. Leave "
+                    "the key out, or ingest the documents anew (--overwrite)",
+                )
+
+    def _not_in_this(self, dataset: Dataset, found: list[str]) -> str:
+        """Return notes on inputs of the share that are not ingested; without a share, on former attempts, too."""
+        inputs = self._inputs_of(dataset)
+        failed = attempts.unfinished(dataset, inputs if self.share else None)
+        new = ingest_records.not_begun(inputs, dataset, found)
+        return "".join(
+            f"\n{amount(len(names), 'input')} {'is' if len(names) == 1 else 'are'} not in this: "
+            f"{'its' if len(names) == 1 else 'their'} ingest {what} "
+            f"({', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''}); run `toolkit ingest`"
+            for names, what in ((failed, "failed or was interrupted"), (new, "has not begun"))
+            if names
+        )
+
+    def _inputs_of(self, dataset: Dataset) -> list[ingest_plan.InputToIngest]:
+        """Return the share's inputs that a dataset is made of; none if the web would have to be asked for them."""
+        if self.share:
+            return self.share.inputs if self.share.is_of_inputs(dataset) else []
+        own = self.dataset if self.has("ingest") and self.has_dataset else None
+        if own is None or absolute(own.documents) != absolute(dataset.documents):
+            return []
+        try:
+            return self.inputs(there=True, asks_web=False)
+        except ToolkitError:  # without them, what is there can be worked on all the same
+            return []
 
     def limited(self, shards: list[str]) -> list[str]:
         """Return the first shards, as many as `--limit` says."""

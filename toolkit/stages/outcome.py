@@ -112,3 +112,12 @@ def show_settings(context: Context) -> Outcome:
         key: value for key, value in resolved.items() if value not in (None, [], {}, config.plain(StorageOptions()))
     }
     return Outcome(text=config.dump(given), data=DryRun(settings=resolved))
+
+
+def told(context: Context, outcome: Outcome) -> Outcome:
+    """Return an outcome with what the run's share has; that of a run that is no share, as it is."""
+    if context.share:
+        plan = context.share.plan()
+        outcome.text += "\n\n" + config.dump({"share": plan}).rstrip()
+        outcome.data.share = plan
+    return outcome

@@ -15,7 +15,6 @@ from toolkit.mix import stage as mix_stage
 from toolkit.mix.publish import Published
 from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
-from toolkit.stages import shards as sharing
 from toolkit.stages.context import Context
 from toolkit.stages.sections import STAGES
 from toolkit.storage.paths import check_writable
@@ -262,7 +261,7 @@ class Look:
     def shards(self, dataset: Dataset) -> list[str]:
         """Return the shards of the run's share; where documents were mixed and deleted, there may be none."""
         try:
-            return sharing.mine(self.context, dataset)
+            return self.context.mine(dataset)
         except NothingThere:
             if not self.gone:
                 raise
