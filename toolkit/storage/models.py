@@ -68,90 +68,9 @@ class KnownModel(msgspec.Struct, frozen=True, kw_only=True):
     form: str = ""
 
 
-_LID_176 = "https://fasttext.cc/docs/en/language-identification.html"
-_FAIR = "https://dl.fbaipublicfiles.com"
-_HUB = "https://huggingface.co"
-_DOLMA = "https://dolma-artifacts.org/fasttext_models"
-_DOLMA_PAGE = "https://github.com/allenai/dolma"
-_GPT_2 = f"{_HUB}/openai-community/gpt2"
-_TWO_OR_THREE = "ISO 639 of two or three letters: en"
-_WITH_SCRIPT = "ISO 639-3 and script: eng_Latn"
-
-KNOWN = {
-    "lid.176.ftz": KnownModel(
-        page=_LID_176,
-        url=f"{_FAIR}/fasttext/supervised-models/lid.176.ftz",
-        license="CC BY-SA 3.0",
-        sha256="8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83",
-        size="917 kB",
-        labels=176,
-        form=_TWO_OR_THREE,
-    ),
-    "lid.176.bin": KnownModel(
-        page=_LID_176,
-        url=f"{_FAIR}/fasttext/supervised-models/lid.176.bin",
-        license="CC BY-SA 3.0",
-        sha256="7e69ec5451bc261cc7844e49e4792a85d7f09c06789ec800fc4a44aec362764e",
-        size="126 MB",
-        labels=176,
-        form=_TWO_OR_THREE,
-    ),
-    "glotlid-v3.bin": KnownModel(
-        page=f"{_HUB}/cis-lmu/glotlid",
-        url=f"{_HUB}/cis-lmu/glotlid/resolve/main/model_v3.bin",
-        license="Apache-2.0",
-        size="1.69 GB",
-        labels=2102,
-        form=_WITH_SCRIPT,
-    ),
-    "openlid-v1.bin": KnownModel(
-        page=f"{_HUB}/laurievb/OpenLID",
-        url=f"{_HUB}/laurievb/OpenLID/resolve/main/model.bin",
-        labels=201,
-        form=_WITH_SCRIPT,
-    ),
-    "openlid-v2.bin": KnownModel(
-        page=f"{_HUB}/laurievb/OpenLID-v2",
-        url=f"{_HUB}/laurievb/OpenLID-v2/resolve/main/openlid_v2.bin",
-        license="GPL-3.0",
-        labels=189,
-        form=_WITH_SCRIPT,
-    ),
-    "openlid-v3.bin": KnownModel(page=f"{_HUB}/HPLT/OpenLID-v3", form=_WITH_SCRIPT),
-    "lid218e.bin": KnownModel(
-        page="https://github.com/facebookresearch/fairseq/tree/nllb",
-        url=f"{_FAIR}/nllb/lid/lid218e.bin",
-        license="CC BY-NC 4.0",
-        labels=218,
-        form=_WITH_SCRIPT,
-    ),
-    "jigsaw-hatespeech.bin": KnownModel(
-        page=_DOLMA_PAGE,
-        url=f"{_DOLMA}/jigsaw_fasttext_bigrams_20230515/jigsaw_fasttext_bigrams_hatespeech_final.bin",
-        form="toxic",
-    ),
-    "jigsaw-nsfw.bin": KnownModel(
-        page=_DOLMA_PAGE,
-        url=f"{_DOLMA}/jigsaw_fasttext_bigrams_20230515/jigsaw_fasttext_bigrams_nsfw_final.bin",
-        form="nsfw",
-    ),
-    "dolma-1.7-quality.bin": KnownModel(
-        page=_DOLMA_PAGE,
-        url=f"{_DOLMA}/dolma-1_7/cc_wiki_wikiref_sw_pes2o_adult_fakenews_math_books_openhermes.bin",
-    ),
-    "dclm-oh-eli5.bin": KnownModel(
-        page=f"{_HUB}/mlfoundations/fasttext-oh-eli5",
-        url=f"{_HUB}/mlfoundations/fasttext-oh-eli5/resolve/main/openhermes_reddit_eli5_vs_rw_v2_bigram_200k_train.bin",
-        labels=2,
-        form="hq, or cc",
-    ),
-    "gpt2-tokenizer.json": KnownModel(
-        page=_GPT_2,
-        url=f"{_GPT_2}/resolve/607a30d783dfa663caf39e06633721c8d4cfcd7e/tokenizer.json",
-        license="MIT",
-        sha256="8414cab924d8b9b33013f0d221c5862f365ee9be39c5c2bfae8a5a9e970478a6",
-    ),
-}
+KNOWN: dict[str, KnownModel] = msgspec.json.decode(
+    (Path(__file__).parent / "tables" / "models.json").read_bytes(), type=dict[str, KnownModel]
+)
 """By name. What is not known is left empty, and never guessed.
 
 Sources: the pages; arXiv:2207.04672 (NLLB); the addresses in Dolma's ``taggers/jigsaw.py`` and ``taggers/quality.py``.
