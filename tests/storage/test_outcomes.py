@@ -22,7 +22,7 @@ from toolkit.storage.objects import SMALL
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
 from toolkit.storage.retrying import Trouble
-from toolkit.storage.stores.s3.errors import explain
+from toolkit.storage.stores.s3 import S3
 
 s3 = pytest.mark.s3
 
@@ -294,7 +294,7 @@ def answer(code: str, status: int, operation: str = "GetObject") -> Any:
     ],
 )
 def test_what_is_final_is_told_with_what_to_do(code: str, status: int, advice: str, bucket: str) -> None:
-    found = explain(answer(code, status), "s3://b/x", "b")
+    found = S3().explain(answer(code, status), "s3://b/x", "b")
     assert isinstance(found, Unreadable)
     assert advice in str(found)
     assert isinstance(found, Forbidden) == (code == "AccessDenied")
@@ -302,7 +302,7 @@ def test_what_is_final_is_told_with_what_to_do(code: str, status: int, advice: s
 
 @s3
 def test_an_answer_without_its_reason_is_asked_for_again(bucket: str) -> None:
-    assert isinstance(explain(answer("404", 404), "s3://b/x", "b"), Trouble)
+    assert isinstance(S3().explain(answer("404", 404), "s3://b/x", "b"), Trouble)
 
 
 @s3

@@ -91,10 +91,12 @@ class Objects(Store):
 
     Attributes:
         service: Name of the service in messages.
+        hint: What may be wrong where an answer means nothing, for messages.
         unit: Bytes of which each part but the last is a multiple; 1 where a last part need not be marked.
     """
 
     service: ClassVar[str]
+    hint: ClassVar[str] = ""
     unit: ClassVar[int] = 1
 
     def __init__(self, options: StorageOptions = DEFAULTS) -> None:
@@ -194,7 +196,7 @@ class Objects(Store):
         return result
 
     def answer(
-        self, status: int, said: str, message: str, path: str, later: float | None = None
+        self, status: int, said: str, message: str, path: str, later: float | None = None, asked: str = ""
     ) -> Trouble | Exception:
         """Return the meaning of an answer other than 404 by its status.
 
@@ -204,6 +206,7 @@ class Objects(Store):
             message: Words of the server.
             path: Path of the object.
             later: Seconds that the server asks for.
+            asked: Name of the request, for messages.
         """
         if status in (408, 429) or (status >= 500 and status != 501):
             return Trouble(said, answered=True, later=later, expected=f"an answer of {self.service}")
@@ -215,10 +218,11 @@ class Objects(Store):
             what = f"expected to be known to {self.service}, got {said}; check or renew the credentials"
             return Unreadable(what, path=path, exit_code=2)
         if status == 403:
-            advice = f"check the credentials and their rights; {self.service} may also answer so without the object"
-            return Forbidden(f"expected permission, got {said}; {advice}", path=path, exit_code=2)
-        shown = cleaned(message)[: retrying.SHOWN]
-        return Unreadable(f"expected an answer of {self.service}, got {said}: {shown}", path=path, exit_code=2)
+            what = f"expected permission{asked and f' for {asked}'}, got {said}; check what these credentials may do"
+            seen = f"with this bucket; {self.service} may also answer so if the object does not exist"
+            return Forbidden(f"{what} {seen}", path=path, exit_code=2)
+        what = f"expected an answer of {self.service}{asked and f' to {asked}'}, got {said}"
+        return Unreadable(f"{what}: {cleaned(message)[: retrying.SHOWN]}{self.hint}", path=path, exit_code=2)
 
     def no_bucket(self, path: str) -> Unreadable:
         """Return the error that a bucket does not exist."""
@@ -345,11 +349,15 @@ def is_broken(error: BaseException) -> bool:
     return isinstance(error, passing)
 
 
-def trouble(error: BaseException) -> Trouble | Unreadable:
+def trouble(error: BaseException, path: str = "") -> Trouble | Unreadable:
     """Return the meaning of a connection that was not made, or broke."""
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return Unreadable(f"expected a certificate that is trusted here, got: {cleaned(str(error))}", exit_code=2)
-    return Trouble(f"a broken connection ({bottom(error)})")
+        what = f"expected a certificate that is trusted here, got: {cleaned(str(error))}"
+        return Unreadable(what, path=path, exit_code=2)
+    name = type(error).__name__
+    if name in ("EndpointConnectionError", "ProxyConnectionError", "ConnectTimeoutError"):
+        return Trouble(bottom(error), expected="a server")
+    return Trouble("no answer" if name == "ReadTimeoutError" else f"a broken connection ({bottom(error)})")
 
 
 class Reading(io.RawIOBase):

@@ -13,16 +13,18 @@ from toolkit.storage.objects import (
     CONNECTIONS,
     UPLOAD,
     Broken,
+    NoUpload,
     Objects,
     ObjectWriting,
     Page,
     Part,
+    is_broken,
     prefix_of,
     split,
+    trouble,
 )
-from toolkit.storage.retrying import Trouble
+from toolkit.storage.retrying import Trouble, seconds_asked
 from toolkit.storage.store import BUFFER, Stat
-from toolkit.storage.stores.s3.errors import Unsaid, explain
 from toolkit.storage.threads import for_each
 from toolkit.storage_options import DEFAULTS, StorageOptions
 
@@ -32,11 +34,48 @@ HEADS = 3
 COPIED = 64 << 20
 """Bytes that S3 copies by one request, of a larger object; 10,000 are the limit."""
 
+BUSY = {
+    "BadDigest",
+    "ConditionalRequestConflict",
+    "IncompleteBody",
+    "InternalError",
+    "OperationAborted",
+    "RequestLimitExceeded",
+    "RequestTimeout",
+    "RequestTimeoutException",
+    "ServiceUnavailable",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequests",
+    "XAmzContentSHA256Mismatch",
+}
+"""Codes of requests that may succeed later, beside the statuses 408, 429 and those from 500."""
+
+CREDENTIALS = {
+    "AccountProblem": "ask Amazon about the account",
+    "AuthorizationHeaderMalformed": "set `storage.region`",
+    "ExpiredToken": "renew the session token; what is done stays done",
+    "InvalidAccessKeyId": "check the key (AWS_ACCESS_KEY_ID), and that it is one of this server",
+    "InvalidToken": "check the session token (AWS_SESSION_TOKEN): it may be of another key",
+    "RequestTimeTooSkewed": "set this machine's clock, which differs from the server's",
+    "SignatureDoesNotMatch": "check the secret (AWS_SECRET_ACCESS_KEY)",
+    "TokenRefreshRequired": "renew the session token; what is done stays done",
+}
+"""What to do about codes that say that the one who asks is not known."""
+
+REGION = ("PermanentRedirect", "301", "TemporaryRedirect", "IllegalLocationConstraintException")
+
+
+class Unsaid(Exception):
+    """The answer to a HEAD has a status and no reason."""
+
 
 class S3(Objects):
     """Objects as ``s3://BUCKET/KEY``."""
 
     service = "S3"
+    hint = "; is `storage.endpoint_url` right?"
 
     def __init__(self, options: StorageOptions = DEFAULTS) -> None:
         super().__init__(options)
@@ -73,7 +112,58 @@ class S3(Objects):
         return client, client.meta.endpoint_url
 
     def explain(self, error: BaseException, path: str, bucket: str) -> Trouble | Exception | None:
-        return explain(getattr(error, "backend_error", None) or error, path, bucket)  # smart_open wraps them
+        import botocore.exceptions as known
+        from botocore.parsers import ResponseParserError
+
+        error = getattr(error, "backend_error", None) or error  # smart_open wraps them
+        if isinstance(error, Broken):
+            inner = error.args[0]
+            return self.explain(inner, path, bucket) or trouble(inner, path)
+        if isinstance(error, known.ClientError):
+            return self._answered(error, path)
+        passing = known.HTTPClientError | known.ConnectionError | known.IncompleteReadError
+        damaged = known.ChecksumError | known.FlexibleChecksumError | ResponseParserError
+        if isinstance(error, passing | damaged) or is_broken(error):
+            return trouble(error, path)
+        if isinstance(error, RecursionError):  # boto3 asks each place for the next
+            what = f"an answer of S3, got redirections without end{self.hint}"
+        elif isinstance(error, known.NoCredentialsError | known.PartialCredentialsError):
+            what = "credentials, got none; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage.anonymous`"
+        elif isinstance(error, known.BotoCoreError):  # credentials that cannot be fetched, names that no request has
+            what = f"a request that can be sent to S3, got: {cleaned(str(error))}"
+        else:
+            return None
+        return Unreadable(f"expected {what}", path=path, exit_code=2)
+
+    def _answered(self, error: Any, path: str) -> Trouble | Exception:
+        """Return the meaning of an answer of S3."""
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        meta = error.response.get("ResponseMetadata", {})
+        status, asked = int(meta.get("HTTPStatusCode") or 0), error.operation_name
+        said = code if code == str(status) or not status else f"{status} {code}".strip()
+        is_busy = code in BUSY or status in (408, 429) or (status >= 500 and status != 501)
+        if code == "NoSuchBucket":
+            return self.no_bucket(path)
+        if code == "NoSuchKey":
+            return FileNotFoundError(2, "No such object", path)
+        if code == "NoSuchUpload":
+            what = "expected the upload that this run has begun, got none; did `toolkit clean` run meanwhile?"
+            return NoUpload(what, path=path)
+        if asked == "HeadObject" and status in (400, 403, 404) and not is_busy:
+            return Unsaid(said)
+        if status >= 400 and code in ("", str(status)) and asked != "HeadObject" and status != 416 and not is_busy:
+            cause = f"a broken answer ({status} without its reason)"
+            return Trouble(cause, answered=True, expected="an answer of S3")
+        if code in CREDENTIALS:
+            what = "its own region" if code == "AuthorizationHeaderMalformed" else "to be known to S3"
+            return Unreadable(f"expected {what}, got {said}; {CREDENTIALS[code]}", path=path, exit_code=2)
+        if code in REGION or status in (301, 307):
+            return Unreadable(f"expected its own region, got {said}; set `storage.region`", path=path, exit_code=2)
+        status = {"InvalidRange": 416, "416": 416, "PreconditionFailed": 412, "412": 412}.get(code, status)
+        later = seconds_asked(meta.get("HTTPHeaders", {}).get("retry-after"))
+        message = error.response.get("Error", {}).get("Message") or "no message"
+        status = 503 if is_busy else 403 if status == 401 else status
+        return self.answer(status, said, message, path, later, asked)
 
     def head(self, path: str) -> tuple[Stat, float] | None:
         bucket, key = split(path)
