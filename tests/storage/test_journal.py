@@ -20,8 +20,7 @@ from toolkit.errors import Unreadable
 from toolkit.session import Session
 from toolkit.storage import Stat
 from toolkit.storage.journal import Journal, Place
-from toolkit.storage.journal.entries import Contents, Entry, entry_of, line_of
-from toolkit.storage.journal.state import State
+from toolkit.storage.journal.entries import Contents, Entry, State, entry_of, line_of
 from toolkit.storage.paths import join, list_files, looking
 from toolkit.testing import MemoryStore
 
@@ -403,8 +402,8 @@ def test_a_state_holds_the_highest_number_wherever_an_entry_is_kept(
     entries = [Entry(*place, n, record) for place, n, record in found]
     packed = data.draw(st.lists(st.sampled_from(entries), max_size=40)) if entries else []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("toolkit.storage.journal.state.BLOCK", data.draw(st.sampled_from([1, 300, 1 << 18])))
-        patch.setattr("toolkit.storage.journal.state.LOOSE", data.draw(st.sampled_from([1, 3, 1000])))
+        patch.setattr("toolkit.storage.journal.entries.BLOCK", data.draw(st.sampled_from([1, 300, 1 << 18])))
+        patch.setattr("toolkit.storage.journal.entries.LOOSE", data.draw(st.sampled_from([1, 3, 1000])))
         state = State(packed)
         state.add(entries)
     best: dict[Place, Entry] = {}

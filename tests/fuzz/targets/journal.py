@@ -4,8 +4,7 @@ import gzip
 
 from tests.fuzz.targets._files import refuses
 from toolkit.storage.journal import entries
-from toolkit.storage.journal.entries import Contents, Entry, header, line_of
-from toolkit.storage.journal.state import State
+from toolkit.storage.journal.entries import Contents, Entry, State, header, line_of
 
 _ENTRIES = [
     Entry("rows", "a", 1, b'{"version":3,"size":5}'),

@@ -8,7 +8,6 @@ whatever order files are read and however often: so segments can be merged, read
 """
 
 from toolkit.storage.journal.entries import Entry, Place
-from toolkit.storage.journal.group import Group
-from toolkit.storage.journal.journal import SUFFIX, UNLIKE_DATA, Journal
+from toolkit.storage.journal.journal import SUFFIX, UNLIKE_DATA, Group, Journal
 
 __all__ = ["SUFFIX", "UNLIKE_DATA", "Entry", "Group", "Journal", "Place"]
