@@ -14,11 +14,11 @@ import selectors
 import socket
 import struct
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple, Self
 
+from toolkit.execution.executors import Report, Sending
 from toolkit.interrupts import forget, stop
 from toolkit.session import current
 
@@ -33,9 +33,6 @@ NEWS_SECONDS = 1.0
 """After which a task sends what it has done."""
 
 _NEWS = struct.Struct("!qq")
-
-Tell = Callable[[int, int], None]
-"""Takes documents and bytes that a task has done since the last call."""
 
 
 class News(NamedTuple):
@@ -149,7 +146,7 @@ class Lifeline:
 
 
 @contextlib.contextmanager
-def held(address: Address, token: bytes = b"") -> Iterator[Tell]:
+def held(address: Address, token: bytes = b"") -> Iterator[Report]:
     """Let `toolkit.interrupts.check` raise `KeyboardInterrupt` in the ``with`` block when the driver ends or stops.
 
     Where the driver cannot be reached, the block runs to its end.
@@ -174,6 +171,10 @@ def held(address: Address, token: bytes = b"") -> Iterator[Tell]:
     line.settimeout(None)
     over = threading.Lock()
 
+    def send(data: bytes) -> None:
+        with contextlib.suppress(OSError):  # the end of the driver shows elsewhere
+            line.sendall(data)
+
     def watch() -> None:
         with contextlib.suppress(OSError):  # reset, where the driver was killed
             line.recv(1)
@@ -183,32 +184,14 @@ def held(address: Address, token: bytes = b"") -> Iterator[Tell]:
     thread = threading.Thread(target=watch, name="lifeline", daemon=True)
     thread.start()
     try:
-        yield _Teller(line, token) if token else _keep_quiet
+        send(token)
+        yield Sending(lambda *done: send(_NEWS.pack(*done)), NEWS_SECONDS) if token else _keep_quiet
     finally:
         over.acquire(blocking=False)
         forget()
         with contextlib.suppress(OSError):
             line.shutdown(socket.SHUT_RDWR)  # which ends `recv`; `close` would not
         line.close()
-
-
-class _Teller:
-    """Sends what has been done, once a second."""
-
-    def __init__(self, line: socket.socket, token: bytes) -> None:
-        self._line = line
-        self._first = token
-        self._documents = self._bytes = 0
-        self._last = time.monotonic()
-
-    def __call__(self, documents: int, size: int) -> None:
-        self._documents += documents
-        self._bytes += size
-        if time.monotonic() - self._last >= NEWS_SECONDS:
-            with contextlib.suppress(OSError):  # the end of the driver shows elsewhere
-                self._line.sendall(self._first + _NEWS.pack(self._documents, self._bytes))
-            self._first, self._documents, self._bytes = b"", 0, 0
-            self._last = time.monotonic()
 
 
 def _keep_quiet(documents: int, size: int) -> None:

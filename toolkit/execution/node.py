@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from toolkit import distribution
 from toolkit.distribution import NAME
 from toolkit.execution.executors import Report, Task, attempt, packed
-from toolkit.execution.lifeline import Address, Tell, held
+from toolkit.execution.lifeline import Address, held
 
 CARRIED = ("AWS_", "AZURE_", "GOOGLE_", "HF_", "STORAGE_EMULATOR_HOST", "TOOLKIT_CACHE")
 """Environment variables that begin so are the calling process's in every task: libraries read their credentials there.
@@ -87,7 +87,7 @@ def _unfitness(given: Caller) -> Unfit | None:
     return None
 
 
-def _done(pickled: bytes, tell: Tell | None) -> Returned | Unfit:
+def _done(pickled: bytes, tell: Report | None) -> Returned | Unfit:
     try:
         loaded: tuple[Callable[[Any, Report], Any], Task[Any]] = pickle.loads(pickled)  # noqa: S301  # from the caller
     except Exception as error:

@@ -10,6 +10,7 @@ machines.
 import atexit
 import gc
 import pickle
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,33 @@ R = TypeVar("R")
 
 Report = Callable[[int, int], None]
 """Called by a running task with what is done since the last call: documents, and bytes of its input as stored."""
+
+
+class Sending:
+    """Adds up what a task reports, and sends it now and then.
+
+    Args:
+        send: Function that takes documents and bytes.
+        seconds: Time between two calls of it, at least.
+    """
+
+    def __init__(self, send: Report, seconds: float) -> None:
+        self._send, self._seconds = send, seconds
+        self._documents = self._bytes = 0
+        self._last = time.monotonic()
+
+    def __call__(self, documents: int, size: int) -> None:
+        self._documents += documents
+        self._bytes += size
+        if time.monotonic() - self._last >= self._seconds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what has not been sent."""
+        self._send(self._documents, self._bytes)
+        self._documents = self._bytes = 0
+        self._last = time.monotonic()
+
 
 Begun = Callable[[str], None]
 """Called in the calling process with the name of a task that is given away to be done; again when it is retried."""

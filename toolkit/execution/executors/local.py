@@ -2,7 +2,6 @@
 
 import pickle
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, Self
@@ -12,7 +11,19 @@ import msgspec
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
-from toolkit.execution.executors import Executor, Failure, P, R, Report, Result, Task, attempt, largest_first, packed
+from toolkit.execution.executors import (
+    Executor,
+    Failure,
+    P,
+    R,
+    Report,
+    Result,
+    Sending,
+    Task,
+    attempt,
+    largest_first,
+    packed,
+)
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.pool import Call, Died, Limits, Pool, Tell
 from toolkit.storage_options import Duration
@@ -150,27 +161,9 @@ def _tasks(memory: int | None, tell: Tell) -> Callable[[Any], bytes]:
     """Return what does a task in a worker."""
 
     def call(given: tuple[Callable[[Any, Report], Any], Task[Any]]) -> bytes:
-        reporter = _Reporter(tell)
+        reporter = Sending(lambda *done: tell(done), REPORT_SECONDS)
         result = attempt(*given, reporter, memory=memory)
         reporter.flush()
         return packed(result)
 
     return call
-
-
-class _Reporter:
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._documents = self._bytes = 0
-        self._last = time.monotonic()
-
-    def __call__(self, documents: int, size: int) -> None:
-        self._documents += documents
-        self._bytes += size
-        if time.monotonic() - self._last > REPORT_SECONDS:
-            self.flush()
-
-    def flush(self) -> None:
-        self._tell((self._documents, self._bytes))
-        self._documents = self._bytes = 0
-        self._last = time.monotonic()
