@@ -12,8 +12,7 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.storage.owners import is_running, machine
 from toolkit.storage.roots import check_roots
 from toolkit.storage.store import Stat, Store, Writing
-from toolkit.storage.stores.local.errors import told
-from toolkit.storage.stores.local.reading import LocalPieces, opened
+from toolkit.storage.stores.local.reading import LocalPieces, opened, told
 from toolkit.storage.stores.local.writing import (
     LocalWriting,
     begin_named,

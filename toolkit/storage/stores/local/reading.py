@@ -1,16 +1,43 @@
-"""Files that are read: regular ones only, and errors that name them."""
+"""Files that are read: regular ones only; and what the system's errors mean: missing, forbidden, or unknown."""
 
+import errno
 import io
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from toolkit.errors import DataError
+from toolkit.errors import DataError, Forbidden, Unreadable, advice
+from toolkit.storage.roots import check_roots
 from toolkit.storage.store import Pieces
-from toolkit.storage.stores.local.errors import told
 
 BUFFER = 1 << 17
 """Bytes that are read at a time."""
+
+
+@contextmanager
+def told(path: str, expected: str = "a readable file") -> Iterator[None]:
+    """Make `Unreadable` of what is wrong with a file, unless it is not there, below a root that is."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        check_roots(path)
+        raise
+    except OSError as error:
+        kind = Forbidden if error.errno in (errno.EACCES, errno.EPERM) else Unreadable
+        raise kind(f"expected {expected}, got: {advice(error)}", path=path) from None
+
+
+@contextmanager
+def done(path: str, expected: str) -> Iterator[None]:
+    """Make `Unreadable` of what keeps a file from being written, moved or deleted: it names what was to be there."""
+    try:
+        yield
+    except OSError as error:
+        check_roots(path)
+        kind = Forbidden if error.errno in (errno.EACCES, errno.EPERM) else Unreadable
+        raise kind(f"expected {expected}, got: {advice(error)}", path=path) from None
 
 
 class File(io.FileIO):

@@ -20,8 +20,7 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.storage.owners import owner
 from toolkit.storage.roots import check_roots
 from toolkit.storage.store import Stat, Writing
-from toolkit.storage.stores.local.errors import done, told
-from toolkit.storage.stores.local.reading import OPEN_FILES, special
+from toolkit.storage.stores.local.reading import OPEN_FILES, done, special, told
 
 FOLDER_TRIES = 100
 
