@@ -112,7 +112,7 @@ def test_threads_are_begun_in_the_session_of_their_caller() -> None:
         for node in nodes(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("threading.Thread", "ThreadPoolExecutor")
     }
-    assert begun == {"toolkit/execution/pool.py", "toolkit/execution/lifeline.py", "toolkit/testing/stores.py"}
+    assert begun == {"toolkit/execution/pool.py", "toolkit/execution/node.py", "toolkit/testing/stores.py"}
 
 
 @pytest.mark.parametrize(

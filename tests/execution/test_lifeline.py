@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolkit.execution.lifeline import Address, Lifeline, held
+from toolkit.execution.node import Address, Lifeline, held
 
 HOST = "127.0.0.1"
 
 DRIVER = """
 import resource, sys
-from toolkit.execution.lifeline import Lifeline
+from toolkit.execution.node import Lifeline
 if sys.argv[1:]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
 with Lifeline("127.0.0.1") as lifeline:
@@ -28,7 +28,7 @@ with Lifeline("127.0.0.1") as lifeline:
 TASK = """
 import sys
 from toolkit.interrupts import pause
-from toolkit.execution.lifeline import held
+from toolkit.execution.node import held
 try:
     with held(("127.0.0.1", int(sys.argv[1]))):
         print("begun", flush=True)

@@ -16,8 +16,7 @@ from toolkit.execution import progress
 from toolkit.execution.executors import Executor, Report, Task
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.executors.local import Local
-from toolkit.execution.lifeline import TOKEN_BYTES, Lifeline, News
-from toolkit.execution.node import Returned, caller, work
+from toolkit.execution.node import TOKEN_BYTES, Lifeline, News, Returned, caller, work
 from toolkit.execution.progress import Pace, Position, Progress, Share
 
 MB = 10**6
@@ -132,7 +131,7 @@ def tell_all(payload: int, report: Report) -> int:
 
 
 def test_a_node_tells_the_driver_what_it_does_while_it_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.execution.lifeline.NEWS_SECONDS", 0.0)
+    monkeypatch.setattr("toolkit.execution.node.NEWS_SECONDS", 0.0)
     token = b"t" * TOKEN_BYTES
     with Lifeline("127.0.0.1") as lifeline:
         given = caller(lifeline.address)._replace(token=token)

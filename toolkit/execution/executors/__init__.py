@@ -3,8 +3,7 @@
 A task is idempotent and may run twice, even at once. The function is a module-level function (workers find it by
 name), its payload can be pickled. An error is a value of the result, so that no task stops another.
 
-An executor for a cluster finds in `toolkit.execution.node` and `toolkit.execution.lifeline` what runs on the other
-machines.
+An executor for a cluster finds in `toolkit.execution.node` what runs on the other machines.
 """
 
 import atexit

@@ -26,8 +26,7 @@ from toolkit.config.sizes import Size
 from toolkit.distribution import NAME, require_extra
 from toolkit.errors import ConfigError, ToolkitError, amount, duration
 from toolkit.execution.executors import Executor, Failure, P, R, Report, Result, Task, largest_first
-from toolkit.execution.lifeline import TOKEN_BYTES, Lifeline
-from toolkit.execution.node import Returned, Unfit, caller, version, work
+from toolkit.execution.node import TOKEN_BYTES, Lifeline, Returned, Unfit, caller, version, work
 from toolkit.execution.processes import ONE_THREAD
 from toolkit.interrupts import check
 
