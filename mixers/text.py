@@ -67,7 +67,7 @@ class Text(Writer):
         labels, numbers = self._labels(batch)
         places = np.flatnonzero(numbers >= 0)
         batch.counts["lines without language"] += len(numbers) - len(places)
-        blank = _blank(lines, places)
+        blank = _blank(lines, places, ascii_only=self.unit == "block")
         batch.counts["blank lines"] += int(blank.sum())
         places = places[~blank]
         documents = lines.bounds.searchsorted(places, side="right") - 1
@@ -153,8 +153,11 @@ _MULTIBYTE, _SECOND = 0x80, tuple(b"\x80\x81\x85\x9a\xa0")
 """From which byte on a code point has several, and the second bytes of those that are white space."""
 
 
-def _blank(lines: LineTable, places: Array) -> Array:
-    """Return whether lines are empty or white space; of most the first byte says that they are not."""
+def _blank(lines: LineTable, places: Array, *, ascii_only: bool) -> Array:
+    """Return whether lines are empty or white space; of most the first byte says that they are not.
+
+    goclassy, whose files have blocks, keeps lines of other white space than ASCII's.
+    """
     import numpy as np
 
     starts, ends = lines.starts[places], lines.ends[places]
@@ -166,7 +169,7 @@ def _blank(lines: LineTable, places: Array) -> Array:
         looked_at = looked_at[(first < _MULTIBYTE) | np.isin(second, _SECOND)]
     for i in looked_at.tolist():
         line = lines.utf8[starts[i] : ends[i]].tobytes()
-        found[i] = not line.strip() or line.decode().isspace()
+        found[i] = not line.strip() or (not ascii_only and line.decode().isspace())
     return found
 
 

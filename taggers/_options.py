@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from toolkit import Attribute, ConfigError
-from toolkit.text import Splitter, check_word_language
+from toolkit import Added, Attribute, Batch, ConfigError
+from toolkit.text import Splitter, Words, check_word_language
 
 Variant = Annotated[
     Literal["paper", "datatrove", "dolma", "dolma_v2", "redpajama"],
@@ -18,19 +18,41 @@ Label = Annotated[str | None, Attribute("language.label", str | None, or_value=T
 Language = Annotated[
     Label,
     msgspec.Meta(
-        description="with the variant `datatrove`: the language of the words, as a label of lid.176 (`de`) or GlotLID "
-        "(`deu_Latn`), or the attribute with the language of each document; default: English"
+        description="with the variant `datatrove`, or `splitter: dictionary`: the language of the words, as a label of "
+        "lid.176 (`de`) or GlotLID (`deu_Latn`), or the attribute with the language of each document; default with "
+        "`datatrove`: English"
+    ),
+]
+WordLanguage = Annotated[
+    Label,
+    Added,
+    msgspec.Meta(description="with `splitter: dictionary`: the language of the document, a label or an attribute"),
+]
+OwnSplitter = Annotated[
+    Splitter,
+    msgspec.Meta(
+        description="the definition of a word: unicode, segments, white_space, word_punct, icu, or dictionary: as "
+        "unicode, but by a dictionary in languages without blanks"
     ),
 ]
 
 
-def check_language(variant: str, language: str | None) -> None:
+def words_in(batch: Batch, splitter: Splitter, language: str | None) -> Words:
+    """Return the words of all texts, which only dictionaries split by language."""
+    return batch.words(splitter, language if splitter == "dictionary" else "")
+
+
+def check_language(variant: str, language: str | None, splitter: str = "") -> None:
     """Check that words of the language can be split, and that the variant is one that splits them by language.
 
     Raises:
         ConfigError: if not.
     """
-    if variant == "datatrove":
+    if splitter == "dictionary" and language is None:
+        raise ConfigError("splitter: expected the option `language` with `dictionary`")
+    if variant == "datatrove" or splitter == "dictionary":
         check_word_language(language)
     elif language is not None:
-        raise ConfigError(f"language: expected the variant datatrove with it, got {variant!r}")
+        raise ConfigError(
+            f"language: expected the variant datatrove, or `splitter: dictionary`, with it, got {variant!r}"
+        )

@@ -18,7 +18,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from taggers._options import Label, PaperSplitter, Variant
+from taggers._options import Label, PaperSplitter, Variant, check_language, words_in
 from toolkit import Added, Batch, ConfigError, Document, Example, Files, Tagger
 from toolkit.text import (
     HAS_ALPHA,
@@ -31,7 +31,6 @@ from toolkit.text import (
     Words,
     characters,
     characters_in,
-    check_word_language,
     compiled,
     decoded,
     decomposed,
@@ -192,8 +191,8 @@ class GopherQuality(Tagger):
     language: Annotated[
         Label,
         msgspec.Meta(
-            description="a language, or the attribute with the language of each document, for the stop words "
-            "(the paper's eight are those of `en`); with the variant `datatrove`, also for the splitting of words"
+            description="a language, or the attribute with the language of each document, for the stop words (the "
+            "paper's eight are those of `en`), and for words with the variant `datatrove` or `splitter: dictionary`"
         ),
     ] = None
 
@@ -206,8 +205,8 @@ class GopherQuality(Tagger):
     def check(self) -> None:
         if self.variant != "paper" and self.bullets != BULLETS:
             raise ConfigError("bullets: expected the variant `paper`, others have bullets of their own")
-        if self.variant == "datatrove":
-            check_word_language(self.language)
+        if self.variant == "datatrove" or self.splitter == "dictionary":
+            check_language("datatrove", self.language, self.splitter)
         if self.stop_lists is not None:
             if self.language is None or self.stop_words is not None:
                 raise ConfigError("stop_lists: expected the option `language`, and `stop_words` not given")
@@ -217,7 +216,7 @@ class GopherQuality(Tagger):
         batch = Batch.of(documents)
         lists = self._lists(batch)
         if self.variant == "paper":
-            return _paper(batch, batch.words(self.splitter), lists, self.bullets)
+            return _paper(batch, words_in(batch, self.splitter, self.language), lists, self.bullets)
         if self.variant == "datatrove":
             words = batch.datatrove_words(self.language)
             return list(map(_datatrove, [document.text for document in batch], words, lists))

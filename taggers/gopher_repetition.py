@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from taggers._options import Language, PaperSplitter, Variant, check_language
+from taggers._options import Language, PaperSplitter, Variant, check_language, words_in
 from toolkit import Batch, ConfigError, Document, Example, Tagger
 from toolkit.text import (
     SPACE,
@@ -152,7 +152,7 @@ class GopherRepetition(Tagger):
     language: Language = None
 
     def check(self) -> None:
-        check_language(self.variant, self.language)
+        check_language(self.variant, self.language, self.splitter)
         if self.case and self.variant != "paper":
             raise ConfigError(f"case: expected the variant paper with it, got {self.variant!r}")
 
@@ -162,7 +162,7 @@ class GopherRepetition(Tagger):
         if self.variant == "datatrove":
             return list(map(_datatrove, texts, batch.datatrove_words(self.language)))
         if self.variant == "paper":
-            words = Sequences.of(batch.words(self.splitter), folded=not self.case)
+            words = Sequences.of(words_in(batch, self.splitter, self.language), folded=not self.case)
             columns = [*_lines(batch.lines), *_ngrams(words, 1.0)]
         elif self.variant == "redpajama":
             plain = Words.of(LineTable.of(list(map(_without_punctuation, texts))), "white_space")

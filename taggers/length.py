@@ -4,12 +4,11 @@ Source: none; Dolma's are `length_spans`.
 """
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import msgspec
 
+from taggers._options import OwnSplitter, WordLanguage, check_language, words_in
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import Splitter
 
 
 class Lengths(msgspec.Struct, frozen=True):
@@ -42,14 +41,18 @@ class Length(Tagger):
         Example("Don't stop!", {"chars": 11, "bytes": 11, "words": 5, "lines": 1}, options={"splitter": "word_punct"}),
     )
 
-    splitter: Annotated[
-        Splitter,
-        msgspec.Meta(description="the definition of a word: unicode, segments, white_space, word_punct or icu"),
-    ] = "unicode"
+    splitter: OwnSplitter = "unicode"
+    language: WordLanguage = None
+
+    def check(self) -> None:
+        check_language(self.splitter, self.language, self.splitter)
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Lengths]:
         batch = Batch.of(documents)
         lines = batch.lines
-        counts = batch.words(self.splitter).counts.tolist(), (lines.bounds[1:] - lines.bounds[:-1]).tolist()
+        counts = (
+            words_in(batch, self.splitter, self.language).counts.tolist(),
+            (lines.bounds[1:] - lines.bounds[:-1]).tolist(),
+        )
         sizes = [(len(text), len(text if text.isascii() else text.encode())) for text in (d.text for d in batch)]
         return [Lengths(*size, *count) for size, *count in zip(sizes, *counts, strict=True)]

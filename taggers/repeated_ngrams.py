@@ -10,8 +10,9 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
+from taggers._options import OwnSplitter, WordLanguage, check_language, words_in
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import Sequences, Splitter
+from toolkit.text import Sequences
 
 
 class Repetition(msgspec.Struct, frozen=True):
@@ -58,13 +59,14 @@ class RepeatedNgrams(Tagger):
         msgspec.Meta(min_length=1, description="how many words an n-gram has, 1 to 100; one or more such numbers"),
     ] = (3, 5, 10)
     case: Annotated[bool, msgspec.Meta(description="whether upper and lower case make different words")] = False
-    splitter: Annotated[
-        Splitter,
-        msgspec.Meta(description="the definition of a word: unicode, segments, white_space, word_punct or icu"),
-    ] = "unicode"
+    splitter: OwnSplitter = "unicode"
+    language: WordLanguage = None
+
+    def check(self) -> None:
+        check_language(self.splitter, self.language, self.splitter)
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Repetition]:
-        words = Batch.of(documents).words(self.splitter)
+        words = words_in(Batch.of(documents), self.splitter, self.language)
         sequences = Sequences.of(words, folded=not self.case)._replace(sizes=np.ones_like(words.chars))
         counts = words.counts
         found = [sequences.repeated(n) for n in self.n]

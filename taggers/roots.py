@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from taggers._options import Label
+from taggers._options import Label, check_language, words_in
 from toolkit import Batch, Document, Example, Files, Tagger, cached
 from toolkit.text import (
     ALPHA,
@@ -32,6 +32,7 @@ from toolkit.text import (
     compiled,
     entries,
     for_language,
+    has_no_blanks,
     hashes_of,
     number_of,
     places_among,
@@ -43,9 +44,6 @@ OTHER_SPACE, JOINER = re.compile(r"[^\S \t\n]"), "\u2060"
 """White space that separates no words, and what stands for it: no white space, and nothing else either."""
 ZERO_WIDTH_SPACE = 0x200B
 """The only special character of ROOTS' list that Unicode's categories do not tell and that texts often have."""
-
-WITHOUT_BLANKS = frozenset({"bo", "dz", "ja", "km", "lo", "my", "th", "wuu", "yue", "zh"})
-"""Languages that have no blanks between words."""
 
 
 class Ratios(msgspec.Struct, frozen=True):
@@ -72,8 +70,9 @@ class Roots(Tagger):
     r"""Shares of repeated text, special characters, stop words and flagged words in a document.
 
     - ``words``: split at Unicode's word boundaries. With ``splitter: white_space`` they are those of ROOTS: the pieces
-      between blanks, tabs and line feeds, without special characters around them, if anything is left. In languages
-      without blanks they are Unicode's in both cases. (ROOTS uses SentencePiece there, with models of its own.)
+      between blanks, tabs and line feeds, without special characters around them, if anything is left; in languages
+      without blanks they are those of a dictionary, as with ``splitter: dictionary``. (ROOTS uses SentencePiece for
+      Chinese, with a model of its own, and blanks elsewhere.)
     - ``char_repetition``: the share of all sequences of `chars` code points that are occurrences of the k most frequent
       sequences. k is the square root of the number of different sequences, rounded down, but at most the number of
       sequences that occur at least twice.
@@ -114,26 +113,36 @@ class Roots(Tagger):
         ),
     )  # fmt: skip
 
-    VERSION = "3"
+    VERSION = "4"
 
     chars: Annotated[int, msgspec.Meta(ge=1, description="the length of a sequence of characters")] = 10
     sequence_words: Annotated[int, msgspec.Meta(ge=1, description="the length of a sequence of words")] = 5
     splitter: Annotated[
-        Literal["unicode", "white_space"],
-        msgspec.Meta(description="the definition of a word: Unicode's, or ROOTS's (white space)"),
+        Literal["unicode", "white_space", "dictionary"],
+        msgspec.Meta(
+            description="the definition of a word: Unicode's, ROOTS's (white space), or Unicode's with dictionaries "
+            "for languages without blanks"
+        ),
     ] = "unicode"
     language: Annotated[
-        Label, msgspec.Meta(description="the language of the document, for stop words and flagged words")
+        Label, msgspec.Meta(description="the language of the document, for words, stop words and flagged words")
     ] = None
     flagged_words: Annotated[
         Files | None,
         msgspec.Meta(description="words, one on each line: a file, or a folder of files `en`, `en.txt` …"),
     ] = None
 
+    def check(self) -> None:
+        if self.splitter == "dictionary":
+            check_language(self.splitter, self.language, self.splitter)
+
     def tag_batch(self, documents: Sequence[Document]) -> list[Ratios]:
         batch = Batch.of(documents)
         languages = batch.given(self.language)
-        words = batch.words() if self.splitter == "unicode" else _between_white_space(batch, languages)
+        if self.splitter == "white_space":
+            words = _between_white_space(batch, self.language)
+        else:
+            words = words_in(batch, self.splitter, self.language)
         repeated = Sequences.of(words, folded=True).repeated(self.sequence_words)
         sizes = np.array([len(document.text) for document in batch], dtype=np.int64)
         frequent, special = _look([document.text for document in batch], sizes, self.chars)
@@ -154,14 +163,14 @@ class Roots(Tagger):
         return _list(path) if path else None
 
 
-def _between_white_space(batch: Batch, languages: Sequence[str | None]) -> Words:
+def _between_white_space(batch: Batch, language: str | None) -> Words:
     """Return the words between white space, without special characters around them; a line for each text."""
     texts = [_around().sub("", OTHER_SPACE.sub(JOINER, document.text).replace("\n", " ")) for document in batch]
-    if WITHOUT_BLANKS.intersection(languages):
-        words = batch.words()
+    if any(apart := list(map(has_no_blanks, batch.given(language)))):
+        words = batch.words("dictionary", language)
         every = words.strings()
-        for i, language in enumerate(languages):
-            if language in WITHOUT_BLANKS:
+        for i, is_one in enumerate(apart):
+            if is_one:
                 texts[i] = " ".join(every[words.bounds[i] : words.bounds[i + 1]])
     return Words.of(LineTable.of(texts), "white_space")
 

@@ -9,18 +9,22 @@ from tests.conftest import ROOT, Run
 from toolkit.config import settings as config
 
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
-NO_WET = {"ml-filter-raw"}
+SECOND = {"c4-lines": "c4", "fineweb-minhash": "fineweb", "refinedweb-dedup": "refinedweb"}
+"""Those that take what another one has written."""
+NO_WET = {"ml-filter-raw", *SECOND}
 """Those whose input is of another format."""
 KEEP_ALL = {"goclassy", "oscar-2019"}
 """Those without rules that drop documents."""
 LIBRARIES = {
     "training-mix": ("tokenizers",),
+    "refinedweb-dedup": ("tokenizers",),
+    "roots": ("sudachipy", "jieba", "pythainlp"),
     "fineweb-2": ("sudachipy", "jieba", "pyvi", "pythainlp", "kiwipiepy", "stanza"),
 }
 """Those that need libraries for languages of the sample; their oracle's recorded pages need none."""
 DOCUMENTS = 45
 """In the sample's web pages."""
-OTHERS = {"training-mix": 18}
+OTHERS = {"training-mix": 18, "dolma-3-like": 18}
 """In the other files of the sample, for recipes that have more sources."""
 
 
@@ -59,3 +63,29 @@ def test_it_runs_on_the_sample(
     again = run("tag", "-c", path, "--quiet", "--json", *settings)
     assert again.code == 0, again.err
     assert set(json.loads(again.out)["written"].values()) == {0}, "nothing has changed"
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_a_second_step_takes_documents_as_the_first_writes_them(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, sample: list[Path]
+) -> None:
+    for library in LIBRARIES.get(name, ()):
+        pytest.importorskip(library)
+    monkeypatch.chdir(ROOT)
+    first, own = (config.load(f"configs/{recipe}.yaml").value for recipe in (SECOND[name], name))
+    assert own["documents"] == first["mix"]["output"]["path"] + "/documents"
+    pages = [*sample, *sample]  # each page twice
+    inputs = ", ".join(f"{{format: wet, from: {path}, source: s{i}}}" for i, path in enumerate(pages))
+    data = tmp_path / "data"
+    made = run("ingest", "-c", f"configs/{SECOND[name]}.yaml", "--quiet", f"dataset={data}", f"ingest=[{inputs}]")
+    assert made.code == 0, made.err
+    places = [
+        f"documents={data / 'documents'}",
+        f"attributes={tmp_path / 'own'}",
+        f"mix.output.path={tmp_path / 'out'}",
+    ]
+    ran = run("run", "-c", f"configs/{name}.yaml", "--quiet", "--json", *places, "executor={type: in_process}")
+    assert ran.code == 0, ran.err
+    totals = json.loads(ran.out)["mix"]["totals"]
+    assert totals["rows"] == 2 * DOCUMENTS
+    assert 0 < totals["kept"] < 2 * DOCUMENTS

@@ -74,5 +74,8 @@ def test_blank_lines_are_those_of_white_space_as_python_has_it() -> None:
     """Lines are looked at as bytes, of which ``bytes.strip`` knows six."""
     points = [chr(point) for point in (*range(0xD800), *range(0xE000, 0x3100)) if chr(point) not in "\r\n"]
     lines = ["", "\u2003x", *points, *(f" {point}\t{point}" for point in points)]
-    found = _blank(LineTable.of(["\n".join(lines)]), np.arange(len(lines)))
+    table = LineTable.of(["\n".join(lines)])
+    found = _blank(table, np.arange(len(lines)), ascii_only=False)
     assert found.tolist() == [not line or line.isspace() for line in lines]
+    found = _blank(table, np.arange(len(lines)), ascii_only=True)  # as goclassy has it
+    assert found.tolist() == [not line.encode().strip() for line in lines]

@@ -3,12 +3,14 @@
     python -m venv PEER && PEER/bin/pip install -r tests/oracles/peers/NAME.txt
     python -m tests.oracles NAME --peer PEER              the table, over real pages of ../shared/data
     python -m tests.oracles NAME --peer PEER --checkout COPY   where the peer is in no registry
+    python -m tests.oracles NAME --peer PEER --mutate SEED     the same over mutations of these pages (mutations.py)
     python -m tests.oracles NAME --peer PEER --record     the recorded sample, made anew from the peer's output
 
 Without NAME, the names. The exit status is 1 if a page is judged otherwise or a text differs.
 """
 
 import argparse
+import functools
 import importlib
 import itertools
 import shutil
@@ -17,18 +19,27 @@ import tempfile
 from pathlib import Path
 
 from tests.oracles.frame import FOLDER, HEAD, Oracle, by_id, compare, record, write_pages
+from tests.oracles.mutations import mutated
 
 
 def names() -> list[str]:
     """Return the names of all oracles: of the modules here that have one."""
-    stems = (path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith(("_", "test_")))
-    return sorted(stem.replace("_", "-") for stem in stems if _oracles(stem))
+    return sorted(_kinds())
 
 
 def oracle(name: str) -> Oracle:
     """Return an oracle by its name."""
-    (kind,) = _oracles(name.replace("-", "_"))
-    return kind()
+    return _kinds()[name]()
+
+
+@functools.cache
+def _kinds() -> dict[str, type[Oracle]]:
+    stems = (path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith(("_", "test_")))
+    found: dict[str, type[Oracle]] = {}
+    for stem in stems:
+        kinds = _oracles(stem)
+        found |= {(stem if kind is kinds[0] else kind.NAME).replace("_", "-"): kind for kind in kinds}
+    return found
 
 
 def _oracles(stem: str) -> list[type[Oracle]]:
@@ -46,6 +57,7 @@ def main() -> int:
     parser.add_argument("--checkout", type=Path, help="a copy of the repository of a peer that no registry has")
     parser.add_argument("--record", action="store_true", help="write the recorded sample")
     parser.add_argument("--pages", type=int, help="the first so many pages only")
+    parser.add_argument("--mutate", metavar="SEED", help="the pages with CRLF, NUL, other scripts and so on")
     parser.add_argument("--keep", type=Path, help="an empty folder for all files; else they are deleted")
     parser.add_argument("--unlike", type=int, default=20, help="pages that differ to print (20)")
     given = parser.parse_args()
@@ -62,6 +74,8 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         pages = list(itertools.islice(own.written() if given.record else own.pages(), given.pages))
+        if given.mutate:
+            pages = list(mutated(pages, given.mutate))
         documents = folder / "pages.jsonl"
         write_pages(pages, documents)
         theirs = by_id(own.peer(documents, given.peer.resolve(), folder))

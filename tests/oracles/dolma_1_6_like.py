@@ -3,11 +3,13 @@
 The language is CCNet's there, before Dolma begins; both get that of `text_language`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from tests.oracles.frame import Oracle, Verdict, write_pages
 from tests.oracles.languages import with_language
+from tests.oracles.mutations import mutated
 from tests.oracles.pages import Page, read_pages
 from tests.oracles.written import written_pages
 
@@ -18,8 +20,9 @@ class Dolma(Oracle):
     NAME = "dolma-1-6-like"
     CONFIG = "dolma-1.6-like.yaml"
 
-    def written(self) -> Iterable[Page]:
-        return written_pages(200)
+    def written(self) -> Iterator[Page]:
+        yield from written_pages(200)
+        yield from mutated(islice(written_pages(), 80), "recorded")
 
     def peer(self, pages: Path, environment: Path, folder: Path) -> Iterator[Verdict]:
         guessed = folder / "guessed.jsonl"

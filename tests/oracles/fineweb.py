@@ -1,10 +1,13 @@
 """FineWeb's configuration against datatrove's filters, in the order and with the settings of its examples/fineweb.py.
 
 Both sides start from the text (neither from WARC files), and take lid.176.ftz for the language, where FineWeb had
-lid.176.bin. URLFilter and PIIFormatter are left out: the one needs lists, the other replaces addresses by texts that
-take turns over all documents of a process.
+lid.176.bin. URLFilter is left out, for its lists.
 """
 
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.oracles.frame import DUPLICATE, Verdict, rows_of, run_config
 from tests.oracles.of_datatrove import GOPHER, Datatrove
 
 
@@ -13,7 +16,6 @@ class Fineweb(Datatrove):
 
     NAME = "fineweb"
     CONFIG = "fineweb.yaml"
-    LEFT_OUT = ("pii",)
     REASONS = GOPHER | {
         "language": "LanguageFilter",
         "c4: lorem_ipsum": "lorem_ipsum",
@@ -25,3 +27,21 @@ class Fineweb(Datatrove):
         "fineweb: repeated_lines": "char_dup_ratio",
         "fineweb: list": "list_ratio",
     }
+
+
+class FinewebMinhash(Fineweb):
+    """FineWeb to its end: what its filters leave, without near duplicates and addresses."""
+
+    NAME = "fineweb-minhash"
+
+    def ours(self, pages: Path, folder: Path) -> Iterator[Verdict]:
+        yield from (verdict for verdict in super().ours(pages, folder) if not verdict.kept)
+        run_config(
+            "fineweb-minhash.yaml",
+            f"documents={folder / 'out/documents'}",
+            f"attributes={folder / 'minhash'}",
+            f"mix.output.path={folder / 'final'}",
+            f"mix.rejected={folder / 'duplicates'}",
+        )
+        yield from (Verdict(row["id"], text=row["text"]) for row in rows_of(folder / "final"))
+        yield from (Verdict(row["id"], DUPLICATE) for row in rows_of(folder / "duplicates"))

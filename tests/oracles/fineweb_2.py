@@ -1,14 +1,15 @@
 """FineWeb-2's configuration against datatrove's filters, in the order and with the options of fineweb-2-pipeline.py.
 
 Both sides take each page's language as it is given: FineWeb-2's own pages have GlotLID's label, others that of their
-source. So the group `language` is left out, and with it `pii`, whose texts take turns there; what is written is the
-text as it was. Pages are in languages whose words need no further library.
+source. So the group `language` is left out; duplicates are looked for in each of these languages, and the first of them
+stays. Pages are in languages whose words need no further library. ftfy is left out on both sides.
 """
 
 import csv
 import gzip
 from collections.abc import Iterator
 from itertools import cycle, islice
+from typing import ClassVar
 
 from tests.conftest import SHARED
 from tests.oracles.of_datatrove import GOPHER, Datatrove
@@ -33,7 +34,8 @@ class Fineweb2(Datatrove):
     NAME = "fineweb-2"
     CONFIG = "fineweb-2.yaml"
     PEER = "fineweb_2"
-    LEFT_OUT = ("language", "pii")
+    LEFT_OUT: ClassVar[tuple[str, ...]] = ("language", "duplicate")
+    INGEST = "fields: {source: metadata.language}, leave_out: [source]"
     REASONS = GOPHER | {
         "repetition: empty": "reader",
         "fineweb: empty": "empty",
@@ -45,6 +47,8 @@ class Fineweb2(Datatrove):
         *(f"tag.filters-0.{i}.language=metadata.language" for i in range(3)),
         "mix.label=get(document.metadata, 'language', '')",
         "mix.output.by=null",
+        "dedup.near-0.keep=first",
+        "dedup.near-0.scope=source",
     )
 
     def pages(self) -> Iterator[Page]:
@@ -68,6 +72,13 @@ class Fineweb2(Datatrove):
                 line = " ".join(f"{word}{number}" * (1 + i % 3) for i, word in enumerate(words))
                 text = "\n".join([f"{line}.", *(ODD[(number + i) % len(ODD)] for i in range(number)), f"{line}!"] * 2)
                 yield Page(f"words:{label}:{number}", text, metadata={"language": label})
+
+
+class Fineweb2Minhash(Fineweb2):
+    """FineWeb-2 with its near duplicates; nothing is recorded, as our own pages are alike by chance."""
+
+    NAME = "fineweb-2-minhash"
+    LEFT_OUT = ("language",)
 
 
 def thresholds_of_words() -> Iterator[tuple[str, list[str]]]:

@@ -25,6 +25,8 @@ from toolkit import cli
 from toolkit.storage.reading import Lines
 
 FOLDER = Path(__file__).parent
+DUPLICATE = "duplicate"
+"""The reason of a page that is dropped for another one; also the name of our rules."""
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,6 +65,7 @@ class Oracle(ABC):
         PEER: of `peers/PEER.txt`, where several oracles have one peer; else empty.
         CONFIG: path below `configs/`.
         REASONS: our rules' names (`group: name`) to the peer's reasons; an exact name, or that of a group.
+        INGEST: options of the input; by default, all pages have one source.
         SETTINGS: overrides of the configuration for both the run by hand and the recorded pages.
         CHECKOUT: the repository of a peer that no registry has; else empty.
         checkout: a copy of it that exists.
@@ -72,6 +75,7 @@ class Oracle(ABC):
     PEER: ClassVar[str] = ""
     CONFIG: ClassVar[str]
     REASONS: ClassVar[Mapping[str, str]] = {}
+    INGEST: ClassVar[str] = "source: oracle"
     SETTINGS: ClassVar[tuple[str, ...]] = ()
     CHECKOUT: ClassVar[str] = ""
     checkout: Path | None = None
@@ -103,7 +107,7 @@ class Oracle(ABC):
         """Yield the configuration's verdicts: `toolkit run` on the pages, then its output and what it rejected."""
         self.run(
             folder,
-            f"ingest=[{{format: jsonl, from: ['{pages}'], source: oracle}}]",
+            f"ingest=[{{format: jsonl, from: ['{pages}'], {self.INGEST}}}]",
             f"mix.output.path={folder / 'out'}",
             f"mix.rejected={folder / 'rejected'}",
         )
@@ -118,14 +122,18 @@ class Oracle(ABC):
 
     def run(self, folder: Path, *settings: str) -> None:
         """Run the configuration as a user does; its dataset is `folder/dataset`."""
-        path = ROOT / "configs" / self.CONFIG
-        line = ["run", "-c", str(path), "--quiet", "--json", f"dataset={folder / 'dataset'}"]
-        with contextlib.chdir(ROOT), contextlib.redirect_stdout(io.StringIO()):
-            assert cli.main([*line, *self.SETTINGS, *settings]) == 0
+        run_config(self.CONFIG, f"dataset={folder / 'dataset'}", *self.SETTINGS, *settings)
 
     def reason(self, rule: str) -> str:
         """Return a peer's reason for the name of one of our rules."""
         return self.REASONS.get(rule) or self.REASONS.get(rule.partition(":")[0]) or rule
+
+
+def run_config(name: str, *settings: str) -> None:
+    """Run a configuration with overrides, as a user does."""
+    line = ["run", "-c", str(ROOT / "configs" / name), "--quiet", "--json", *settings]
+    with contextlib.chdir(ROOT), contextlib.redirect_stdout(io.StringIO()):
+        assert cli.main(line) == 0
 
 
 def rows_of(folder: Path) -> Iterator[dict[str, Any]]:
@@ -163,6 +171,7 @@ class Table(msgspec.Struct):
         kept_by_both, only_there, only_here: pages kept by both, by the peer alone, by the configuration alone.
         reasons_equal: of the pages that both drop, those with the peer's reason.
         texts_equal: of the pages that both keep, those with the same text.
+        duplicates: duplicates that both drop, and those of the peer alone, and of the configuration alone.
         values_equal: of the values that the peer gives, by name: how many are equal, and of how many.
         unlike: the pages with any difference, with what it is.
     """
@@ -174,17 +183,24 @@ class Table(msgspec.Struct):
     dropped_by_both: int = 0
     reasons_equal: int = 0
     texts_equal: int = 0
+    duplicates: tuple[int, int, int] = (0, 0, 0)
     values_equal: dict[str, tuple[int, int]] = {}
     unlike: dict[str, str] = {}
 
     def row(self, name: str) -> str:
         """Return a line of a Markdown table."""
         numbers = (self.pages, self.kept_by_both, self.only_there, self.only_here)
-        shares = (f"{self.reasons_equal} of {self.dropped_by_both}", f"{self.texts_equal} of {self.kept_by_both}")
+        duplicates = "{} / {} / {}".format(*self.duplicates) if any(self.duplicates) else ""
+        shares = (
+            f"{self.reasons_equal} of {self.dropped_by_both}", f"{self.texts_equal} of {self.kept_by_both}", duplicates
+        )  # fmt: skip
         return "| " + " | ".join(map(str, (name, *numbers, *shares))) + " |"
 
 
-HEAD = "| configuration | pages | kept by both | only there | only here | reasons equal | texts equal |"
+HEAD = (
+    "| configuration | pages | kept by both | only there | only here | reasons equal | texts equal "
+    "| duplicates of both / there / here |"
+)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -205,6 +221,9 @@ def compare(
     table = Table(pages=len(theirs))
     for id, peer in theirs.items():
         own = ours[id]
+        there, here = peer.reason == DUPLICATE, own.reason == DUPLICATE
+        kinds = (there and here, there and not here, here and not there)
+        table.duplicates = tuple(map(sum, zip(table.duplicates, kinds, strict=True)))  # type: ignore[assignment]
         if peer.kept and own.kept:
             table.kept_by_both += 1
             table.texts_equal += peer.text == own.text

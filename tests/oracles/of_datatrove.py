@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ import yaml
 
 from tests.conftest import ROOT
 from tests.oracles.frame import FOLDER, Oracle, Verdict
+from tests.oracles.mutations import mutated
 from tests.oracles.pages import Page
 from tests.oracles.written_thresholds import web_pages
 from toolkit.text import resolve
@@ -46,8 +48,9 @@ class Datatrove(Oracle):
     LEFT_OUT: ClassVar[tuple[str, ...]] = ()
 
     def written(self) -> Iterator[Page]:
-        """Return pages around the thresholds of web filters."""
-        return web_pages()
+        """Yield pages around the thresholds of web filters, and mutations of some."""
+        yield from web_pages()
+        yield from mutated(islice(web_pages(), 80), "recorded")
 
     def peer(self, pages: Path, environment: Path, folder: Path) -> Iterator[Verdict]:
         """Yield datatrove's verdicts; its language filter has the model that the configuration has."""

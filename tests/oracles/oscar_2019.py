@@ -22,6 +22,7 @@ class Oscar2019(Goclassy):
 
     NAME = "oscar_2019"
     CONFIG = "oscar-2019.yaml"
+    SETTINGS = ("mix.output.shuffle=null", "mix.output.borders=true")
 
     def peer(self, pages: Path, environment: Path, folder: Path) -> Iterator[Verdict]:
         texts = self.texts(pages, environment, folder)

@@ -1,9 +1,9 @@
 """RefinedWeb's filters, as DCLM's own code has them, beside the recipe.
 
 Both take the language of lid.176.ftz; lists of URLs are left out on both sides. Nothing is recorded: DCLM takes a
-tenth of a second a page. DCLM strips what is left of a text that has lost a line, and it takes out addresses of the
-web, so texts are compared without either (`--peer` runs its steps but `url_removal_modifier` and
-`newline_removal_modifier`).
+tenth of a second a page. DCLM strips what is left of a text that has lost a line, so texts are compared without white
+space at their ends. It removes addresses only from pages that begin with letters of a top level (`re.match`), which is
+a slip: its function is run as it is meant, on each page.
 """
 
 from collections.abc import Iterable, Iterator

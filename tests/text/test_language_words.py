@@ -10,11 +10,18 @@ from typing import Any
 
 import pytest
 
+from taggers.gopher_quality import GopherQuality
+from taggers.gopher_repetition import GopherRepetition
+from taggers.length import Length
+from taggers.repeated_ngrams import RepeatedNgrams
+from taggers.roots import Roots
 from toolkit import ConfigError, MissingExtra, distribution
 from toolkit.text import load_fasttext
 from toolkit.text.languages.dictionary_words import _LIBRARIES, dictionary_words
 from toolkit.text.languages.tables import glotlid_label, stop_word_lists, thresholds, tokenizer_of
-from toolkit.text.languages.words import check_word_language, datatrove_words
+from toolkit.text.languages.words import _splitter, check_word_language, datatrove_words
+from toolkit.text.line_table import LineTable
+from toolkit.text.words import Words
 
 RECORDED = json.loads((Path(__file__).parent / "datatrove_words.json").read_text(encoding="utf-8"))
 
@@ -64,6 +71,29 @@ def test_a_library_that_is_missing_is_named_with_its_extra_and_licence(monkeypat
     monkeypatch.setitem(sys.modules, "stanza", None)
     with pytest.raises(MissingExtra, match=r"stanza.*Apache-2\.0.*tagmix\[words-stanza\]"):
         datatrove_words("Сәлем", "kaz_Cyrl")
+
+
+def test_languages_without_blanks_are_split_by_their_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pairs(text: str, language: str | None) -> list[str]:
+        return [text[i : i + 2] for i in range(0, len(text), 2)]
+
+    monkeypatch.setattr("toolkit.text.languages.words.datatrove_words", pairs)
+    texts = ["កខគឃ\u200bងច! ABC d'e\n។ ឆជឈ", "it's ក ខគ", "", "กข"]
+    words = Words.of(LineTable.of(texts), "dictionary", ["km", "en", None, "tha_Thai"])
+    assert words.strings() == ["កខ", "គឃ", "ងច", "ABC", "d'e", "ឆជ", "ឈ", "it's", "ក", "ខ", "គ", "กข"]
+    assert words.counts.tolist() == [7, 4, 0, 1]
+
+
+@pytest.mark.parametrize("tagger", [GopherQuality, GopherRepetition, Length, RepeatedNgrams, Roots])
+def test_dictionaries_need_a_language_and_its_library(tagger: type[Length], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="expected the option `language` with `dictionary`"):
+        tagger(splitter="dictionary").check()
+    monkeypatch.setitem(sys.modules, "khmernltk", None)
+    dictionary_words.cache_clear()
+    _splitter.cache_clear()
+    with pytest.raises(MissingExtra, match=r"tagmix\[words-km\]"):
+        tagger(splitter="dictionary", language="km").check()
+    assert issubclass(MissingExtra, ConfigError)
 
 
 def test_extras_of_libraries_are_those_of_the_distribution() -> None:

@@ -44,7 +44,7 @@ from toolkit.text.languages.spacy_words import (
     spacy_words,
 )
 from toolkit.text.languages.tables import stop_word_lists, stop_words
-from toolkit.text.languages.words import check_word_language, datatrove_words
+from toolkit.text.languages.words import check_word_language, datatrove_words, has_no_blanks
 from toolkit.text.line_table import LineTable
 from toolkit.text.linear.model import Linear, Said, load_linear
 from toolkit.text.linear.ngrams import Window, WindowOption
@@ -162,6 +162,7 @@ __all__ = [
     "entries",
     "explain_bad_row",
     "for_language",
+    "has_no_blanks",
     "hashes_of",
     "host_of",
     "in_form",

@@ -85,7 +85,7 @@ class Batch(Sequence[Document]):
         self._documents = documents
         self._decoded = decoded
         self._columns: dict[str, Column[Any]] = {}
-        self._words: dict[tuple[str, str], Words] = {}
+        self._words: dict[tuple[str, str | None], Words] = {}
         self._kept: dict[tuple[Any, ...], Any] = {}
 
     @classmethod
@@ -115,12 +115,24 @@ class Batch(Sequence[Document]):
             return self._decoded.open_ended
         return np.array([document.utf8[-1:] not in (b"", b"\n") for document in self._documents], dtype=bool)
 
-    def words(self, splitter: Splitter = "unicode", language: str = "") -> Words:
-        """Return the words of all texts; computed once for each way to split them (see `Words.of`)."""
+    def words(self, splitter: Splitter = "unicode", language: str | None = "") -> Words:
+        """Return the words of all texts; computed once for each way to split them (see `Words.of`).
+
+        Args:
+            splitter: Way to split them.
+            language: Language of all texts, for ``icu``; option of a tagger, for ``dictionary``: a label, or the
+                attribute that has each document's.
+        """
         found = self._words.get((splitter, language))
         if found is None:
             segments = self._words.get(("segments", language)) if splitter == "unicode" else None
-            found = segments.with_alnum() if segments else Words.of(self.lines, splitter, language)
+            found = (
+                segments.with_alnum()
+                if segments
+                else Words.of(
+                    self.lines, splitter, self.given(language) if splitter == "dictionary" else language or ""
+                )
+            )
             self._words[splitter, language] = found
         return found
 

@@ -3,10 +3,12 @@ r"""The words of a text: one definition, in compiled code, computed once for all
 Source: Unicode 18.0, UAX #29 (default word boundaries). A **segment** is what stands between two boundaries and is not
 white space; a **word** is a segment with a letter or a number in it. So ``don't`` and ``3.14`` are one word, ``e-mail``
 is two; a Chinese or Japanese ideograph, and a Thai, Lao, Khmer or Burmese letter with its marks, is a word each: for
-words of these languages take the splitter ``icu``. White space is never part of a segment; UAX #29 has it in some: the
-narrow no-break space between digits, and white space with the marks behind it.
+words of these languages take the splitter ``dictionary`` or ``icu``. White space is never part of a segment; UAX #29
+has it in some: the narrow no-break space between digits, and white space with the marks behind it.
 """
 
+import itertools
+import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
@@ -27,7 +29,8 @@ def check_splitter(splitter: str) -> None:
 
 
 Splitter = Annotated[
-    Literal["unicode", "segments", "white_space", "word_punct", "icu"], msgspec.Meta(extra={"check": check_splitter})
+    Literal["unicode", "segments", "white_space", "word_punct", "icu", "dictionary"],
+    msgspec.Meta(extra={"check": check_splitter}),
 ]
 
 HAS_ALPHA, HAS_ALNUM, ALL_ALNUM, ALL_PUNCTUATION, HAS_ASCII_LETTER, IS_UPPER, IS_LOWER, IS_TITLE = (
@@ -68,15 +71,22 @@ class Words(NamedTuple):
     bounds: Int64s
 
     @classmethod
-    def of(cls, lines: LineTable, splitter: Splitter = "unicode", language: str = "") -> "Words":
+    def of(
+        cls, lines: LineTable, splitter: Splitter = "unicode", languages: str | Sequence[str | None] = ""
+    ) -> "Words":
         r"""Return the words of the texts of a table.
 
         Args:
             lines: the texts.
             splitter: ``unicode``: segments with a letter or a number; ``segments``: all of them; ``white_space``: as
                 ``str.split`` splits; ``word_punct``: ``\w+|[^\w\s]+``; ``icu``: as ICU has words, with dictionaries for
-                Chinese, Japanese, Thai, Lao, Khmer and Burmese (extra ``icu``).
-            language: of the texts, for ``icu``.
+                Chinese, Japanese, Thai, Lao, Khmer and Burmese (extra ``icu``); ``dictionary``: as ``unicode``, but
+                texts in languages without blanks as datatrove has their words (`datatrove_words`), which have a letter
+                or a number.
+            languages: Label of each text, for ``dictionary``; a language, for ``icu``.
+
+        Raises:
+            MissingExtra: If a text is in a language whose library is not installed; it names the extra.
 
         Memory: 56 bytes a word, and 16 a byte of text while they are looked for.
         """
@@ -85,15 +95,17 @@ class Words(NamedTuple):
         if splitter == "icu":
             from toolkit.text.languages.dictionary_words import boundaries
 
-            starts, ends = boundaries(lines, language)
+            starts, ends = boundaries(lines, languages if isinstance(languages, str) else "")
         else:
             starts, ends = _found(lines, splitter)
+        if splitter == "dictionary":
+            starts, ends = _by_dictionary(lines, languages, starts, ends)
         chars, kinds = np.empty((2, len(starts)), dtype=np.int64)
         hashes, folded = np.empty((2, len(starts)), dtype=np.uint64)
         bounds = np.searchsorted(starts, _text_starts(lines))
         words = cls(lines, starts, ends, chars, kinds, hashes, folded, bounds)
         _describe(words, len(starts), characters())
-        return words
+        return words.with_alnum() if splitter == "dictionary" else words
 
     def where(self, mask: Array) -> "Words":
         """Return some of the words."""
@@ -221,9 +233,45 @@ def _found(lines: LineTable, splitter: Splitter) -> tuple[Array, Array]:
     size = int(lines.ends[-1]) if len(lines.ends) else 1
     starts, ends = np.empty((2, size), dtype=np.int64)
     count = np.zeros(1, dtype=np.int64)
-    find = _unicode_words if splitter in ("unicode", "segments") else _runs
-    find(lines.utf8, 1, size, splitter in ("unicode", "word_punct"), characters(), starts, ends, count)
+    find = _unicode_words if splitter in ("unicode", "segments", "dictionary") else _runs
+    find(lines.utf8, 1, size, splitter not in ("segments", "white_space"), characters(), starts, ends, count)
     return starts[: count[0]].copy(), ends[: count[0]].copy()
+
+
+_PIECES = re.compile(rb"\S+")
+
+
+def _by_dictionary(
+    lines: LineTable, languages: Sequence[str | None], starts: Array, ends: Array
+) -> tuple[Array, Array]:
+    """Return places of words; those of texts in languages without blanks are their dictionaries'."""
+    import numpy as np
+
+    from toolkit.text.languages.words import datatrove_words, has_no_blanks
+
+    data, places = lines.utf8.tobytes(), _text_starts(lines)
+    found: list[Any] = [np.empty((0, 2), dtype=np.int64)]
+
+    def keep(begin: int, end: int) -> None:
+        first, last = np.searchsorted(starts, (begin, end))
+        found.append(np.stack([starts[first:last], ends[first:last]], axis=1))
+
+    for (begin, end), language in zip(itertools.pairwise(places.tolist()), languages, strict=True):
+        if not has_no_blanks(language):
+            keep(begin, end)
+            continue
+        text = data[begin:end].replace("\u200b".encode(), b"   ")  # which ends a word in Khmer
+        for piece in _PIECES.finditer(text):  # some libraries join words over white space
+            at, stop = piece.span()
+            if piece[0].isascii():
+                keep(begin + at, begin + stop)
+                continue
+            for word in map(str.encode, datatrove_words(piece[0].decode(), language)):
+                if (place := text.find(word, at, stop)) >= 0:  # some change a text before they split it
+                    at = place + len(word)
+                    found.append([[begin + place, begin + at]])
+    found_at = np.concatenate(found)
+    return np.ascontiguousarray(found_at[:, 0]), np.ascontiguousarray(found_at[:, 1])
 
 
 def _text_starts(lines: LineTable) -> Array:

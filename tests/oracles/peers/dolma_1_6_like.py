@@ -3,7 +3,8 @@
     PEER/bin/python dolma_1_6_like.py PAGES VERDICTS
 
 Step 1 cuts the lines that C4 cuts for their end (the input of the published cc-head.yaml is called v1-c4-cleaned),
-step 2 has the filters and replacements of cc-head.yaml, without those that need its models or its Bloom filters. What
+step 2 has the filters and replacements of cc-head.yaml, without those that need its models.
+Between them are the duplicates of doc_dedupe/cc_en_head.yaml. What
 is no English page with at least 0.5 is left out first, as it is in CCNet's output. `repetitions_v1`, by characters,
 stands for `tokenizer_repetitions_v2r2`, which downloads its tokenizer. The mixer decides; it gives no reasons, so the
 reason is the first of the filters that is true of the taggers' values.
@@ -20,6 +21,7 @@ from typing import Any
 GOPHER = "gopher_v1__gopher_v1__"
 PII = "pii_regex_with_counts_fast_v2"
 PII_KEY = f"{PII}__{PII}__"
+DUPLICATE = "bff_duplicate_docs"
 REPETITIONS = "repetitions_v1__repetitions_v1__doc_max_score_repetition"
 NO_ENDING = "c4_v1__c4_v1__lines_with_no_ending_punctuation"
 FILTERS = [
@@ -78,6 +80,21 @@ def tag(root: Path, taggers: list[str], folder: Path) -> None:
     dolma("tag", {"documents": [f"{root}/documents/*.gz"], "taggers": taggers, "processes": 1}, folder)
 
 
+def dedupe(root: Path, folder: Path) -> set[str]:
+    """Note the copies of whole texts in a dataset, and return their ids."""
+    config = {
+        "documents": [f"{root}/documents/*.gz"],
+        "dedupe": {"name": "docs", "documents": {"attribute_name": DUPLICATE, "key": "$.text"}, "skip_empty": True},
+        "bloom_filter": {
+            "file": str(folder / "bloom"), "read_only": False, "estimated_doc_count": 100_000,
+            "desired_false_positive_rate": 1e-6,
+        },
+        "processes": 1,
+    }  # fmt: skip
+    dolma("dedupe", config, folder)
+    return {row["id"] for row in rows(root / "attributes" / "docs") if row["attributes"].get(DUPLICATE)}
+
+
 def mix(
     root: Path,
     attributes: list[str],
@@ -122,6 +139,7 @@ def main(pages: str, verdicts: str) -> None:
                 documents.write(json.dumps({key: page[key] for key in ("id", "text", "source")}) + "\n")
     tag(first, ["c4_v1"], folder)
     mix(first, ["c4_v1"], second / "documents", {NO_ENDING: ""}, [], 0, folder)
+    duplicates = dedupe(second, folder)
     taggers = ["gopher_v1", PII, "repetitions_v1"]
     tag(second, taggers, folder)
     exclude = [
@@ -129,7 +147,7 @@ def main(pages: str, verdicts: str) -> None:
     ]
     kinds = ("EMAIL_ADDRESS", "PHONE_NUMBER", "IP_ADDRESS")
     replaced = {PII_KEY + kind: f" |||{kind}||| " for kind in kinds}
-    mix(second, taggers, out, replaced, exclude, 1, folder)
+    mix(second, [*taggers, "docs"], out, replaced, [f"$.attributes[?(@.{DUPLICATE})]", *exclude], 1, folder)
     kept = {row["id"]: row["text"] for row in rows(out)}
     attributes: dict[str, dict[str, Any]] = {}
     for name in taggers:
@@ -137,6 +155,7 @@ def main(pages: str, verdicts: str) -> None:
             attributes.setdefault(row["id"], {}).update(row["attributes"])
     for id, values in attributes.items():
         reason = next((name for key, sign, limit, name in FILTERS if holds(values, key, sign, limit)), "")
+        reason = "duplicate" if id in duplicates else reason
         if id in kept:
             found[id]["text"] = kept[id]
         found[id]["reason"] = f"kept in spite of {reason}" * bool(reason) if id in kept else reason or "min_text_length"

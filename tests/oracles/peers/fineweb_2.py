@@ -1,10 +1,12 @@
-"""datatrove's filters as FineWeb-2 runs them in a language; in an environment of its own.
+"""datatrove's steps as FineWeb-2 runs them in a language, but ftfy; in an environment of its own.
 
-fineweb_2.py PAGES VERDICTS NAME MODEL     the language is in the pages' metadata; NAME and MODEL are not looked at
+fineweb_2.py PAGES VERDICTS NAME MODEL     the language is in the pages' metadata; MODEL is not looked at; a NAME
+in `-minhash` removes near duplicates
 """
 
 import csv
 import functools
+import gzip
 import json
 import sys
 from pathlib import Path
@@ -75,16 +77,44 @@ def verdict(id: str, text: str, label: str) -> dict[str, str]:
         said = step.filter(Document(text=text, id=id))
         if said is not True:
             return {"id": id, "reason": said[1] if isinstance(said, tuple) else type(step).__name__}
-    return {"id": id, "text": text}
+    return {"id": id, "text": final(text)}
 
 
-def main(pages: str, verdicts: str) -> None:
+def final(text: str) -> str:
+    """Return a text after FineWeb-2's last formatters."""
+    from datatrove.pipeline.formatters import SymbolLinesFormatter  # type: ignore[import-not-found,unused-ignore]
+    from of_datatrove import without_addresses  # type: ignore[import-not-found,unused-ignore]
+
+    return str(SymbolLinesFormatter(symbols_to_remove=["|"], replace_char="\n").format(without_addresses(text)))
+
+
+def duplicates(pages: list[dict[str, Any]], folder: Path) -> set[str]:
+    """Return the ids of the near duplicates of each language by itself."""
+    from of_datatrove import minhash
+
+    found: set[str] = set()
+    for label in sorted({page["metadata"]["language"] for page in pages}):
+        documents = folder / label / "documents"
+        documents.mkdir(parents=True)
+        with gzip.open(documents / "0.jsonl.gz", "wt", encoding="utf-8") as out:
+            for page in pages:
+                if page["metadata"]["language"] == label:
+                    out.write(json.dumps({"id": page["id"], "text": page["text"]}) + "\n")
+        found.update(minhash(documents, folder / label, label))
+    return found
+
+
+def main(pages: str, verdicts: str, name: str) -> None:
     """Write a verdict for each page."""
-    with open(pages, encoding="utf-8") as lines, open(verdicts, "w", encoding="utf-8") as out:
-        for line in lines:
-            page = json.loads(line)
-            out.write(json.dumps(verdict(page["id"], page["text"], page["metadata"]["language"])) + "\n")
+    with open(pages, encoding="utf-8") as lines:
+        given = list(map(json.loads, lines))
+    folder = Path(verdicts).resolve().parent / "minhash"
+    gone = duplicates(given, folder) if name.endswith("-minhash") else set()
+    with open(verdicts, "w", encoding="utf-8") as out:
+        for page in given:
+            said = verdict(page["id"], page["text"], page["metadata"]["language"])
+            out.write(json.dumps({"id": page["id"], "reason": "duplicate"} if page["id"] in gone else said) + "\n")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:4])

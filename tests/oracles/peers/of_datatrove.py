@@ -16,6 +16,7 @@ def steps(name: str, model: str, dropped: Path) -> list[Any]:
     from datatrove.pipeline import filters  # type: ignore[import-not-found,unused-ignore]
     from datatrove.pipeline.writers import JsonlWriter  # type: ignore[import-not-found,unused-ignore]
 
+    name = name.removesuffix("-minhash")
     kinds: dict[str, list[tuple[Any, dict[str, Any]]]] = {
         "gopher": [(filters.GopherQualityFilter, {}), (filters.GopherRepetitionFilter, {})],
         "c4": [(filters.C4QualityFilter, {})],
@@ -34,6 +35,39 @@ def steps(name: str, model: str, dropped: Path) -> list[Any]:
             step.model.MODEL_URL = model
         found.append(step)
     return found
+
+
+def minhash(documents: Path, out: Path, language: str) -> list[str]:
+    """Return the ids of the near duplicates that FineWeb's MinHash removes from the documents of a folder."""
+    from datatrove.executor import LocalPipelineExecutor  # type: ignore[import-not-found,unused-ignore]
+    from datatrove.pipeline import dedup  # type: ignore[import-not-found,unused-ignore]
+    from datatrove.pipeline.dedup.minhash import HashConfig, MinhashConfig  # type: ignore[import-not-found,unused-ignore]
+    from datatrove.pipeline.readers import JsonlReader  # type: ignore[import-not-found,unused-ignore]
+    from datatrove.pipeline.writers import JsonlWriter  # type: ignore[import-not-found,unused-ignore]
+
+    config = MinhashConfig(
+        hash_config=HashConfig(precision=64), num_buckets=14, hashes_per_bucket=8, n_grams=5
+    )  # examples/fineweb.py, fineweb-2-pipeline.py
+    signatures, buckets, remove, removed = (str(out / name) for name in ("signatures", "buckets", "remove", "removed"))
+    reader = JsonlReader(str(documents), doc_progress=False)
+    stages = [
+        (1, [reader, dedup.MinhashDedupSignature(signatures, config=config, language=language)]),
+        (14, [dedup.MinhashDedupBuckets(signatures, buckets, config=config)]),
+        (1, [dedup.MinhashDedupCluster(buckets, remove, config=config)]),
+        (1, [reader, dedup.MinhashDedupFilter(remove, exclusion_writer=JsonlWriter(removed))]),
+    ]
+    for number, (tasks, pipeline) in enumerate(stages):
+        log = str(out / f"log-{number}")
+        LocalPipelineExecutor(pipeline, tasks=tasks, workers=1, logging_dir=log, skip_completed=False).run()
+    return [row["id"] for row in rows(Path(removed))]
+
+
+def without_addresses(text: str) -> str:
+    """Return a text after PIIFormatter, with one text a kind, whose texts take turns by default."""
+    from datatrove.pipeline.formatters import PIIFormatter  # type: ignore[import-not-found,unused-ignore]
+
+    made = PIIFormatter(email_replacement="email@example.com", ip_replacement="22.214.171.124").format(text)
+    return str(made)
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -62,6 +96,12 @@ def main(pages: str, verdicts: str, name: str, model: str) -> None:
         for row in rows(folder / "dropped" / str(number)):
             reason = row["metadata"].get("filter_reason") or type(step).__name__
             found[row["id"]] = {"id": row["id"], "reason": reason}
+    if name.endswith("-minhash"):
+        for verdict in found.values():
+            if "text" in verdict:
+                verdict["text"] = without_addresses(verdict["text"])
+        for id in minhash(folder / "kept", folder / "minhash", "eng_Latn"):
+            found[id] = {"id": id, "reason": "duplicate"}
     with open(pages, encoding="utf-8") as lines, open(verdicts, "w", encoding="utf-8") as out:
         for line in lines:
             id = json.loads(line)["id"]

@@ -18,8 +18,6 @@ CONFIG = "baselines/baselines_configs/dclm_baseline_refinedweb.yaml"
 LEFT_OUT = {
     "move_url_modifier",
     "url_substring_filter",
-    "url_removal_modifier",
-    "newline_removal_modifier",
     "detect_lang_whole_page_enricher",
 }
 
@@ -40,6 +38,17 @@ def modules(checkout: Path) -> tuple[Any, ...]:
         setattr(sys.modules[name], attribute, None)
     names = ("filters.content_filters", "modifiers", "enrichers.enrichers")
     return tuple(importlib.import_module(f"baselines.mappers.{name}") for name in names)
+
+
+def search_for_top_levels(modifiers: Any) -> None:
+    """Remove addresses from each page: DCLM asks whether the page begins with a top level, and passes over others."""
+    made = modifiers.Blacklist
+
+    def blacklist(*arguments: Any, **options: Any) -> types.SimpleNamespace:
+        compiled = made(*arguments, **options).compiled
+        return types.SimpleNamespace(compiled=types.SimpleNamespace(pattern=compiled.pattern, match=compiled.search))
+
+    modifiers.Blacklist = blacklist
 
 
 def english() -> Callable[[Page], list[Page]]:
@@ -63,6 +72,7 @@ def steps(checkout: Path) -> list[Step]:
     import yaml  # type: ignore[import-untyped,unused-ignore]
 
     found, places = [], modules(checkout)
+    search_for_top_levels(places[1])
     for options in yaml.safe_load((checkout / CONFIG).read_text())[0]["steps"]:
         name = options.pop("func")
         if name == "language_filter":

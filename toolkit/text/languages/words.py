@@ -33,6 +33,13 @@ def datatrove_words(text: str, language: str | None) -> list[str]:
 
 
 @functools.cache
+def has_no_blanks(language: str | None) -> bool:
+    """Return True for a language without blanks between words, which a dictionary splits."""
+    kind, code = (tokenizer_of(language) if language else None) or NO_LANGUAGE
+    return kind in ("Burmese", "Khmer", "Lao", "Thai", "Tibetan") or code in ("ja", "zh")
+
+
+@functools.cache
 def _splitter(language: str | None) -> Split:
     kind, code = (tokenizer_of(language) if language else None) or NO_LANGUAGE
     if kind == "Whitespace":
