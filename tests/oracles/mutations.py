@@ -68,11 +68,11 @@ MUTATIONS: dict[str, Mutation] = {
 
 
 def mutated(pages: Iterable[Page], seed: str) -> Iterator[Page]:
-    """Yield each page with one to three mutations."""
+    """Yield each page with one to three mutations; none is empty, as readers of peers pass over empty ones."""
     for page in pages:
         draw = random.Random(f"{seed}\0{page.id}")
         names = draw.sample(list(MUTATIONS), draw.choice((1, 1, 2, 3)))
         text = page.text
         for name in names:
             text = MUTATIONS[name](text, draw)
-        yield msgspec.structs.replace(page, id=f"{'+'.join(names)}:{page.id}", text=text)
+        yield msgspec.structs.replace(page, id=f"{'+'.join(names)}:{page.id}", text=text or "word")
