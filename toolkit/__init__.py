@@ -21,11 +21,10 @@ import toolkit.report
 import toolkit.tag
 import toolkit.validate  # noqa: F401
 from toolkit.api.commands import (
-    align, annotate, calibrate, compare, dedup, evaluate, fetch, ingest, mix, publish, report, run, sample,
+    align, annotate, calibrate, compare, dedup, disclose, evaluate, fetch, ingest, mix, publish, report, run, sample,
     stats, status, tag, tokenize, trace, train, validate,
 )  # fmt: skip
 from toolkit.api.dataset import Dataset
-from toolkit.api.rows import Row, Rows
 from toolkit.api.trial import try_tagger
 from toolkit.config.sizes import Size
 from toolkit.data import documents as _documents
@@ -76,8 +75,6 @@ __all__ = [
     "Prediction",
     "Reader",
     "Reading",
-    "Row",
-    "Rows",
     "Size",
     "Span",
     "Stage",
@@ -92,6 +89,7 @@ __all__ = [
     "calibrate",
     "compare",
     "dedup",
+    "disclose",
     "evaluate",
     "fetch",
     "ingest",
@@ -116,6 +114,7 @@ _RENAMED = {
     "compare_sets": "toolkit.compare",
     "dry_run": "toolkit.mix(…, dry_run=True)",
     "missing_extra": "toolkit.require_extra",
+    **{name: f"toolkit.api.rows.{name}" for name in ("Row", "Rows")},
     **{name: f"toolkit.Writer.{name}" for name in ("check_label", "label_of", "merge_fields")},
     **{name: f"toolkit.text.{name}" for name in (
         "Column", "arrow_array", "arrow_rows", "arrow_schema", "entries", "explain_bad_row", "for_language", "host_of",

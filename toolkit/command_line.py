@@ -283,7 +283,7 @@ _GROUPS = {
     "compute": ("tag", "make", "dedup", "sample", "annotate", "calibrate", "train"),
     "mix": ("mix", "tokenize", "export"),
     "look": ("status", "view", "head", "trace", "stats", "report", "compare", "evaluate", "sql", "validate"),
-    "publish": ("croissant", "card", "publish", "fetch"),
+    "publish": ("croissant", "card", "disclose", "publish", "fetch"),
     "more": ("taggers", "models", "config", "clean"),
 }
 """The commands of each group of the help, in order; others follow by name in the last."""

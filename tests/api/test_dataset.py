@@ -8,6 +8,7 @@ import pytest
 
 import toolkit
 from tests.pipeline.conftest import Project, attributes, document, id_of, read_rows, write_rows
+from toolkit.api.rows import Row, Rows
 
 ALL = [id_of("a.jsonl.gz", i) for i in range(1, 6)] + [id_of("b.jsonl.gz", i) for i in range(1, 4)]
 ALL += [id_of("deep/er/c.jsonl.gz", i) for i in range(1, 5)]
@@ -22,7 +23,7 @@ def test_rows_are_those_of_the_files(small: Project, root: str) -> None:
     assert dataset.shards == ["a.jsonl.gz", "b.jsonl.gz", "deep/er/c.jsonl.gz"]
     assert dataset.sets == ["shape-0"]
     rows = dataset.joined("shape-0")
-    assert_type(rows, toolkit.Rows[toolkit.Row])
+    assert_type(rows, Rows[Row])
     assert_type(next(iter(dataset.documents())), toolkit.Document)
     for shard in dataset.shards:
         for row, stored, values in zip(

@@ -5,7 +5,7 @@ import heapq
 import io
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -14,7 +14,7 @@ from toolkit.aggregate.groups import Group, counts_of
 from toolkit.aggregate.histogram import Histogram, merged
 from toolkit.data.excerpts import harmless, unlike_formula
 from toolkit.mix.effects.counts import SizesByLabel
-from toolkit.text.counting import Counts
+from toolkit.text.counting import COLUMNS, Counts
 
 NONE = "(none)"
 """Stands for the group of documents without a value."""
@@ -46,8 +46,10 @@ class Table(msgspec.Struct, kw_only=True):
     total: Counts
 
     @classmethod
-    def of(cls, by: str, groups: Iterable[Group], top: int, *, unicode: bool) -> "Table":
-        """Return the table of the largest groups, so many at most."""
+    def of(
+        cls, by: str, groups: Iterable[Group], top: int, *, unicode: bool, rank: Literal["bytes", "words"] = "bytes"
+    ) -> "Table":
+        """Return the table of the largest groups, so many at most; rank: what they are the largest by."""
         number, total = 0, Counts(unicode_words=0 if unicode else None)
 
         def passing() -> Iterable[Group]:
@@ -57,7 +59,8 @@ class Table(msgspec.Struct, kw_only=True):
                 total.add(counts_of(row, unicode=unicode))
                 yield key, row
 
-        largest = heapq.nsmallest(top, passing(), key=lambda group: (-group[1][3], -group[1][0], group[0]))
+        column = 1 + COLUMNS.index(rank)
+        largest = heapq.nsmallest(top, passing(), key=lambda group: (-group[1][column], -group[1][0], group[0]))
         shown = [(msgspec.json.decode(key), counts_of(row, unicode=unicode)) for key, row in largest]
         return cls(by=by, groups=shown, others=(number - len(shown), _rest(total, shown)), total=total)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from toolkit.commands.trace import Trace
     from toolkit.commands.train import TrainResult
     from toolkit.commands.validate import Validation
+    from toolkit.describe.disclosure import Disclosure
     from toolkit.report import facts
 
 P = ParamSpec("P")
@@ -395,6 +396,37 @@ def fetch(
     Raises:
         Failed: if files could not be fetched; those that could are there.
         ToolkitError: for whatever else is wrong.
+    """
+
+
+@command()
+def disclose(
+    what: Target,
+    *,
+    of: Literal["dataset", "output"] | None = None,
+    form: str | os.PathLike[str] = "eu-ai-act",
+    domains: int = 1000,
+    dry_run: bool = False,
+    overwrite: bool = False,
+    overrides: Overrides = (),
+    progress: Progress = False,
+    **settings: Any,
+) -> "Disclosure":
+    """Return material for a public summary of training content, as ``toolkit disclose`` writes it.
+
+    Args:
+        what: a configuration, or the path of an output or a dataset.
+        of: which of the two; by default the output, if there is a mix.
+        form: the name of a form that ships, or the path of a YAML file.
+        domains: registered domains that are listed, those with most words.
+        dry_run: whether nothing is written.
+        overwrite: whether the disclosure of another dataset is replaced.
+        overrides: as of `run`.
+        progress: as of `run`.
+        **settings: as of `run`.
+
+    Raises:
+        ToolkitError: if files cannot be read, or the form is not what it should be.
     """
 
 

@@ -11,7 +11,7 @@ from toolkit.aggregate.thresholds import compared
 from toolkit.command_line import Flag
 from toolkit.commands._description import DescriptionOptions, facts_of, is_replaced, note_origin, section
 from toolkit.commands.stats import Counting, prepare, prepare_dataset
-from toolkit.describe import card, card_head, card_marks, croissant
+from toolkit.describe import card, card_head, card_marks, croissant, disclosure
 from toolkit.describe.about import About, read_about
 from toolkit.describe.card_numbers import PICTURE, Numbers, Picture, attributes_of, picture_of, root
 from toolkit.describe.model import Facts
@@ -49,12 +49,9 @@ def numbers_of(context: Context, facts: Facts, about: About, first: int | None, 
         ToolkitError: naming files that cannot be read.
     """
     settings = Settings(by=list(_BY), lengths=True, samples=about.examples, first=first)
-    of_files = not (facts.is_output or context.options.targets)  # else of the dataset of the configuration
 
     def documents(settings: Settings, temporary: str) -> Counting:
-        if of_files:
-            return prepare_dataset(context, context.dataset, settings, temporary, keep=keep)
-        return prepare(context, [facts.root], settings, temporary, keep=keep)
+        return counting_of(context, facts, settings, temporary, keep=keep)
 
     if facts.is_output:
         found = _documents(context, documents, settings)
@@ -69,6 +66,13 @@ def numbers_of(context: Context, facts: Facts, about: About, first: int | None, 
         return _documents(context, documents, settings)
 
 
+def counting_of(context: Context, facts: Facts, settings: Settings, temporary: str, *, keep: bool) -> Counting:
+    """Return what is to be counted of the documents that are described."""
+    if facts.is_output or context.options.targets:
+        return prepare(context, [facts.root], settings, temporary, keep=keep)
+    return prepare_dataset(context, context.dataset, settings, temporary, keep=keep)
+
+
 def _documents(context: Context, prepared: Prepare, settings: Settings) -> Numbers:
     with scratch() as temporary:
         try:
@@ -76,7 +80,7 @@ def _documents(context: Context, prepared: Prepare, settings: Settings) -> Numbe
             _check_readable(counting)
         except MissingExtra as error:
             return Numbers(notes=[f"no lengths, hosts and samples: {error}"])
-        _count(context, counting)
+        count(context, counting)
         merged = merged_records(counting.works)
         labels, hosts = (
             Table.of(by, merged_groups(counting.works, number, join(temporary, by)), most, unicode=False)
@@ -104,14 +108,19 @@ def _with_scores(context: Context, facts: Facts, found: Numbers, settings: Setti
     try:
         with scratch() as temporary:
             counting = prepare(context, (), settings, temporary, keep=keep)
-            _count(context, counting)
+            count(context, counting)
             merged = merged_records(counting.works)
     except ToolkitError as error:
         return msgspec.structs.replace(found, notes=[*found.notes, f"no scores: {error}"])
     return msgspec.structs.replace(found, distributions=merged.distributions, rules=counting.rules)
 
 
-def _count(context: Context, counting: Counting) -> None:
+def count(context: Context, counting: Counting) -> None:
+    """Count what has not been counted before.
+
+    Raises:
+        ToolkitError: Naming files that cannot be read.
+    """
     context.sweep(*{part.folder: None for work in counting.works for part in work.parts})
     tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
     if failed := failures(context.run("count", count_file, tasks, counting.unit)):
@@ -170,7 +179,13 @@ def run(context: Context, options: Options) -> Outcome:
     drawing = picture_of(numbers, facts) if options.first is None else None
     picture, numbers = _drawn(drawing, join(facts.root, PICTURE), numbers)
     configurations = card_head.configurations_of(facts, list_files(facts.root))
-    shown = card.Shown(path, drawing.markdown() if drawing and picture else "", options.first)
+    disclosed = disclosure.load(facts.root)
+    shown = card.Shown(
+        path,
+        drawing.markdown() if drawing and picture else "",
+        options.first,
+        disclosure.page(disclosed, 2) if disclosed else "",
+    )
     text = card.document(facts, about, configurations, numbers, kept, shown)
     names = [each.name for each in configurations]
     notes = list(dict.fromkeys([*filter(None, card_head.notes_of(facts, configurations)), *numbers.notes]))

@@ -112,6 +112,13 @@ class About(ConfigStruct):
         Rai()
     )
 
+    usage: Annotated[
+        Texts | None, Description(description="addresses of conditions of use, such as terms of DUO (Croissant 1.1)")
+    ] = None
+    disclosure: Annotated[
+        dict[str, str], Description(description="answers to fields of `toolkit disclose` that only people know, by id")
+    ] = {}
+
     def language(self) -> list[str]:
         return listed(self.in_language)
 

@@ -39,6 +39,7 @@ TITLES = (
     "Example",
     "Samples",
     "Limits",
+    "Disclosure",
     "Licence",
     "Citation",
 )
@@ -68,11 +69,13 @@ class Shown(msgspec.Struct, frozen=True):
         path: Path of the file, for messages.
         picture: Markdown of the picture; empty without one.
         first: Documents of each file that were counted; None for all.
+        disclosure: Markdown of the disclosure beside the card; empty without one.
     """
 
     path: str = NAME
     picture: str = ""
     first: int | None = None
+    disclosure: str = ""
 
 
 def document(
@@ -115,6 +118,7 @@ def document(
             "found": found,
             "picture": shown.picture,
             "first_rows": shown.first,
+            "disclosed": shown.disclosure,
             "dates": [f"{what} {date}" for what, date in dates.items() if date],
             "amounts": _amounts(facts),
             "columns": partial(_columns, facts),

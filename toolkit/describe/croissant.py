@@ -92,6 +92,8 @@ def document(facts: Facts, about: About, version: str) -> Node:
     found["keywords"] = about.keywords or None
     found["inLanguage"] = about.language() or tags_of(facts.languages) or None
     found["isLiveDataset"] = bool(about.live)
+    usage = [{"@type": "sc:CreativeWork", "url": url} for url in listed(about.usage)]
+    found["usageInfo"] = one_or_list(usage) if version != "1.0" else None
     last = {"distribution": _distribution(facts, about), "recordSet": _record_sets(facts, about, version)}
     head = {"@context": context(version), "@type": "sc:Dataset"}
     built: Node = msgspec.to_builtins(_given({**head, **found, **rai, **made.provenance(facts), **last}))

@@ -172,7 +172,7 @@ def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
     """Return the terms with their values; what the YAML gives stands in place of what records tell."""
     found: dict[str, Any] = {}
     if facts.ingested:
-        found["dataCollection"] = " ".join(_collection(each) for each in facts.ingested)
+        found["dataCollection"] = " ".join(map(collection, facts.ingested))
     if facts.crawls:
         named = f"The metadata of documents name {', '.join(facts.crawls)}."
         found["dataCollection"] = f"{found['dataCollection']} {named}" if facts.ingested else named
@@ -191,7 +191,8 @@ def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
     return {f"rai:{name}": value for name, value in found.items()}
 
 
-def _collection(each: Ingested) -> str:
+def collection(each: Ingested) -> str:
+    """Return the inputs of the same settings in a sentence."""
     settings = dict(each.settings)
     format_, source = settings.pop("format"), settings.pop("source", None)
     inputs = amount(len(each.names), "input")

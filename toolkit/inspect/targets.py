@@ -25,7 +25,7 @@ from toolkit.storage.reading import Lines
 
 Kind = Literal["dataset", "output", "release", "documents"]
 
-DESCRIPTIONS = ("croissant.json", "README.md", "card.png", "card.html")
+DESCRIPTIONS = ("croissant.json", "README.md", "card.png", "card.html", "disclosure.json", "DISCLOSURE.md")
 """Files that describe a folder, and are none of its data."""
 
 SPLIT = re.compile(r"splits/.+\.split\.gz")

@@ -1,0 +1,399 @@
+"""Material for a disclosure of training content: a form that is data, answered from facts and counts.
+
+What neither records nor the configuration say is blank, and listed. No answer says that it complies with anything.
+"""
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from toolkit.aggregate.groups import Group, Groups
+from toolkit.aggregate.tables import Table, markdown, without_html
+from toolkit.config import settings
+from toolkit.config.settings import ConfigNode, ConfigStruct
+from toolkit.describe import made
+from toolkit.describe.about import About, listed
+from toolkit.describe.card_numbers import code
+from toolkit.describe.model import Facts
+from toolkit.errors import ConfigError, DataError, amount, did_you_mean
+from toolkit.result import CommandResult, absent
+from toolkit.storage import store_of
+from toolkit.storage.paths import exists, join
+from toolkit.text.counting import Counts
+
+NAME, PAGE = "disclosure.json", "DISCLOSURE.md"
+FORMS = Path(__file__).parents[2] / "configs" / "disclosure"
+
+NOTICE = (
+    "Made by `toolkit disclose` from records, data and configuration. It is material for a summary, not the summary "
+    "itself, and says nothing on whether a duty is met. What could not be derived is blank, and listed at the end."
+)
+
+Row = dict[str, Any]
+
+
+class FormField(ConfigStruct):
+    """A field of a form.
+
+    Attributes:
+        id: Name in `about.disclosure` and in the answers.
+        field: Its text.
+        answer: Name of the fact in `ANSWERS`; None for what only people know.
+        source: Where its text was read, if not where that of the form was; `toolkit` for material beside the form.
+    """
+
+    id: str
+    field: str
+    answer: str | None = None
+    source: str = ""
+
+
+class FormSection(ConfigStruct):
+    """Fields under a heading."""
+
+    section: str
+    fields: list[FormField]
+
+
+class Form(ConfigStruct):
+    """A form.
+
+    Attributes:
+        source: Where its fields were read.
+        date: When they were read.
+        sections: Fields by heading.
+        opt_outs: Taggers that find reservations of rights.
+    """
+
+    title: str
+    source: str
+    date: str
+    sections: list[FormSection]
+    opt_outs: list[str] = []
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    """An answer to a field.
+
+    Attributes:
+        origin: `records` if it is derived, `about` if the configuration gives it, empty if it is blank.
+        totals: Numbers in the text, by name.
+        rows: Table of the answer.
+    """
+
+    id: str = ""
+    section: str = ""
+    field: str = ""
+    source: str = ""
+    origin: Literal["records", "about", ""] = ""
+    text: str = ""
+    totals: dict[str, int] = {}
+    rows: list[Row] = []
+
+
+class Change(msgspec.Struct, kw_only=True):
+    """A difference to the disclosure before; a part is a field, or one of its totals, or a row by its first cell."""
+
+    id: str
+    part: str
+    before: Any = None
+    after: Any = None
+
+
+class Disclosure(CommandResult, kw_only=True):
+    """The result of `disclose`; the file has all but `path` and `changes`.
+
+    Attributes:
+        source, date: Where and when the form was read.
+        answers: Answers in the order of the form.
+        blank: Ids of the fields without an answer.
+        suffixes: Version of the public suffix list.
+        path: Path of the file.
+        changes: Differences to the disclosure before; absent if there was none.
+    """
+
+    title: str
+    notice: str = NOTICE
+    source: str
+    date: str
+    suffixes: str
+    answers: list[Answer]
+    blank: list[str]
+    path: str = absent()
+    changes: list[Change] = absent()
+
+
+class Counted(NamedTuple):
+    """Counts of all documents.
+
+    Attributes:
+        labels, sources, crawls: Groups by these.
+        domains: Registered domains, those with most words first.
+        missing: Documents without one.
+        suffixes: Version of the public suffix list.
+    """
+
+    labels: Table
+    sources: Table
+    crawls: Table
+    domains: Table
+    missing: int
+    suffixes: str
+
+
+class _Material(NamedTuple):
+    facts: Facts
+    about: About
+    counted: Counted
+    form: Form
+
+
+def read_form(name: str) -> Form:
+    """Return a form by its name, or by the path of a YAML file.
+
+    Raises:
+        ConfigError: If there is none, or it is not what it should be.
+    """
+    known = {path.stem: str(path) for path in FORMS.glob("*.yaml")}
+    if name not in known and not name.endswith((".yaml", ".yml")):
+        raise ConfigError(f"no form is called {name!r}{did_you_mean(name, known)}; there are: {', '.join(known)}")
+    source = settings.load(known.get(name, name))
+    form = settings.convert(source, Form, "a form")
+    for i, section in enumerate(form.sections):
+        for j, field in enumerate(section.fields):
+            if field.answer is not None and field.answer not in ANSWERS:
+                message = f"expected one of {', '.join(ANSWERS)}, got {field.answer!r}"
+                raise source.error(("sections", i, "fields", j, "answer"), message)
+    return form
+
+
+# --- registered domains -----------------------------------------------------------------------------------------------
+
+
+def domains(hosts: Iterable[Group], folder: str, most: int) -> tuple[Table, int, str]:
+    """Return registered domains, the number of documents without one, and the version of the suffix list.
+
+    The list has suffixes of registries and of others (`github.io`). An address stands for itself; a host that is a
+    public suffix, too.
+
+    Args:
+        hosts: Groups by host.
+        folder: Folder for what does not fit into memory.
+        most: Number of domains that are listed.
+    """
+    from publicsuffixlist import PSLFILE, PublicSuffixList
+
+    text = Path(PSLFILE).read_text(encoding="utf-8")
+    found = re.search(r"^// VERSION: (\S+)", text, re.MULTILINE)
+    suffixes, sums, missing = PublicSuffixList(text.splitlines()), Groups(folder), 0
+    for key, row in hosts:
+        if (host := msgspec.json.decode(key)) is None:
+            missing = row[0]
+        else:
+            sums.add_sums([msgspec.json.encode(_domain(host, suffixes)).decode()], [row])
+    return Table.of("domain", sums, most, unicode=False, rank="words"), missing, found[1] if found else ""
+
+
+def _domain(host: str, suffixes: Any) -> str:
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return str(suffixes.privatesuffix(host) or host)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _sizes(counts: Counts) -> Row:
+    return {"documents": counts.documents, "words": counts.words, "characters": counts.chars, "bytes": counts.bytes}
+
+
+def _grouped(by: str, table: Table) -> list[Row]:
+    """Return a row for each group; none if no document has a value."""
+    rows = [{by: value, **_sizes(counts)} for value, counts in table.groups]
+    return rows if any(row[by] is not None for row in rows) else []
+
+
+def _crawled(facts: Facts) -> list[tuple[str, int, str, str]]:
+    """Return source, documents, first and last date of WARC records; nothing unless all documents are of these."""
+    dated = [(name, each.documents, *each.dates) for name, each in facts.crawled.items() if each.dates]
+    return dated if dated and sum(each[1] for each in dated) == facts.rows else []
+
+
+def _domains(material: _Material) -> Answer:
+    counted = material.counted
+    if not (rows := _grouped("domain", counted.domains)):
+        return _text("")
+    totals = {"domains": len(rows) + counted.domains.others[0], "without": counted.missing}
+    text = (
+        f"{amount(totals['domains'], 'registered domain')} by the public suffix list of {counted.suffixes}; listed are "
+        f"the {len(rows):,} with most words. {amount(counted.missing, 'document')} without a URL that has a host."
+    )
+    return _answer(text, rows, totals)
+
+
+def _opt_outs(material: _Material) -> Answer:
+    """Answer with the attributes that the taggers of the form made, and what rules that read them did."""
+    rows: list[Row] = []
+    facts = material.facts
+    rules = facts.mixture.rules if facts.mixture else []
+    for each in facts.tagged:
+        if (made_by := each.made_by) is None or made_by.get("tagger") not in material.form.opt_outs:
+            continue
+        names = [name for name, tagger in facts.taggers.items() if tagger == made_by["tagger"]]
+        row: Row = {"set": each.set, "tagger": f"{made_by['tagger']} {made_by.get('version')}"}
+        row["agents"] = ", ".join(made_by.get("options", {}).get("agents", ())) or None
+        read = [
+            (effect, given)
+            for effect, given in rules
+            if any(made.names_key(msgspec.json.encode(given).decode(), name) for name in names)
+        ]
+        rows += [
+            {**row, "rule": effect.name, "expression": given.get("expression"), "documents": effect.documents}
+            for effect, given in read
+        ] or [{**row, "rule": None, "expression": None, "documents": None}]
+    return _answer("", rows)
+
+
+def _answer(text: str, rows: Sequence[Row] = (), totals: Mapping[str, int] | None = None) -> Answer:
+    return Answer(origin="records" if text or rows else "", text=text, rows=list(rows), totals=dict(totals or {}))
+
+
+def _text(value: Any) -> Answer:
+    return _answer("" if value is None else str(value))
+
+
+def _given(text: str | None) -> Answer:
+    """Return an answer that the configuration has under another key of `about:`."""
+    return msgspec.structs.replace(_text(text), origin="about" if text else "")
+
+
+def _agents(about: About) -> str:
+    agents = listed(about.publisher) or listed(about.creator)
+    return "; ".join(", ".join(filter(None, (each.name, each.email, each.url))) for each in agents)
+
+
+ANSWERS: dict[str, Callable[[_Material], Answer]] = {
+    "version": lambda m: _given(m.about.version),
+    "modified": lambda m: _given(m.about.date_modified),
+    "provider": lambda m: _given(_agents(m.about)),
+    "synthetic": lambda m: _given({True: "Yes", False: "No"}.get(m.about.rai.hasSyntheticData)),  # type: ignore[arg-type]
+    "size": lambda m: _answer("", [{"modality": "text", **_sizes(m.counted.labels.total)}]),
+    "latest": lambda m: _text(max((last for *_, last in _crawled(m.facts)), default=None)),
+    "languages": lambda m: _answer("", _grouped("language", m.counted.labels) if m.facts.languages else []),
+    "inputs": lambda m: _answer("\n".join(map(made.collection, m.facts.ingested))),
+    "sources": lambda m: _answer("", _grouped("source", m.counted.sources)),
+    "crawls": lambda m: _answer("", _grouped("crawl", m.counted.crawls)),
+    "period": lambda m: _answer(
+        "", [dict(zip(("source", "documents", "first", "last"), each, strict=True)) for each in _crawled(m.facts)]
+    ),
+    "domains": _domains,
+    "opt_outs": _opt_outs,
+    "processing": lambda m: _answer("\n".join(made.steps(m.facts))),
+}
+"""Answers by the names that forms have for them."""
+
+
+def disclosed(form: Form, facts: Facts, about: About, counted: Counted, section: ConfigNode) -> Disclosure:
+    """Return the answers to a form; what `about.disclosure` gives stands in place of a derived text, beside its table.
+
+    Raises:
+        ConfigError: If the configuration answers a field that the form does not have.
+    """
+    ids = [field.id for each in form.sections for field in each.fields]
+    if unknown := next((name for name in about.disclosure if name not in ids), None):
+        raise section.error(
+            ("disclosure", unknown), f"expected a field of the form, got {unknown!r}{did_you_mean(unknown, ids)}"
+        )
+    material, answers = _Material(facts, about, counted, form), []
+    for each in form.sections:
+        for field in each.fields:
+            found = ANSWERS[field.answer](material) if field.answer else _text("")
+            found.id, found.section, found.field = field.id, each.section, field.field
+            found.source = field.source or form.source
+            if text := about.disclosure.get(field.id):
+                found.text, found.totals, found.origin = text, {}, "about"
+            answers.append(found)
+    blank = [each.id for each in answers if not each.origin]
+    return Disclosure(
+        title=form.title,
+        source=form.source,
+        date=form.date,
+        suffixes=counted.suffixes,
+        answers=answers,
+        blank=blank,
+    )
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def load(root: str) -> Disclosure | None:
+    """Return the disclosure in a folder; None if there is none.
+
+    Raises:
+        DataError: If the file is another.
+    """
+    path = join(root, NAME)
+    if not exists(path):
+        return None
+    try:
+        return msgspec.json.decode(store_of(path).read(path), type=Disclosure)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"expected a file of `toolkit disclose`, got: {error}; move it away", path=path) from None
+
+
+def to_bytes(disclosure: Disclosure) -> bytes:
+    """Return the bytes of the file."""
+    return msgspec.json.format(msgspec.json.encode(disclosure), indent=2) + b"\n"
+
+
+def changes(old: Disclosure, new: Disclosure) -> list[Change]:
+    """Return what differs, field by field, in the order of the new form."""
+    left, right = _parts(old), _parts(new)
+    return [
+        Change(id=id, part=part, before=left.get((id, part)), after=right.get((id, part)))
+        for id, part in dict.fromkeys([*right, *left])
+        if left.get((id, part)) != right.get((id, part))
+    ]
+
+
+def _parts(disclosure: Disclosure) -> dict[tuple[str, str], Any]:
+    found: dict[tuple[str, str], Any] = {}
+    for answer in disclosure.answers:
+        found[answer.id, "text"] = answer.text
+        found |= {(answer.id, name): number for name, number in answer.totals.items()}
+        for row in answer.rows:
+            name, *cells = row.items()
+            place = (answer.id, f"{name[0]} {name[1]}")
+            found[place] = [*found.get(place, ()), dict(cells)]
+    return {key: value for key, value in found.items() if value != ""}
+
+
+def page(disclosure: Disclosure, level: int = 1) -> str:
+    """Return the disclosure as Markdown, below level 1 without its title."""
+    marks, section = "#" * (level + 1), ""
+    parts = [f"# {disclosure.title}"] if level == 1 else []
+    parts += [disclosure.notice, f"Fields of the form: {disclosure.source}; read on {disclosure.date}."]
+    for answer in disclosure.answers:
+        if answer.section != section:
+            section = answer.section
+            parts.append(f"{marks} {section}")
+        lines = [without_html(line) for line in answer.text.splitlines()]
+        parts.append(f"**{without_html(answer.field)}**" + ("" if answer.origin else " *(blank)*"))
+        parts.append("\n".join(f"- {line}" for line in lines) if len(lines) > 1 else "".join(lines))
+        if answer.rows:
+            head = list(answer.rows[0])
+            left = sum(not isinstance(cell, int) for cell in answer.rows[0].values())
+            parts.append(markdown([head, *([_cell(row[name]) for name in head] for row in answer.rows)], left))
+    blank = [f"- `{each.id}`: {without_html(each.field)}" for each in disclosure.answers if not each.origin]
+    parts += [f"{marks} Blank", "\n".join(blank) or "Nothing."]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else code(value)
