@@ -184,6 +184,14 @@ def test_the_command_goes_both_ways(project: Project) -> None:
         assert (ran.code, "expected" in ran.err) == (2, True), ran.err
 
 
+def test_tokens_without_a_mix_are_listed_once(project: Project) -> None:
+    write_rows(project.documents / "a.jsonl.gz", [document("1", "one text"), document("2", "two texts")])
+    project.config["tokenize"] = {"path": str(project.out), "tokenizer": BYTES, "eod": "</s>", "files": "pbin"}
+    project.ok("tokenize")
+    found = project.ok("trace", "--text", "wo text", "--json").json
+    assert [(piece["row"], piece["span"]) for piece in found["pieces"]] == [(2, [1, 8])]
+
+
 def test_spans_of_edited_texts_are_those_of_the_original() -> None:
     text, edits = "ab EMAIL cd\nCUT\nef", [(3, 8, 2), (12, 16, 0)]  # "ab XY cd\nef"
     assert text[:3] + "XY" + text[8:12] + text[16:] == "ab XY cd\nef"

@@ -253,7 +253,8 @@ class _Corpus:
         self._of_mix: dict[str, ShardToMix] = {}
         tokens = editions.with_tokens(context) if context.has(editions.SECTION) else None
         of_mix = context if context.has("mix") else tokens
-        self._outputs = [each for each in (tokens, of_mix, *(editions.of(context).values())) if each]
+        outputs = (tokens, of_mix if of_mix is not tokens else None, *editions.of(context).values())
+        self._outputs = [each for each in outputs if each]
         if of_mix is None:
             shards = context.shards(context.dataset)[0]
             limit = context.config.max_document_bytes
