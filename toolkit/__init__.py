@@ -22,7 +22,7 @@ import toolkit.tag
 import toolkit.validate  # noqa: F401
 from toolkit.api.commands import (
     align, annotate, calibrate, compare, dedup, disclose, evaluate, fetch, ingest, mix, publish, report, run, sample,
-    stats, status, tag, tokenize, trace, train, validate,
+    stats, status, tag, takedown, tokenize, trace, train, validate,
 )  # fmt: skip
 from toolkit.api.dataset import Dataset
 from toolkit.api.trial import try_tagger
@@ -31,7 +31,7 @@ from toolkit.data import documents as _documents
 from toolkit.data.documents import Document, Labelled, Prediction, Span
 from toolkit.distribution import VERSION as _VERSION
 from toolkit.distribution import require_extra
-from toolkit.errors import AlignmentError, ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
+from toolkit.errors import ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 from toolkit.ingest.web.extractor import Extracted, Extractor, Page
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer
@@ -49,7 +49,6 @@ _documents.split_words = _words_of  # `toolkit.data` knows nothing of compiled c
 
 __all__ = [
     "Added",
-    "AlignmentError",
     "Attribute",
     "Batch",
     "ConfigError",
@@ -103,6 +102,7 @@ __all__ = [
     "stats",
     "status",
     "tag",
+    "takedown",
     "tokenize",
     "trace",
     "train",
@@ -113,6 +113,7 @@ __all__ = [
 _RENAMED = {
     "compare_sets": "toolkit.compare",
     "dry_run": "toolkit.mix(…, dry_run=True)",
+    "AlignmentError": "toolkit.DataError",
     "missing_extra": "toolkit.require_extra",
     **{name: f"toolkit.api.rows.{name}" for name in ("Row", "Rows")},
     **{name: f"toolkit.Writer.{name}" for name in ("check_label", "label_of", "merge_fields")},

@@ -284,7 +284,7 @@ _GROUPS = {
     "mix": ("mix", "tokenize", "export"),
     "look": ("status", "view", "head", "trace", "stats", "report", "compare", "evaluate", "sql", "validate"),
     "publish": ("croissant", "card", "disclose", "publish", "fetch"),
-    "more": ("taggers", "models", "config", "clean"),
+    "more": ("taggers", "models", "config", "clean", "takedown"),
 }
 """The commands of each group of the help, in order; others follow by name in the last."""
 _COMMANDS = "toolkit.commands"

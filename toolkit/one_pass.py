@@ -42,6 +42,7 @@ from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import StageOutput
 from toolkit.records import ingested, sets
 from toolkit.records import sets as records
+from toolkit.records.takedown import takedown_of
 from toolkit.storage.artifact import state
 from toolkit.storage.journal import Group
 from toolkit.storage.paths import remove_with_folders
@@ -243,7 +244,10 @@ class _Passing:
             ]
         )
         numbered = list(zip(batch, count(block.number + 1)))
-        found = values_of(batch, numbered, self._steps, self._todo, self._work.path) if self._steps else _NOTHING
+        found = _NOTHING
+        if self._work.tag:
+            takedown = takedown_of(self._work.tag.dataset)
+            found = values_of(batch, numbered, self._steps, self._todo, self._work.path, takedown)
         encoded = None
         if self._encoder:
             by_set = {**block.carried, **dict(zip(self._todo, found.rows, strict=True))}

@@ -72,7 +72,7 @@ def test_a_number_that_does_not_fit_is_an_error_that_names_the_rows(project: Pro
 
 def test_an_error_of_a_row_comes_through_the_reader(small: Project, root: str) -> None:
     (small.attributes / "shape-0" / "b.jsonl.gz").unlink()
-    with pytest.raises(toolkit.AlignmentError, match=r"b\.jsonl\.gz"):
+    with pytest.raises(toolkit.DataError, match=r"b\.jsonl\.gz"):
         toolkit.Dataset(root).joined("shape-0").to_arrow().read_all()
 
 

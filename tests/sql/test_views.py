@@ -237,7 +237,7 @@ def test_in_python(small: Project) -> None:
     assert table.column_names == ["shard", "n"]
     assert len(table) == 3
     (small.attributes / "shape-0" / "b.jsonl.gz").unlink()
-    with pytest.raises(toolkit.AlignmentError, match=r"b\.jsonl\.gz:1: "):
+    with pytest.raises(toolkit.DataError, match=r"b\.jsonl\.gz:1: "):
         dataset.sql("FROM joined").read_all()
     with pytest.raises(toolkit.ConfigError, match=r"sql:1:8: .*nois"):
         dataset.sql("SELECT nois FROM joined")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from toolkit.commands.stats import Statistics
     from toolkit.commands.status import PipelineStatus
     from toolkit.commands.tag import Tagging
+    from toolkit.commands.takedown import TakenDown
     from toolkit.commands.trace import Trace
     from toolkit.commands.train import TrainResult
     from toolkit.commands.validate import Validation
@@ -427,6 +428,32 @@ def disclose(
 
     Raises:
         ToolkitError: if files cannot be read, or the form is not what it should be.
+    """
+
+
+@command(files="targets")
+def takedown(
+    configuration: Configuration,
+    files: str | Iterable[str],
+    *,
+    apply: bool = False,
+    overrides: Overrides = (),
+    progress: Progress = False,
+    **settings: Any,
+) -> "TakenDown":
+    """Find the documents that lists name, and their copies; clear them with `apply`, as ``toolkit takedown`` does.
+
+    Args:
+        configuration: as of `run`.
+        files: a list of ids, hosts and URLs, one a line, or several lists.
+        apply: whether the documents are cleared, and the dataset keeps the lists.
+        overrides: as of `run`.
+        progress: as of `run`.
+        **settings: as of `run`.
+
+    Raises:
+        Failed: if shards could not be read, or cleared; the others are.
+        ToolkitError: for whatever else is wrong.
     """
 
 

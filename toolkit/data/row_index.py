@@ -39,7 +39,7 @@ from toolkit.storage.compression import compression_of
 from toolkit.storage.journal import Group, apart
 from toolkit.storage.json_files import json_digest, load
 from toolkit.storage.outputs import HEAD, Output, RowOutput, Together, write_file
-from toolkit.storage.paths import join, remove, stat
+from toolkit.storage.paths import exists, join, remove, stat
 from toolkit.storage.reading import Lines, open_stored, version_read
 from toolkit.storage.threads import for_each
 
@@ -445,6 +445,13 @@ def places(dataset: Dataset, shard: str) -> Iterator[Place | None]:
     """
     with Lines(_records_path(dataset, shard), 1 << 20, fixed=True) as lines:
         yield from (msgspec.json.decode(line, type=Place | None) for line in lines)
+
+
+def clear_places(dataset: Dataset, shard: str, rows: Collection[int], together: Together | None) -> None:
+    """Forget where the records of some rows, from 1, are stored."""
+    if exists(_records_path(dataset, shard)):
+        listed = [None if row in rows else place for row, place in enumerate(places(dataset, shard), 1)]
+        write_places(dataset, shard, listed, together)
 
 
 def hashes(dataset: Dataset, shard: str) -> "np.ndarray":

@@ -74,6 +74,7 @@ class Draft(msgspec.Struct, kw_only=True):
         utf8: the text in UTF-8, if it is at hand.
         is_null: whether its text is null in the input.
         paths: the paths of the row's fields (see `toolkit.data.metadata_fields.paths_in`), if the reader knows them.
+        cleared: bytes by which the row is shorter because a takedown lists the document; readers leave it.
     """
 
     text: str
@@ -90,6 +91,7 @@ class Draft(msgspec.Struct, kw_only=True):
     utf8: bytes | None = None
     paths: tuple[str, ...] | None = None
     is_null: bool = False
+    cleared: int = 0
 
     def fields(self, id: str) -> tuple[str, ...] | dict[str, Any] | None:
         """Return the paths of the fields of the row, or its top-level fields without the text; None of a `raw` one."""
@@ -613,7 +615,15 @@ class Rejects(OptionalRows):
 
     Of an item of more than `HEAD` bytes there are as many from its beginning, its size and (if known) its offset in the
     uncompressed input: so that no item is held in memory, and none is kept twice that is as large as its input.
+
+    Args:
+        path: Path of the file.
+        is_listed: Function that returns True for an item of which nothing may be kept, because a takedown lists it.
     """
+
+    def __init__(self, path: str, is_listed: Callable[[bytes], bool] = lambda raw: False) -> None:
+        super().__init__(path)
+        self._is_listed = is_listed
 
     def add(
         self,
@@ -626,6 +636,8 @@ class Rejects(OptionalRows):
         size: int | None = None,
         offset: int | None = None,
     ) -> None:
+        if self._is_listed(raw):
+            message, raw, size, offset = "a takedown lists it", b"", None, None
         row: dict[str, Any] = {"input": input, "number": number, "reason": reason, "message": message}
         size = len(raw) if size is None else size
         if size > HEAD:

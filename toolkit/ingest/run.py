@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from toolkit.config.settings import ConfigStruct
@@ -31,6 +32,7 @@ from toolkit.ingest.reading.rows import ENCODER, Written
 from toolkit.ingest.section import settings_of, settings_of_set
 from toolkit.records import ingested, left_out, sets
 from toolkit.records.ingested import InputRecord
+from toolkit.records.takedown import takedown_of
 from toolkit.storage import Stat, store_of
 from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
@@ -146,7 +148,9 @@ def ingest_input(
     aside = left_out.path_of(work.shard)
     with ExitStack() as stack:
         files = stack.enter_context(claims.group()).files
-        rejects = stack.enter_context(Rejects(join(work.dataset.bookkeeping, rejected)))
+        listed, source = takedown_of(work.dataset), work.shard.partition("/")[0]
+        is_listed = partial(listed.names, source=source) if listed else lambda raw: False
+        rejects = stack.enter_context(Rejects(join(work.dataset.bookkeeping, rejected), is_listed))
         others = stack.enter_context(left_out.LeftOutOutput(join(work.dataset.bookkeeping, aside), files))
         kept_aside = rejects if common.skips else None
         inputs = sources.Sources(work, found, _keep(work), kept_aside, others)
@@ -300,7 +304,7 @@ class _ShardsOutput:
         carried: Mapping[str, RowOutput],
     ) -> Iterator[FreshBlock]:
         """Write the documents of a shard; yield them in blocks, which end where those of its file will."""
-        size, offset = self.common.shard_size, 0
+        size, offset, cleared = self.common.shard_size, 0, 0
         is_last = False
         while not is_last:
             is_last, begin = True, offset
@@ -308,15 +312,15 @@ class _ShardsOutput:
             for draft, row, line in drafts:
                 block.rows.append(row)
                 if self.reader.RECORDS:
-                    self.records.append((self.inputs.current, draft.number))
+                    self.records.append((self.inputs.current, 0 if draft.cleared else draft.number))
                 block.lines.append(line)
                 block.texts.append(row.text.encode() if draft.utf8 is None else draft.utf8)
                 index.add(row_index.entry_of(row, draft.fields(row.id) or line, len(block.texts[-1])), offset)
-                offset += len(line) + 1
+                offset, cleared = offset + len(line) + 1, cleared + draft.cleared
                 for name, rows in block.carried.items():
                     values = (draft.attributes or {})[name]
                     rows.append(ENCODER.encode({"source": row.source, "id": row.id, "attributes": values}))
-                if size and offset >= size:
+                if size and offset + cleared >= size:  # so a takedown moves no document to another shard
                     break
                 if len(block.lines) == BLOCK_ROWS or offset - begin - len(block.lines) >= BLOCK_BYTES:
                     is_last = False

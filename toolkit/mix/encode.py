@@ -30,6 +30,7 @@ from toolkit.mix.settings import COPY, REJECTED, split_of
 from toolkit.mix.shuffle import framed
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
 from toolkit.records.freshness import ShardAttributes
+from toolkit.rules.kinds.blocklist import Blocklist
 from toolkit.storage.paths import strip_suffix
 from toolkit.text.batch import Batch, Column
 from toolkit.text.counting import COLUMNS
@@ -116,6 +117,8 @@ class Encoder:
         self.work = work
         self.rules = work.compile_rules()
         self.copies = Copies(self.rules, work)
+        listed = enumerate(self.rules.rules)
+        self._cleared = {i for i, rule in listed if isinstance(rule, Blocklist) and rule.cleared}
         needs = self.rules.needs
         self.joiner = Joiner(work, needs.keys, needs.fields, joined=needs.joined, late=True)
         self.writer = work.settings.writer()
@@ -351,7 +354,7 @@ class Encoder:
 
     def _dropped(self, joint: Joint, why: int | str) -> list[tuple[str, bytes]]:
         """Return what is written of a document that does not stay: the document, where such are kept aside."""
-        if self.work.settings.rejected is None:
+        if self.work.settings.rejected is None or why in self._cleared:
             return []
         return [(REJECTED, self._rejected(joint[0], why, joint[3]))]
 

@@ -24,8 +24,10 @@ from toolkit.ingest.in_place import open_dataset
 from toolkit.mix.budget.settings import BudgetSettings, read_budget
 from toolkit.mix.shuffle import HEAD, Shuffle
 from toolkit.mix.writer import Writer, check_label, find_writer, part_name
+from toolkit.records import takedown
 from toolkit.rules import Role, Rule, kind_called
 from toolkit.rules.expressions import A_NAME, is_name
+from toolkit.rules.kinds.blocklist import Blocklist
 from toolkit.rules.kinds.drop import Sample
 from toolkit.rules.kinds.edits import EditText
 from toolkit.rules.kinds.repeat import Budget
@@ -379,6 +381,9 @@ def split_of(id: bytes, shares: Mapping[str, float]) -> str:
     return list(shares)[-1]
 
 
+TAKEDOWN = "takedown list"
+"""Name of the rule that drops what the takedown of a dataset lists."""
+
 TOKENS = "tokens"
 """The output format of the section ``tokenize:``."""
 
@@ -472,6 +477,7 @@ def read_section(
         msgspec.structs.replace(stream, dataset=replace(stream.dataset, duplicate_ids=duplicate_ids))
         for stream in _streams(section, base, dataset)
     ]
+    streams = [msgspec.structs.replace(stream, rules=_with_takedown(stream)) for stream in streams]
     if budget:
         if streams[0].weight is not None:
             raise section.error(("budget",), "expected a budget or weights of streams, got both")
@@ -491,6 +497,19 @@ def read_section(
         orphans=given.orphans,
         place=section.at("output").where(()),
     )
+
+
+def _with_takedown(stream: Stream) -> list[Rule]:
+    """Return the rules of a stream with one that drops what the takedown of its dataset lists.
+
+    It follows the rule that drops documents without a chosen text, which must be the first.
+    """
+    files = takedown.paths_of(stream.dataset)
+    if not files:
+        return stream.rules
+    digests = {path: os.path.basename(path).partition(".")[0] for path in files}
+    at = 0 if stream.text is None else 1
+    return [*stream.rules[:at], Blocklist(name=TAKEDOWN, files=digests, cleared=True), *stream.rules[at:]]
 
 
 def _output(place: ConfigNode) -> tuple[OutputSettings, dict[str, Any]]:

@@ -170,6 +170,7 @@ class Watch:
         files: of the list.
         entries: what its lines are.
         url: where documents have their URL, a dotted path; empty for where they usually have it.
+        cleared: True if documents without text match, where entries are of URLs or hosts: a takedown has cleared them.
 
     Attributes:
         list: the list.
@@ -177,7 +178,8 @@ class Watch:
         matched: the numbers of the entries that documents matched.
     """
 
-    def __init__(self, files: Iterable[str], entries: Entries, url: str) -> None:
+    def __init__(self, files: Iterable[str], entries: Entries, url: str, *, cleared: bool = False) -> None:
+        self.cleared = cleared
         self.files = tuple(files)
         self.list = Blocklist(self.files, entries)
         self.matched: set[int] = set()
@@ -210,7 +212,7 @@ class Watch:
         return url_of({"metadata": document.metadata}, self._url)
 
     def __call__(self, document: Any) -> bool:
-        return bool(self.look(document))
+        return bool(self.look(document)) or (self.cleared and self.list.needs_url and not document.text)
 
     def shown(self, document: Any) -> list[str]:
         """Return the entries that a document matches, with their places."""

@@ -7,7 +7,7 @@ annotated, and scores of annotations calibrated."""
 STAGES = ("ingest", *MAKING, "mix", "tokenize")
 """The stages of a run, in order."""
 
-WRITES = ("run", *STAGES, "train", "validate", "evaluate", "export", "clean")
+WRITES = ("run", *STAGES, "train", "validate", "evaluate", "export", "clean", "takedown")
 """Commands that write records of datasets."""
 
 REMAKES = ("ingest", "align", "tag", "make", "annotate", "run")

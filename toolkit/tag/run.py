@@ -22,6 +22,7 @@ from toolkit.execution.executors import Report, Result, Task
 from toolkit.execution.grouped import ShardDone, ShardWork, Work, one_by_one
 from toolkit.records import foreign, sets
 from toolkit.records.freshness import ShardAttributes
+from toolkit.records.takedown import takedown_of
 from toolkit.storage.journal import Group
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
@@ -345,7 +346,8 @@ class _Tagging:
     def __call__(self, part: _Part) -> _Tagged:
         batch, entries = self._joining(part)
         documents = Batch([document for document, _ in batch])
-        found = values_of(documents, batch, self._joining.steps, self._job.todo, self._joining.path)
+        takedown = takedown_of(self._job.work.dataset)
+        found = values_of(documents, batch, self._joining.steps, self._job.todo, self._joining.path, takedown)
         return _Tagged(found.rows, found.efforts, entries, len(batch), part.documents.stored)
 
 
@@ -370,6 +372,9 @@ def asked(work: ShardToTag) -> Iterator[tuple[list[Numbered], int]]:
         joining = _Joining(_BlocksToTag(work, [step.set], external, indexes=False))
         for part in _parts(work, external, lines, others):
             batch, _ = joining(part)
+            if takedown := takedown_of(dataset):
+                gone = {*takedown.rows([document for document, _ in batch])}
+                batch = [each for i, each in enumerate(batch) if i not in gone]
             rows = step.when.rows(batch, joining.path) if step.when else range(len(batch))
             yield [batch[i] for i in rows], part.documents.stored
 

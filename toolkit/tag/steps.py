@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,8 +11,10 @@ import msgspec
 
 from toolkit.data.dataset import Dataset
 from toolkit.data.metadata_fields import MetadataField
+from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.records import sets as records
+from toolkit.records.takedown import Takedown, empty
 from toolkit.storage.threads import for_each
 from toolkit.tag.plan import Plan, Step
 from toolkit.tag.set_options import Asked, EditedBatch, Numbered
@@ -41,7 +43,9 @@ class Ran(NamedTuple):
     seconds: float
 
 
-def run_steps(batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], path: str) -> Iterator[Ran]:
+def run_steps(
+    batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], path: str, cleared: Collection[int] = ()
+) -> Iterator[Ran]:
     """Yield the values of each tagger in turn; what later ones read is given to the documents.
 
     Args:
@@ -49,12 +53,14 @@ def run_steps(batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step],
         numbered: the same with the number of each in its file.
         steps: each after those that it reads.
         path: of the file, for messages.
+        cleared: Indexes of documents of which no tagger is asked.
 
     Raises:
         DataError: for a tagger that fails, or a value that is not of its declared type, with its row.
     """
     values: dict[tuple[str, str], Sequence[Any]] = {}
-    whole = Asked.everything(batch, numbered)
+    left = [i for i in range(len(batch)) if i not in cleared]
+    whole = Asked.some(batch, numbered, left)
     chosen: dict[tuple[str, tuple[str, ...]], Asked] = {}
     edited: dict[tuple[bytes, int], EditedBatch] = {}
     with_texts: dict[tuple[str, int], Asked] = {}
@@ -65,7 +71,8 @@ def run_steps(batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step],
             name = step.when.text, tuple(reference.text for reference in step.when.references)
             if name not in chosen:
                 _give(whole, step.when.references, values, steps)
-                chosen[name] = Asked.some(batch, numbered, step.when.rows(numbered, path))
+                rows = [left[i] for i in step.when.rows(whole.numbered, path)]
+                chosen[name] = Asked.some(batch, numbered, rows)
             asked = chosen[name]
         found: Sequence[Any] = []
         if asked.numbered:
@@ -239,7 +246,12 @@ class Values(NamedTuple):
 
 
 def values_of(
-    batch: Batch, numbered: Sequence[Numbered], steps: Sequence[Step], todo: Sequence[str], path: str
+    batch: Batch,
+    numbered: Sequence[Numbered],
+    steps: Sequence[Step],
+    todo: Sequence[str],
+    path: str,
+    takedown: Takedown | None = None,
 ) -> Values:
     """Return what taggers say of some documents.
 
@@ -249,12 +261,14 @@ def values_of(
         steps: the taggers, each after those that it reads.
         todo: the sets.
         path: of the file, for messages.
+        takedown: Lists of the dataset; of the documents that they name, no tagger is asked.
     """
     values = {}
+    cleared = takedown.rows([document for document, _ in numbered]) if takedown else []
     asked: dict[str, set[int]] = {name: set() for name in todo}
     seconds = dict.fromkeys(todo, 0.0)
     counts: dict[str, Counter[str]] = {name: Counter() for name in todo}
-    for ran in run_steps(batch, numbered, steps, path):
+    for ran in run_steps(batch, numbered, steps, path, {*cleared}):
         name = ran.step.set
         values[name, ran.step.key] = ran.values
         asked[name].update(range(len(batch)) if ran.rows is None else ran.rows)
@@ -264,6 +278,9 @@ def values_of(
     for set_name in todo:
         keys = [step.key for step in steps if step.set == set_name]
         columns = [encodable(values[set_name, key]) for key in keys]
+        if cleared:
+            types = [step.stored for step in steps if step.set == set_name]
+            columns = [_with_empty(column, cleared, type_) for column, type_ in zip(columns, types, strict=True)]
         found.append(
             [
                 _ENCODER.encode(
@@ -274,6 +291,13 @@ def values_of(
         )
     efforts = [Effort(len(asked[name]), seconds[name], counts[name]) for name in todo]
     return Values(found, efforts, {name: column for name, column in values.items() if isinstance(column, Column)})
+
+
+def _with_empty(values: Sequence[Any], rows: Sequence[int], type_: Type) -> list[Any]:
+    found = list(values)
+    for i in rows:
+        found[i] = empty(type_)
+    return found
 
 
 # --- of whole sets ----------------------------------------------------------------------------------------------------

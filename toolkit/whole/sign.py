@@ -5,7 +5,7 @@ attributes/<set>/X ───┴──> expressions ──Block──> the Signer
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -25,6 +25,7 @@ from toolkit.execution.progress import Share
 from toolkit.mix.effects.preview import indexed_rows
 from toolkit.mix.join import JoinedShard, Joiner, RowDecoder, at_document, inputs_of, joint_blocks
 from toolkit.records.freshness import ShardAttributes
+from toolkit.records.takedown import takedown_of
 from toolkit.rules.text_edits import EditedDocument, edits_in, text_after
 from toolkit.storage.artifact import State, state
 from toolkit.storage.journal import Group
@@ -218,7 +219,9 @@ class Signing:
             raise
         self.keys = {key for each in self._entries for key in each.keys}
         has_names = any(joined.ours for joined in self.whole.sets) and self.whole.dataset.duplicate_ids != "allow"
-        self.reads_documents = not has_names or any(each.reads_documents for each in self._entries)
+        self._takedown = takedown_of(self.whole.dataset)
+        by_url = self._takedown is not None and self._takedown.needs_documents
+        self.reads_documents = not has_names or by_url or any(each.reads_documents for each in self._entries)
         return self
 
     def __exit__(self, *raised: Any) -> None:
@@ -231,9 +234,10 @@ class Signing:
         if self.whole.dataset.duplicate_ids == "allow":
             for number, document in enumerate(documents, first + 1):
                 document.place = self.whole.dataset.place_of(self._shard, number)
+        gone = {*self._takedown.rows(documents)} if self._takedown else set[int]()
         for each in self._entries:
             try:
-                each.add(first, documents, values, names)
+                each.add(first, documents, values, names, gone)
             except DataError as error:
                 raise at_document(error, self.whole, error.line or 0, error.id) from None
 
@@ -297,11 +301,15 @@ class _EntrySigning:
         self._columns = [next(i for i, each in enumerate(sets) if each is mine) for mine in entry.joined]
         self.compared = 0
 
-    def add(self, first: int, documents: Batch, values: Sequence[list[Any]], names: list[bytes]) -> None:
-        """Give the signer some documents, with the values of each in all joined sets."""
+    def add(
+        self, first: int, documents: Batch, values: Sequence[list[Any]], names: list[bytes], gone: Collection[int]
+    ) -> None:
+        """Give the signer some documents, with the values of each in all joined sets; `gone` ones are not compared."""
         mine = ([row[column] for column in self._columns] for row in values)
         asked = self._evaluator.block(first, documents, mine) if self._asks else None
         block = asked or Block(first, documents, [True] * len(documents), {})
+        if gone:
+            block = block._replace(competes=[mine and i not in gone for i, mine in enumerate(block.competes)])
         self.compared += sum(block.competes)
         self.names.write_rows(names)
         if self._edits:

@@ -81,7 +81,7 @@ class InputBytes:
     def place(self, number: int) -> tuple[str, int, int] | None:
         """Return file, offset and length of the stored record with a number, from 1; None if it is not known."""
         starts = self.members.starts if self.members else ()
-        if number > len(starts):
+        if not 0 < number <= len(starts):
             return None
         end = starts[number] if number < len(starts) else self._found.size
         return self._path, starts[number - 1], end - starts[number - 1]

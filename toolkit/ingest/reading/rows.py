@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import xxhash
 
-from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, DocumentRow, explain_bad_row, fault_of
+from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, Document, DocumentRow, explain_bad_row, fault_of
 from toolkit.data.lines import joined_lines
 from toolkit.data.own_types import OwnTypes, RowCheck
 from toolkit.errors import DataError, ToolkitError
@@ -15,6 +15,7 @@ from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.ingest.recognised import LOOKED_AT, recognised
 from toolkit.ingest.section import Common
 from toolkit.records.left_out import identity
+from toolkit.records.takedown import Takedown, cleared_row, empty
 from toolkit.storage.reading import HEAD
 
 Written = tuple[Draft, DocumentRow, bytes]
@@ -32,6 +33,10 @@ class _Fields(msgspec.Struct, omit_defaults=True):
     added: str | None = None
     created: str | None = None
     metadata: dict[str, Any] | msgspec.Raw | None = None
+
+
+class _Metadata(msgspec.Struct):
+    metadata: dict[str, Any] | None = None
 
 
 def _without_nulls(fields: _Fields) -> dict[str, Any]:
@@ -54,10 +59,17 @@ class Documents:
         reader: of its format.
         relative: its path, of which ids are made.
         types: that the documents' own fields must have, if that is known.
+        takedown: Lists of the dataset; the documents that they name are written without text and fields.
     """
 
     def __init__(
-        self, source: Input, common: Common, reader: Reader, relative: str, types: OwnTypes | None = None
+        self,
+        source: Input,
+        common: Common,
+        reader: Reader,
+        relative: str,
+        types: OwnTypes | None = None,
+        takedown: Takedown | None = None,
     ) -> None:
         self._source = source
         source.null_text = common.null_text
@@ -66,6 +78,7 @@ class Documents:
         self._relative = relative
         found = None if types is None else RowCheck(types)
         self._check = found.check if found and found.checks else None
+        self._types, self._takedown = types, takedown
 
     def rows(self) -> Generator[Written, None, None]:
         """Yield the documents; one that cannot be written is a bad item, too.
@@ -103,6 +116,9 @@ class Documents:
                     if trimmed != draft.text:
                         draft.text, draft.raw, draft.utf8 = trimmed, _with(draft.raw, text=trimmed), None
                 row, line = self._row(draft)
+                if self._takedown and self._takedown.find(_document_of(row, line)):
+                    counts["takedown"] += 1
+                    draft, row, line = self._cleared(draft, row, len(line))
             except BAD_ROW as error:
                 raw = draft.raw or draft.text.encode(errors="replace")
                 message = explain_bad_row(raw, error) if raw else str(error)
@@ -121,6 +137,22 @@ class Documents:
                 if source.left_out is not None:
                     source.left_out.document(draft.number)
                 yield draft, row, line
+
+    def _cleared(self, draft: Draft, row: DocumentRow, size: int) -> Written:
+        """Return a document that a takedown lists as it is written; `size` is that of its row before."""
+        line = cleared_row(row.source, row.id, self._types)
+        values = {key: msgspec.Raw(ENCODER.encode(empty(type_))) for key, type_ in self._reader.types().items()}
+        attributes = {name: {key: values[key] for key in found} for name, found in (draft.attributes or {}).items()}
+        cleared = Draft(
+            text="",
+            number=draft.number,
+            id=row.id,
+            raw=line,
+            utf8=b"",
+            attributes=attributes,
+            cleared=size - len(line),
+        )
+        return cleared, DocumentRow(id=row.id, text="", source=row.source, attributes=NO_ATTRIBUTES), line
 
     def _names_of(self, draft: Draft) -> dict[str, str | None]:
         """Return id, URL and source of a document that is left out; its id may be known only of its whole text."""
@@ -162,6 +194,11 @@ class Documents:
                 line=draft.number,
             )
         return self._common.new_id(self._relative, draft.number, draft.id or "")
+
+
+def _document_of(row: DocumentRow, line: bytes) -> Document:
+    fields = msgspec.json.decode(line, type=_Metadata)
+    return Document(row.text, id=row.id, source=row.source, metadata=fields.metadata)
 
 
 def trim(text: str, min_chars: int) -> str | None:

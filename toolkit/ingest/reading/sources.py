@@ -24,6 +24,7 @@ from toolkit.ingest.reading.members import Members
 from toolkit.ingest.reading.rows import Documents, Written
 from toolkit.records.ingested import InputOfPack
 from toolkit.records.left_out import LeftOutOutput
+from toolkit.records.takedown import takedown_of
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat_each
 from toolkit.storage.threads import REQUESTS
@@ -116,7 +117,8 @@ class Sources:
             source.left_out = self._left_out
             self._left_out.begin(file.key)
         rows = 0
-        documents = Documents(source, self._common, self._reader, file.relative, self._work.types)
+        takedown = takedown_of(self._work.dataset)
+        documents = Documents(source, self._common, self._reader, file.relative, self._work.types, takedown)
         for row in documents.rows():
             rows += 1
             if not faults:

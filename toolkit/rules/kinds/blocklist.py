@@ -72,11 +72,14 @@ class Blocklist(Rule):
         files: each with the digest of its content.
         entries: what their lines are.
         url: where documents have their URL: a dotted path; empty for where they usually have it.
+        cleared: True for the lists of a takedown: documents that ingest has cleared are dropped, too, and entries that
+            match none are no news.
     """
 
     files: dict[str, str]
     entries: Entries = "any"
     url: str = ""
+    cleared: bool = False
 
     FORM = BlocklistForm
     ROLE = Role.DROPS
@@ -85,7 +88,7 @@ class Blocklist(Rule):
         return super().recorded() | {"files": list(self.files.values())}
 
     def compile(self, compiler: Compiler) -> CompiledRule:
-        watch = Watch(self.files, self.entries, self.url)
+        watch = Watch(self.files, self.entries, self.url, cleared=self.cleared)
         names = compiler.names_for(self)
         if self.url and (fault := expressions.absent(self.url.split("."), compiler.names)):
             raise refused(self, f"url: {fault}")
@@ -101,8 +104,8 @@ class Listed(CompiledRule):
 
     watch: Watch
 
-    def watches(self) -> Watch:
-        return self.watch
+    def watches(self) -> Watch | None:
+        return None if self.watch.cleared else self.watch
 
     def watched(self, values: Values) -> dict[str, Any]:
         return super().watched(values) | {"entries": self.watch.shown(values[-1])}

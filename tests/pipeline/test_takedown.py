@@ -1,0 +1,243 @@
+"""A takedown clears listed documents everywhere, makes nothing else stale, and no rerun brings them back."""
+
+import base64
+import gzip
+import json
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import toolkit
+from tests.pipeline.conftest import Project, read_rows, tree, write_rows
+from tests.storage.conftest import bucket, seaweed
+from toolkit.records import takedown
+from toolkit.storage.paths import list_files
+from toolkit.storage.reading import open_stored
+
+__all__ = ["bucket", "seaweed"]
+
+SECRET = "the secret of number {} is that nobody knows the word {}"
+LISTED = ("a-1", "a-3", "b-2")
+UNDECIDED = {"dedup exact-0", "sample some-0", "mix", "publish"}
+"""Stages that must be done again."""
+GONE = ("a-1", "b-2")
+"""Those of which there is no copy."""
+
+
+def _row(id: str, number: int, text: str = "") -> dict[str, Any]:
+    url = f"https://{'gone' if number == 2 else 'here'}.example/{id}"
+    text = text or SECRET.format(id, "xyzzy" * number) + "\nwrite to someone@example.org"
+    return {"id": id, "text": text, "metadata": {"url": url, "score": number}}
+
+
+@pytest.fixture
+def taken(project: Project) -> Project:
+    """Two inputs with a copy, taggers of which one reads another set, duplicates, a sample, a mix; and a list."""
+    for name in "ab":
+        rows = [_row(f"{name}-{i}", i) for i in range(6)]
+        rows += [_row("copy", 9, rows[3]["text"])] if name == "a" else []
+        bad = {"id": "a-1", "text": 3, "metadata": {"title": SECRET.format("a-1", "bad")}}
+        write_rows(project.root / "in" / f"{name}.jsonl.gz", [*rows, *([bad] if name == "a" else [])])
+    ingest = {"format": "jsonl", "from": f"{project.root}/in/*", "source": "s", "on_error": "skip", "max_rejected": 0.5}
+    mix: dict[str, Any] = {"attributes": ["shape-0", "exact-0", "mail-0"], "rejected": str(project.root / "rejected")}
+    mix["rules"] = [
+        {"drop": "exact.duplicate_of is not None", "name": "copies"},
+        {"drop": "line_shape.lines > 2 or metadata.score == 4", "name": "long"},
+        {"replace": "emails", "by": "|||"},
+    ]
+    mix["output"] = {"format": "dolma", "path": str(project.out)}
+    project.config |= {
+        "processes": 2,
+        "ingest": [{**ingest, "shard_size": "400"}],
+        "tag": {"shape-0": ["line_shape"], "mail-0": ["emails"], "late-0": [{"tagger": "length", "when": "emails"}]},
+        "dedup": {"exact-0": {"kind": "exact"}},
+        "sample": {"some-0": {"documents": 3}},
+        "mix": mix,
+    }
+    project.config["tag"]["late-0"][0]["when"] = "line_shape.lines > 1"
+    (project.root / "list.txt").write_text("s\ta-1\na-3\nhttps://gone.example/b-2/\nnobody.example\n")
+    project.ok("run")
+    return project
+
+
+def _stored(root: str) -> bytes:
+    """All bytes below a folder, decompressed, with what rejects have in base64."""
+    found = []
+    for relative in sorted({*list_files(root), *list_files(root, hidden=True)}):
+        with open_stored(f"{root}/{relative}") as stream:
+            data = stream.read()
+        data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        found.append(data)
+        for line in data.splitlines() if "/rejects/" in f"/{relative}" else ():
+            found.append(base64.b64decode(json.loads(line)["base64"]))
+    return b"\n".join(found)
+
+
+def _has_any(root: object) -> list[str]:
+    data = _stored(str(root))
+    return [id for id in GONE if f"secret of number {id} is".encode() in data]
+
+
+def _apply(project: Project, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = project.ok("takedown", project.root / "list.txt", "--apply", "--json", *arguments).json
+    return found
+
+
+def _status(project: Project) -> dict[str, tuple[int, int]]:
+    found = project("status", "--json").json["stages"]
+    return {each["stage"]: (each["done"], each["missing"]) for each in found}
+
+
+def test_it_says_what_it_would_touch_and_writes_nothing(taken: Project) -> None:
+    before = tree(taken.root, bookkeeping=True)
+    found = toolkit.takedown(str(taken.yaml), str(taken.root / "list.txt"))
+    assert sorted(each.id for each in found.documents) == [*LISTED]
+    assert {(each.id, each.by) for each in found.copies} == {("copy", "text"), ("copy", "exact-0")}
+    assert [each.partition(": ")[2] for each in found.unmatched] == ["nobody.example"]
+    assert (found.applied, found.files, found.failed) == (False, [], [])
+    assert tree(taken.root, bookkeeping=True) == before
+
+
+def test_listed_documents_are_cleared_and_nothing_else_becomes_stale(taken: Project) -> None:
+    taken.ok("stats")
+    taken.ok("tag", "--sample", "10")
+    before = {path.name: read_rows(path) for path in (taken.documents / "s").iterdir()}
+    found = _apply(taken)
+    assert (len(found["documents"]), len(found["lists"])) == (3, 1)
+    assert {each.partition(":")[0] for each in found["again"]} >= {"set exact-0", "set some-0", str(taken.out)}
+    for name, rows in before.items():
+        cleared = [{key: row[key] for key in ("id", "source")} | {"text": ""} for row in rows]
+        now = taken.shard(f"s/{name}")
+        assert now == [c if r["id"] in LISTED else r for c, r in zip(cleared, rows, strict=True)]
+    assert _has_any(taken.data) == []
+    status = _status(taken)
+    assert {name for name, (_, missing) in status.items() if missing} == UNDECIDED
+    values = {row["id"]: row["attributes"] for each in ["shape", "late", "mail"] for row in _rows(taken, f"{each}-0")}
+    assert (values["a-1"], values["a-2"]["emails"][0][:2]) == ({"emails": []}, [75, 94])
+    taken.ok("run")
+    assert [_has_any(taken.root / each) for each in ("data", "out", "rejected")] == [[], [], []]
+    kept = {row["id"] for row in taken.output()}
+    assert kept == {"copy", *(f"{name}-{i}" for name in "ab" for i in (0, 1, 2, 3, 5))} - {*LISTED}  # the copy stays
+    assert "0 findings" in taken.ok("validate").out
+    assert {missing for _, missing in _status(taken).values()} == {0}
+    again = tree(taken.root, bookkeeping=True)
+    assert _apply(taken)["documents"] == found["documents"]
+    taken.ok("run")
+    assert tree(taken.root) == {path: again[path] for path in tree(taken.root)}
+
+
+def _rows(project: Project, set_name: str) -> list[dict[str, Any]]:
+    return [row for path in sorted((project.attributes / set_name / "s").iterdir()) for row in read_rows(path)]
+
+
+def test_no_rerun_brings_a_document_back(taken: Project) -> None:
+    _apply(taken)
+    taken.ok("run")
+    documents, attributes = tree(taken.documents), tree(taken.attributes)
+    for path in [*(taken.documents / "s").iterdir()]:
+        path.unlink()
+    taken.ok("ingest", "--overwrite")
+    assert {missing for _, missing in _status(taken).values()} == {0}
+    assert (tree(taken.documents), tree(taken.attributes)) == (documents, attributes)
+    (taken.root / "list.txt").write_text("gone.example\n")
+    _apply(taken)
+    write_rows(taken.root / "in" / "c.jsonl.gz", [_row("c-1", 1), _row("c-2", 2)])
+    taken.ok("run", "processes=1")
+    assert [row["text"][:10] for row in taken.shard("s/c.00000.jsonl.gz")] == ["the secret", ""]
+    assert {row["id"] for row in taken.output()} & {"a-2", "b-2", "c-1", "c-2"} == {"c-1"}
+    assert "0 findings" in taken.ok("validate").out
+    taken.ok("tag", "--overwrite", "tag.mail-0=[emails, length]")
+    assert _has_any(taken.data) == []
+
+
+KILLED = """
+import os, signal, sys
+from toolkit.commands import takedown as command
+from toolkit.records import ingested
+from toolkit.storage.journal import Group, Journal
+from toolkit.cli import main
+
+place, name, number = sys.argv[1:4]
+owner = {"Journal": Journal, "Group": Group, "ingested": ingested, "command": command}[place]
+real, calls = getattr(owner, name), iter(range(int(number)))
+
+def killing(*args, **options):
+    if next(calls, None) is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*args, **options)
+
+setattr(owner, name, killing)
+sys.exit(main(sys.argv[4:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "Journal save 0",  # the list is on disk
+        "Journal save 2",  # a shard is pending, another one is done
+        "Group commit 0",  # signatures are gone
+        "Journal save 3",  # files are replaced, their records are not there
+        "ingested save 0",  # all shards are cleared
+        "command remove_tree 0",
+    ],
+)
+def test_what_was_killed_ends_the_same(taken: Project, place: str) -> None:
+    taken.config["processes"] = 1
+    arguments = [*place.split(), "takedown", "-c", str(taken.yaml), str(taken.root / "list.txt"), "--apply"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert len(_apply(taken)["documents"]) == 3
+    assert {name for name, (_, missing) in _status(taken).items() if missing} == UNDECIDED
+    assert _has_any(taken.data) == []
+    assert "0 findings" in taken.ok("run").out + taken.ok("validate").out
+
+
+def test_external_documents_stay_and_no_output_has_them(project: Project) -> None:
+    write_rows(project.root / "in" / "a.jsonl", [{**_row(f"a-{i}", i), "source": "s"} for i in range(4)])
+    del project.config["dataset"]
+    place = {"format": "jsonl", "path": f"{project.root}/in/*.jsonl"}
+    project.config |= {"documents": place, "attributes": str(project.attributes), "tag": {"mail-0": ["emails"]}}
+    project.config["mix"] = {"rules": [], "output": {"format": "dolma", "path": str(project.out)}}
+    project.ok("run")
+    (project.root / "list.txt").write_text("a-1\ngone.example\n")
+    found = _apply(project)
+    assert found["external"] == [f"{project.root}/in/a.jsonl"]
+    project.ok("run")
+    assert [bool(row["attributes"]["emails"]) for row in _rows_of_mail(project)] == [True, False, False, True]
+    assert [row["id"] for row in project.output()] == ["a-0", "a-3"]
+    project.ok("tag", "--overwrite", "tag.mail-0=[emails, length]")
+    assert [row["attributes"]["length"]["chars"] for row in _rows_of_mail(project)] == [84, 0, 0, 99]
+
+
+def _rows_of_mail(project: Project) -> list[dict[str, Any]]:
+    (path,) = (project.attributes / "mail-0").rglob("*.gz")
+    return read_rows(path)
+
+
+@pytest.mark.s3
+@pytest.mark.slow
+def test_a_dataset_in_a_bucket(taken: Project, bucket: str) -> None:
+    taken.config["dataset"] = f"{bucket}/data"
+    taken.config["mix"]["output"]["path"] = f"{bucket}/out"
+    del taken.config["mix"]["rejected"]
+    taken.ok("run")
+    assert any(each.startswith("versions of objects") for each in _apply(taken)["unreachable"])
+    assert _has_any(f"{bucket}/data") == []
+    taken.ok("run")
+    assert _has_any(f"{bucket}/out") == []
+    assert "0 findings" in taken.ok("validate").out
+
+
+def test_values_without_a_null_are_zeros() -> None:
+    row = takedown.cleared_row("s", "i", toolkit_types({"metadata": {"n": "int", "s": {"nullable": "str"}}}))
+    assert json.loads(row) == {"id": "i", "text": "", "source": "s", "metadata": {"n": 0}}
+
+
+def toolkit_types(fields: dict[str, Any]) -> Any:
+    from toolkit.data.own_types import OwnTypes
+
+    return OwnTypes(fields=fields)
