@@ -19,7 +19,8 @@ from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.ingest.reader import READERS
 from toolkit.ingest.section import Common
-from toolkit.interop.dolma import is_dolma, read_mixer
+from toolkit.interop.dolma import is_dolma
+from toolkit.interop.dolma.mixer import read_mixer
 from toolkit.mix.settings import OutputSettings, read_section
 from toolkit.mix.writer import WRITERS
 from toolkit.rules.text_edits import name_edits

@@ -3,49 +3,43 @@
 People in notebooks call the commands from here as functions, and read a `Dataset`. Authors of taggers and formats
 import from here and, for the fast path over whole batches, from `toolkit.text`; the command line is `toolkit.cli`.
 
-`align`, `ingest`, `mix`, `publish`, `report`, `tag` and `validate` are functions here, and folders of the engine.
-Importing a folder for the first time sets the name here to it; so all of them are imported below before the functions
-get the names, and no later import, in whatever order, takes them away. Within the engine it is always ``from
+Names are imported when they are first used, so that a command imports what it needs. `align`, `ingest`, `mix`,
+`publish`, `report`, `tag` and `validate` are functions here, and folders of the engine: within it, write ``from
 toolkit.tag import …``, never ``import toolkit.tag.…``.
 """
 
-from toolkit import beginning as _beginning  # noqa: F401, I001  # before all that takes time
+# ruff: noqa: I001, TC004  # the imports below are made when they are needed
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from toolkit import beginning as _beginning  # noqa: F401  # before all that takes time
 
-import toolkit.align
-import toolkit.ingest
-import toolkit.mix
-import toolkit.publish
-import toolkit.report
-import toolkit.tag
-import toolkit.validate  # noqa: F401
-from toolkit.api.commands import (
-    align, annotate, calibrate, compare, dedup, disclose, evaluate, fetch, ingest, mix, publish, report, run, sample,
-    stats, status, tag, takedown, tokenize, trace, train, validate,
-)  # fmt: skip
-from toolkit.api.dataset import Dataset
-from toolkit.api.trial import try_tagger
-from toolkit.config.sizes import Size
+from typing import TYPE_CHECKING
+
 from toolkit.data import documents as _documents
-from toolkit.data.documents import Document, Labelled, Prediction, Span
 from toolkit.distribution import VERSION as _VERSION
-from toolkit.distribution import require_extra
-from toolkit.errors import ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
-from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
-from toolkit.ingest.web.extractor import Extracted, Extractor, Page
-from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer
-from toolkit.session import cached
-from toolkit.make.stage import Stage
-from toolkit.storage.models import Files, Model
-from toolkit.storage.reading import open_stored
-from toolkit.tag.tagger import Added, Attribute, Example, Neutral, Tagger
-from toolkit.text.batch import Batch
-from toolkit.text.words import words_of as _words_of
+from toolkit.public_names import import_by_use as _import_by_use
+
+if TYPE_CHECKING:
+    from toolkit.api.commands import (
+        align, annotate, calibrate, compare, dedup, disclose, evaluate, fetch, ingest, mix, publish, report, run,
+        sample, stats, status, tag, takedown, tokenize, trace, train, validate,
+    )  # fmt: skip
+    from toolkit.api.dataset import Dataset
+    from toolkit.api.trial import try_tagger
+    from toolkit.config.sizes import Size
+    from toolkit.data.documents import Document, Labelled, Prediction, Span
+    from toolkit.distribution import require_extra
+    from toolkit.errors import ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
+    from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
+    from toolkit.ingest.web.extractor import Extracted, Extractor, Page
+    from toolkit.make.stage import Stage
+    from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer
+    from toolkit.session import cached
+    from toolkit.storage.models import Files, Model
+    from toolkit.storage.reading import open_stored
+    from toolkit.tag.tagger import Added, Attribute, Example, Neutral, Tagger
+    from toolkit.text.batch import Batch
 
 __version__ = _VERSION
-
-_documents.split_words = _words_of  # `toolkit.data` knows nothing of compiled code
 
 __all__ = [
     "Added",
@@ -125,10 +119,12 @@ _RENAMED = {
 }  # fmt: skip
 """Earlier public names, and what to write instead."""
 
-if not _TYPE_CHECKING:
 
-    def __getattr__(name: str) -> object:
-        """Raise ImportError for a name that has changed: ``from toolkit import NAME`` shows its message."""
-        if name in _RENAMED:
-            raise ImportError(f"toolkit.{name} is {_RENAMED[name]} now; CHANGELOG.md lists all names that have changed")
-        raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
+def _words_of(text: str) -> list[str]:
+    from toolkit.text.words import words_of
+
+    return words_of(text)
+
+
+_documents.split_words = _words_of  # `toolkit.data` knows nothing of compiled code
+_import_by_use(__name__)

@@ -13,8 +13,8 @@ from types import FrameType
 from toolkit.distribution import COMMANDS
 
 OBJECTS = 20_000
-"""So many more objects, and those in a circle among them are looked for: 700, Python's own number, are those of a few
-dozen documents, and of one import. To look for them took 3 % of the time of a run, and a tenth of its start."""
+"""Allocations between garbage collections. Python's default, 700, is reached after a few dozen documents; collecting
+that often cost 3 % of a run."""
 
 SAID = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
@@ -47,6 +47,12 @@ def end_by_signals() -> None:
             signal.signal(number, _end)
 
 
+def collect_garbage() -> None:
+    """Let the collector run from now on, over what is made from now on."""
+    gc.freeze()
+    gc.enable()
+
+
 def _end(number: int, frame: FrameType | None) -> None:
     try:
         os.write(2, f"{SAID[signal.Signals(number)]}; nothing had begun\n".encode())
@@ -57,4 +63,5 @@ def _end(number: int, frame: FrameType | None) -> None:
 if is_program():
     use_utf8()
     end_by_signals()
+    gc.disable()  # next to nothing of what imports make is garbage
     gc.set_threshold(OBJECTS, *gc.get_threshold()[1:])

@@ -199,6 +199,7 @@ def _end(status: int) -> NoReturn:
 def _hear_signals() -> None:
     """Let signals interrupt the command, which tidies up; until it has begun they end the program at once."""
     if processes.is_program:
+        beginning.collect_garbage()
         note_signals(Terminated)
 
 

@@ -17,7 +17,6 @@
 Messages read ``path:line: expected …, got …`` and then say the next step.
 """
 
-import difflib
 import errno
 import os
 import re
@@ -179,6 +178,8 @@ def where_looked(path: str) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` if something known is close to the word, else an empty string."""
+    import difflib
+
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 

@@ -20,7 +20,7 @@ stage itself, which finds it missing.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
@@ -52,7 +52,9 @@ from toolkit.tag.plan import build
 from toolkit.tag.run import AttributesOutput, ShardToTag
 from toolkit.tag.steps import Effort, Values, values_of
 from toolkit.text.batch import Batch
-from toolkit.whole.sign import ShardToSign, Signing
+
+if TYPE_CHECKING:
+    from toolkit.whole.sign import ShardToSign, Signing
 
 
 class ShardToPass(NamedTuple):
@@ -70,7 +72,7 @@ class ShardToPass(NamedTuple):
     path: str
     tag: ShardToTag | None
     mix: ShardToMix | None
-    sign: ShardToSign | None
+    sign: "ShardToSign | None"
     carried: Sequence[str]
     processes: int
 
@@ -118,6 +120,8 @@ class ShardPass:
             if mix:
                 self._stage = self._stage_file.enter_context(StageOutput(mix, self._group))
             if sign:
+                from toolkit.whole.sign import Signing
+
                 self._signing = self._signatures.enter_context(
                     Signing(sign, [entry.set for entry in sign.entries], self._group)
                 )
@@ -140,7 +144,7 @@ class ShardPass:
         if self._signing and passed.batch is not None:
             self._sign(self._signing, passed, passed.batch)
 
-    def _sign(self, signing: Signing, passed: "_Passed", batch: Batch) -> None:
+    def _sign(self, signing: "Signing", passed: "_Passed", batch: Batch) -> None:
         by_set = {**passed.carried, **dict(zip(self._work.todo, passed.rows, strict=True))}
         others = [by_set[each.set] for each in signing.whole.sets]
         try:
@@ -277,7 +281,7 @@ class InputToPass(ConfigStruct):
     input: plan.InputToIngest
     tag: tagging.ShardToTag | None
     mix: join.ShardToMix | None
-    sign: ShardToSign | None = None
+    sign: "ShardToSign | None" = None
     processes: int = 1
 
     @property
@@ -344,7 +348,7 @@ def ingest(work: InputToPass, report: Report, grouped: Grouped | None = None) ->
     return InputPassed(ingested=done, tagged=[shard for shard, each in passes.items() if each.tagged])
 
 
-def _can_follow(work: InputToPass) -> tuple[bool, bool, ShardToSign | None]:
+def _can_follow(work: InputToPass) -> "tuple[bool, bool, ShardToSign | None]":
     """Return whether shards of an input can be tagged, and mixed, before their files are there; how they are signed.
 
     Signatures are of documents in order; where several processes work on a shard, they would wait for one.

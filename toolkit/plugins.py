@@ -12,7 +12,6 @@ import functools
 import hashlib
 import importlib
 import importlib.machinery
-import importlib.metadata
 import importlib.util
 import os
 import pkgutil
@@ -21,9 +20,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, ModuleType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from toolkit.errors import ConfigError, UnknownPlugin, did_you_mean, where_looked
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
@@ -66,18 +68,18 @@ class Kind(Generic[T]):
                 hint = did_you_mean(class_name, classes)
                 raise UnknownPlugin(f"{reference}: expected a class {class_name} in {module_name}, got none{hint}")
             return self._checked(found, reference)
-        names = self.names()
+        if reference in _modules_of(self.package):
+            module = _module_called(f"{self.package}.{reference}")
+            class_name = camel_case(reference)
+            return self._checked(getattr(module, class_name, None), f"{self.package}/{reference}.py: {class_name}")
         if reference.endswith(".py"):
             raise UnknownPlugin(f"{reference}: expected a class of the file too: {reference}:CLASS")
-        if reference not in names:
-            hint = did_you_mean(reference, names) or f"; there are: {', '.join(names)}"
-            raise UnknownPlugin(f"no {self.word} is called {reference!r}{hint}")
         for entry in _entry_points(self.group):
             if entry.name == reference:
                 return self._checked(self._load(entry), reference)
-        module = _module_called(f"{self.package}.{reference}")
-        class_name = camel_case(reference)
-        return self._checked(getattr(module, class_name, None), f"{self.package}/{reference}.py: {class_name}")
+        names = self.names()
+        hint = did_you_mean(reference, names) or f"; there are: {', '.join(names)}"
+        raise UnknownPlugin(f"no {self.word} is called {reference!r}{hint}")
 
     def in_file(self, path: str) -> list[str]:
         """Return references to the plugins that a file defines, in their order.
@@ -89,7 +91,7 @@ class Kind(Generic[T]):
         classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, self.base)]
         return [f"{path}:{class_.__name__}" for class_ in classes if class_.__module__ == module.__name__]
 
-    def _load(self, entry: importlib.metadata.EntryPoint) -> Any:
+    def _load(self, entry: "EntryPoint") -> Any:
         try:
             return entry.load()
         except (Exception, SystemExit) as error:
@@ -153,7 +155,7 @@ def _modules_of(package: str) -> frozenset[str]:
 
 
 @functools.cache
-def _entry_points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
+def _entry_points(group: str) -> "tuple[EntryPoint, ...]":
     """Return the entry points of a group; writers are made often."""
     return tuple(_all_entry_points().select(group=group))
 
@@ -161,6 +163,8 @@ def _entry_points(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
 @functools.cache
 def _all_entry_points() -> Any:  # Python 3.11 and 3.12 have types of their own, each with `select`
     """Return those of all installed packages, read once for all kinds: that takes tens of milliseconds."""
+    import importlib.metadata
+
     return importlib.metadata.entry_points()
 
 

@@ -16,7 +16,7 @@ from toolkit.execution.workers import Chosen, Workers, read
 
 def settings(text: str) -> Chosen:
     source = parse(f"processes: 2\nexecutor:\n{text}" if text else "processes: 2", "c.yaml")
-    return read(source.value.get("executor", {}), source)
+    return read(source.value.get("executor", {}), source, None)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ from tests.pipeline.conftest import (
 from tests.pipeline.dolma import SHARD, STREAM, TEN, Dolma, files, filtered, outputs, refused
 from toolkit.config.settings import ConfigNode, parse
 from toolkit.errors import ConfigError
-from toolkit.interop.dolma import read_mixer, read_tagger
+from toolkit.interop.dolma.mixer import read_mixer
+from toolkit.interop.dolma.tagger import read_tagger
 
 CASES = json.loads(Path(__file__).with_name("dolma_cases.json").read_text(encoding="utf-8"))
 TAGS = json.loads(Path(__file__).with_name("dolma_tags.json").read_text(encoding="utf-8"))

@@ -15,7 +15,8 @@ from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, SPANS, STR, Type, 
 from toolkit.errors import ConfigError, DataError, MissingExtra
 from toolkit.rules.checker import Name
 from toolkit.rules.expressions import check_condition
-from toolkit.rules.filters import KeyInfo, Syntax, guarded_keys, matcher, selected_key, selection, translate
+from toolkit.rules.filters import Syntax, guarded_keys, matcher, selected_key, selection, translate
+from toolkit.rules.filters.translation import KeyInfo
 from toolkit.rules.running import compile_function
 
 VALUES: dict[str, Any] = {

@@ -367,10 +367,10 @@ def test_a_package_and_a_folder_that_are_read_only(place: Place) -> None:
 # --- versions of numba ------------------------------------------------------------------------------------------------
 
 ANOTHER = """
-import importlib.metadata, sys
-version = importlib.metadata.version
-importlib.metadata.version = lambda package: sys.argv[1] if package == "numba" else version(package)
+import sys
 from toolkit.text.kernels import machine_code
+version = machine_code.version_of
+machine_code.version_of = lambda package: sys.argv[1] if package == "numba" else version(package)
 def private(*_):
     raise AssertionError("expected numba's public interface alone")
 machine_code.compiled = machine_code.loaded = private

@@ -8,7 +8,9 @@ import msgspec
 from toolkit.command_line import Options
 from toolkit.config import settings
 from toolkit.config.settings import Config, ConfigNode
-from toolkit.interop.dolma import read_deduper, read_mixer, read_tagger
+from toolkit.interop.dolma.dedupe import read_deduper
+from toolkit.interop.dolma.mixer import read_mixer
+from toolkit.interop.dolma.tagger import read_tagger
 from toolkit.result import CommandResult
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome

@@ -1,7 +1,6 @@
 """The preparation of a mix: its shards, with the sets, types and rules of each stream, checked."""
 
 import dataclasses
-import difflib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -158,6 +157,8 @@ def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
         return True
     if is_of_experiment(key, foreign):
         return True
+    import difflib
+
     return bool(foreign) and not difflib.get_close_matches(key, foreign, n=1, cutoff=SLIP)
 
 

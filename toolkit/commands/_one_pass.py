@@ -7,7 +7,7 @@ The commands behind it find that done, and do what is left: of other shards, and
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,11 +21,13 @@ from toolkit.mix import join, publish
 from toolkit.mix.settings import MixSettings
 from toolkit.one_pass import InputToPass
 from toolkit.stages.context import Context
-from toolkit.stages.sections import MAKING
+from toolkit.stages.sections import MAKING, WHOLE
 from toolkit.tag import declared
 from toolkit.tag import run as tagging
-from toolkit.whole import section as whole_section
-from toolkit.whole.sign import ShardToSign
+
+if TYPE_CHECKING:
+    from toolkit.whole import section as whole_section
+    from toolkit.whole.sign import ShardToSign
 
 
 @dataclass
@@ -44,8 +46,8 @@ class Passing:
 
     tag: tagging.ShardToTag | None
     mix: join.ShardToMix | None
-    sign: ShardToSign | None = None
-    plans: list[whole_section.Plan] = field(default_factory=list)
+    sign: "ShardToSign | None" = None
+    plans: "list[whole_section.Plan]" = field(default_factory=list)
     deletes: bool = False
     tagged: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
@@ -69,6 +71,8 @@ class Passing:
                     overwrite=context.options.overwrite,
                 )
             for plan in self.plans:
+                from toolkit.whole import section as whole_section
+
                 stack.enter_context(context.claimed(dataset.bookkeeping, dataset.attributes, whole_section.holds(plan)))
             if self.mix:
                 output = self.mix.settings.output.path
@@ -90,7 +94,7 @@ def plan(context: Context, plans: Mapping[str, Any]) -> Passing | None:
     """
     if context.options.limit is not None:
         return None
-    tagged, wholes = plans.get("tag", {}), [each for each in plans.values() if isinstance(each, whole_section.Plan)]
+    tagged, wholes = plans.get("tag", {}), [plans[name] for name in WHOLE if name in plans]
     made = {**ingest_section.set_schemas(context.entries), **tagged}
     tag = context.to_tag(context.tags, tagged) if tagged else None
     mix = None
@@ -106,8 +110,10 @@ def plan(context: Context, plans: Mapping[str, Any]) -> Passing | None:
     return Passing(tag, mix, sign, wholes if sign else []) if tag or mix or sign else None
 
 
-def _to_sign(context: Context, entries: list[whole_section.Entry]) -> ShardToSign:
+def _to_sign(context: Context, entries: "list[whole_section.Entry]") -> "ShardToSign":
     """Return how each shard is signed; its name is empty."""
+    from toolkit.whole.sign import ShardToSign
+
     return ShardToSign(
         dataset=context.dataset,
         entries=entries,

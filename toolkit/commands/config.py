@@ -20,6 +20,7 @@ from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, show_settings
+from toolkit.stages.sections import WHOLE
 from toolkit.stages.stage import Faults
 from toolkit.tag import plan as tag_plan
 from toolkit.whole import section as whole_section
@@ -37,7 +38,7 @@ def faults(context: Context) -> list[str]:
             align_section.read_section(context.section("align"))
     if context.has("tag"):
         _tag(context.section("tag"), found)
-    for name in filter(context.has, (*whole_section.SECTIONS, "train")):
+    for name in filter(context.has, (*WHOLE, "train")):
         _whole(context.section(name), name, found)
     if context.has("annotate"):
         _annotate(context, found)

@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from toolkit import one_pass
 from toolkit.command_line import Configured, Stage
 from toolkit.commands import _mix_tables as tables
-from toolkit.commands._first_documents import first_documents, show_preview
 from toolkit.commands._one_pass import Passing, plan_per_shard
 from toolkit.errors import ToolkitError, Unreadable, amount, few
 from toolkit.execution.executors import P, R, Report, Result, Task
@@ -20,7 +19,6 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded, lost_shards
-from toolkit.ingest.index import selecting
 from toolkit.mix import stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.settings import work_folder
@@ -35,6 +33,9 @@ from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage import store_of
 from toolkit.storage.threads import for_each
+
+if TYPE_CHECKING:
+    from toolkit.ingest.index.selecting import Estimate, Part
 
 D = TypeVar("D", bound="_Counted")
 
@@ -130,7 +131,11 @@ def run(
         ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         context.own_types.store()
         ingesting.sweep_downloads(found.inputs, dataset)
-        selecting.sweep(entries, (work.key for work in found.inputs), dataset)
+        inputs = {work.key for work in found.inputs}
+        if any(each.settings().selects for each in entries) or not inputs.issuperset(ingested.keys(dataset)):
+            from toolkit.ingest.index.selecting import sweep
+
+            sweep(entries, inputs, dataset)
         lost = lost_shards(works, found.inputs, found.former)
         forget_superseded(found.former, dataset)
         results = _ingest_on(context, works, noted, ahead) if ahead else _ingest(context, works, noted)
@@ -199,9 +204,12 @@ SHOWN = 3
 
 def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     """Return the plan, and the first documents of the first input of each entry; the web is not read."""
+    from toolkit.commands._first_documents import first_documents, show_preview
+    from toolkit.ingest.index.selecting import estimates
+
     plan = show_plan(context, {"ingest": shards_of(works)})
     found, failed = first_documents(works, SHOWN)
-    selected = selecting.estimates(context.entries, context.dataset)
+    selected = estimates(context.entries, context.dataset)
     lines = [line for name, each in selected.items() for line in ("", *show_estimate(name, each))]
     lines += [line for each in found for line in ("", *show_preview(each).split("\n"))]
     lost = added(not_carried(context.mix.writer(), each.paths) for each in found) if context.has("mix") else {}
@@ -214,10 +222,10 @@ def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     return with_salvaged(shown, salvaged_before(context, works), "# ")
 
 
-def show_estimate(name: str, found: selecting.Estimate) -> list[str]:
+def show_estimate(name: str, found: "Estimate") -> list[str]:
     """Return what fetching the selected pages of an entry will take, for people."""
 
-    def cells(part: selecting.Part, name: str) -> list[str]:
+    def cells(part: "Part", name: str) -> list[str]:
         return [name, f"{part.pages:,}", f"{part.bytes:,}", f"{part.requests:,}", f"{part.cost:.2f}"]
 
     head = ["pages", "bytes", "requests", "US$"]

@@ -4,16 +4,14 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from toolkit.command_line import Configured, Flag, Stage, natural
-from toolkit.commands import _dolma as dolma
 from toolkit.commands import _mix_budgets as budgets
 from toolkit.commands import _mix_editions as editions
 from toolkit.commands import _mix_preparation as preparation
-from toolkit.commands import _mix_previews as previews
 from toolkit.commands import _mix_publishing as publishing
 from toolkit.commands import _tag_sample as using
 from toolkit.commands._mix_preparation import PreparedMix
@@ -44,6 +42,9 @@ from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import absolute, exists, size_of
 from toolkit.storage.roots import note_roots
 from toolkit.storage.threads import for_each
+
+if TYPE_CHECKING:
+    from toolkit.commands._mix_previews import Shown
 
 
 class Locking(Configured, Stage, frozen=True, kw_only=True):
@@ -240,10 +241,12 @@ class Options(Locking, frozen=True, kw_only=True):
                 raise ConfigError(f"expected --{option} only with --explain or --compare")
 
     @property
-    def shown(self) -> previews.Shown:
+    def shown(self) -> "Shown":
         """Return which documents are shown."""
+        from toolkit.commands._mix_previews import Shown
+
         given = int(self.explain) if self.explain and self.explain.isdecimal() and int(self.explain) else self.count
-        return previews.Shown(given, self.rule, self.seed)
+        return Shown(given, self.rule, self.seed)
 
     @property
     def only_shows(self) -> bool:
@@ -276,6 +279,8 @@ def _run(context: Context, options: Options) -> Outcome:
     if context.is_dolma:
         if options.compare:
             raise ConfigError("--compare takes configurations of our own form, this one is of Dolma's")
+        from toolkit.commands import _dolma as dolma
+
         return dolma.mix(context, options, run)
     settings = preparation.settings_of(context, writes=not options.only_shows)
     output = settings.output.path
@@ -342,6 +347,8 @@ def _left(context: Context, output: str, why: str) -> Outcome:
 
 def _look(context: Context, options: Options, prepared: PreparedMix, over: str) -> Outcome:
     """Show what the mix would do; `over` says what it is shown of, if that is not all documents."""
+    from toolkit.commands import _mix_previews as previews
+
     if options.compare is not None:
         outcome = previews.compare(context, prepared, options.compare, options.shown, options.other, sampled=bool(over))
     elif options.explain is not None:

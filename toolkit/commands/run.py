@@ -10,7 +10,6 @@ import msgspec
 
 from toolkit.command_line import Configured, Flag, Stage
 from toolkit.commands import _mix_preparation as preparation
-from toolkit.commands import _mix_previews as previews
 from toolkit.commands import _mix_publishing as publishing
 from toolkit.commands import _one_pass as one_pass
 from toolkit.commands import ingest
@@ -170,6 +169,8 @@ def _notes_of_plan(context: Context, present: list[str]) -> str:
         return ""
     if present[0] not in context.sections:
         shared_ids(context, ((context.dataset, shard) for shard in context.dataset.shards()))
+    from toolkit.commands import _mix_previews as previews
+
     return previews.planned(context)
 
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.command_line import Flag, Stage, Words, natural
-from toolkit.commands import _dolma as dolma
 from toolkit.commands import _tag_sample as sampling
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -133,6 +132,8 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     if context.is_dolma:
         if options.drawn is not None:
             raise ConfigError("--sample takes configurations of our own form, this one is of Dolma's")
+        from toolkit.commands import _dolma as dolma
+
         return dolma.tag(context, options, run)
     if options.drawn is not None:
         return sampling.tag(context, options.drawn, options.seed)

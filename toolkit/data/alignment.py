@@ -11,7 +11,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, AttributesRow, Rows
 from toolkit.data.in_place import MadeLines
 from toolkit.data.row_index import row_hash
-from toolkit.data.tables.attributes import TABLE, TableRows
+from toolkit.data.tables import TABLE
 from toolkit.errors import AlignmentError, DataError
 from toolkit.storage.paths import lacking
 from toolkit.storage.reading import Lines
@@ -31,6 +31,8 @@ def attribute_lines(path: str, *, digest: bool = False, ahead: bool = False) -> 
         ahead: whether a thread may read the next block meanwhile.
     """
     if path.endswith(TABLE):
+        from toolkit.data.tables.attributes import TableRows
+
         return MadeLines(TableRows(path), path, digest=digest)
     return Lines(path, MAX_ROW, digest=digest, ahead=ahead, fixed=True)
 

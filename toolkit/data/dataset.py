@@ -9,7 +9,7 @@ from itertools import compress
 from typing import Any, Literal
 
 from toolkit.data.in_place import START, SUFFIX, Begin, InPlace, MadeLines, ShardLines
-from toolkit.data.tables.attributes import TABLE
+from toolkit.data.tables import TABLE
 from toolkit.errors import ConfigError, DataError, NoDocuments, NothingThere, where_looked
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex

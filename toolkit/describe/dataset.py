@@ -12,7 +12,7 @@ from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.schema import STR, Type
-from toolkit.data.tables.attributes import TABLE
+from toolkit.data.tables import TABLE
 from toolkit.describe import made, records
 from toolkit.describe.fields import fields_of, spans_of
 from toolkit.describe.look import Looked, LookJob

@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.errors import DataError, ToolkitError
-from toolkit.execution.pool import AHEAD, Call, Died, Pool, Tell, not_the_end
 from toolkit.interrupts import check
+
+if TYPE_CHECKING:
+    from toolkit.execution.pool import Call, Tell
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -108,10 +110,14 @@ def in_order(
             try:
                 result = function(block)
             except StopIteration as error:  # which would end the stream
+                from toolkit.execution.pool import not_the_end
+
                 raise not_the_end(error) from error
             check()
             yield result
         return
+    from toolkit.execution.pool import AHEAD, Call, Pool
+
     pending: deque[Call] = deque()
     source = iter(blocks)
     fault: Exception | None = None
@@ -133,12 +139,14 @@ def in_order(
         raise fault
 
 
-def _function(work: tuple[Callable[[W], Callable[[B], R]], W], tell: Tell) -> Callable[[B], R]:
+def _function(work: tuple[Callable[[W], Callable[[B], R]], W], tell: "Tell") -> Callable[[B], R]:
     make, of = work
     return make(of)
 
 
-def _result(call: Call, name: str) -> Any:
+def _result(call: "Call", name: str) -> Any:
+    from toolkit.execution.pool import Died
+
     try:
         return call.result()
     except Died as died:

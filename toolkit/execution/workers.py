@@ -9,7 +9,6 @@ import msgspec
 
 from toolkit.config.settings import ConfigNode, ConfigStruct, convert, divide
 from toolkit.errors import ConfigError
-from toolkit.execution import forkserver
 from toolkit.execution.executors import Begun, Executor, P, Report, Task
 from toolkit.execution.processes import available_cores
 from toolkit.plugins import Kind
@@ -31,19 +30,20 @@ class Chosen(NamedTuple):
     settings: ConfigStruct
 
 
-def read(executor: dict[str, Any], source: ConfigNode) -> Chosen:
-    """Return the executor that the section names, by default `DEFAULT`.
+def read(executor: dict[str, Any], source: ConfigNode, processes: int | None) -> Chosen:
+    """Return the executor that the section names; by default `DEFAULT`, which one process does without.
 
     Args:
         executor: what the section says.
         source: the whole configuration, for messages.
+        processes: that may work at a time on this machine, if the configuration says so.
 
     Raises:
         ConfigError: with the line of what is unknown or wrong.
     """
     part = source.at("executor") if "executor" in (source.value or {}) else ConfigNode(executor)
     _, options = divide(part, ["type"])
-    name = executor.get("type", DEFAULT)
+    name = executor.get("type", DEFAULT if executor or processes != 1 else "in_process")
     if not isinstance(name, str):
         raise part.error(("type",), f"expected one of {', '.join(EXECUTORS.names())}, got {name!r}")
     try:
@@ -75,6 +75,8 @@ class Workers:
     def begin(self) -> None:
         """Begin what processes are forked from, if there may be several; to be followed by `close`."""
         if self._made.processes > 1:
+            from toolkit.execution import forkserver
+
             self._open.enter_context(forkserver.opened())
 
     def executor(self, tasks: int) -> Executor:

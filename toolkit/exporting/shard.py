@@ -16,7 +16,8 @@ from toolkit.data import journals, row_index
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.places import normal
 from toolkit.data.schema import Type, to_json
-from toolkit.data.tables.attributes import SOURCE, TABLE
+from toolkit.data.tables import TABLE
+from toolkit.data.tables.attributes import SOURCE
 from toolkit.data.tables.declared import ROW, entry
 from toolkit.data.tables.sink import Sink
 from toolkit.data.tables.typed import arrow_type, may_be_null, shape_of

@@ -24,7 +24,6 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import folders
 from toolkit.ingest.folders import Found
-from toolkit.ingest.index.selecting import folder_of, selection_of
 from toolkit.ingest.reader import Reader
 from toolkit.ingest.section import COMPRESSION, SUBSETS, Common, Entry
 from toolkit.storage import Stat, compression, store_of
@@ -389,6 +388,8 @@ def _chosen(
     others: list[Entry],
 ) -> list[InputFile]:
     """Return the packs of the pages that an entry selects; one that is not begun, if nobody has selected them yet."""
+    from toolkit.ingest.index.selecting import folder_of, selection_of
+
     name, subset = common.crawl or "index", common.subset or SUBSETS[0]
     root = join(common.base_url, "crawl-data", name) if common.crawl else common.crawl_name
     try:

@@ -13,8 +13,8 @@ from toolkit.data import journals, schema
 from toolkit.data.alignment import attribute_lines, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
+from toolkit.data.tables import TABLE
 from toolkit.data.tables import attributes as table_rows
-from toolkit.data.tables.attributes import TABLE
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 from toolkit.storage import Stat

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 
 import msgspec
 import xxhash
@@ -39,6 +39,9 @@ from toolkit.rules.occurrence import Place
 from toolkit.rules.running import compile_function
 from toolkit.storage.json_files import json_digest
 from toolkit.text.editing import Edit, PastEnd
+
+if TYPE_CHECKING:
+    from toolkit.rules.filters.translation import KeyInfo
 
 MANY_LABELS = 200
 """Labels of a parameter above which its values are recorded by their digest."""
@@ -552,11 +555,12 @@ class Compiler:
         return self.names | {name: self._parameter(rule, name, values) for name, values in rule.parameters.items()}
 
     @cached_property
-    def known_keys(self) -> dict[str, filters.KeyInfo]:
+    def known_keys(self) -> "dict[str, KeyInfo]":
         """Return the attributes as patterns of other languages know them."""
+        from toolkit.rules.filters.translation import KeyInfo
+
         return {
-            name: filters.KeyInfo(each.present or each.type, each.present is not None)
-            for name, each in self.attributes.items()
+            name: KeyInfo(each.present or each.type, each.present is not None) for name, each in self.attributes.items()
         }
 
     # --- checking and noting ------------------------------------------------------------------------------------------

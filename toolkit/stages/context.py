@@ -6,16 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from toolkit.align import section as align_section
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
-from toolkit.describe.about import read_splits
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount
 from toolkit.execution import claims
 from toolkit.execution.room import Room
@@ -25,17 +23,14 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.shares import Share
 from toolkit.interop.dolma import is_dolma
-from toolkit.learn.annotate import section as annotate_section
-from toolkit.make import section as make_section
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.settings import MixSettings
 from toolkit.records import ingested, rejected, sets
 from toolkit.records.foreign import Seen
 from toolkit.records.lost import lost_shards
 from toolkit.source import Source, look
-from toolkit.stages.disk import Disk
 from toolkit.stages.running import Running, merge
-from toolkit.stages.sections import MAKING, REMAKES, WRITES, before
+from toolkit.stages.sections import MAKING, REMAKES, WHOLE, WRITES, before
 from toolkit.stages.state import state_of
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import absolute, is_folder, not_in, remove_stale_temporaries
@@ -43,7 +38,10 @@ from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag.declared import check_made, check_section, what_to_declare
 from toolkit.tag.run import ShardToTag, settings_of
-from toolkit.whole import section as dedup_section
+
+if TYPE_CHECKING:
+    from toolkit.stages.disk import Disk
+    from toolkit.whole import section as dedup_section
 
 NAMED = 3
 """Inputs of a kind that are named in a note."""
@@ -69,7 +67,7 @@ class Context(Running):
     faults: list[str] = field(default_factory=list)
     written: Config | None = None
     _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
-    plans: dict[str, dedup_section.Plan] = field(default_factory=dict)
+    plans: "dict[str, dedup_section.Plan]" = field(default_factory=dict)
     _external: dict[str, list[Seen]] = field(default_factory=dict)
     _before: str = ""
 
@@ -172,6 +170,8 @@ class Context(Running):
         """
         if not self.has("align"):
             return {}
+        from toolkit.align import section as align_section
+
         entries, limit = align_section.read_section(self.section("align")), self.config.max_document_bytes
         return {entry.set: align_section.schema_of(entry, entry.inputs(), limit) for entry in entries}
 
@@ -186,6 +186,8 @@ class Context(Running):
         """
         if not self.has("annotate"):
             return {}
+        from toolkit.learn.annotate import section as annotate_section
+
         made = self.known_sets("annotate") if known is None else known
         return annotate_section.read_section(
             self.section("annotate"), self.dataset, made, self.others, self.own_types_known
@@ -194,7 +196,7 @@ class Context(Running):
     @property
     def sections(self) -> list[str]:
         """Return the sections that the configuration has whose sets are made of the whole dataset, in order."""
-        return [name for name in dedup_section.SECTIONS if self.has(name)]
+        return [name for name in WHOLE if self.has(name)]
 
     def known_sets(self, name: str) -> dict[str, sets.SetSchema]:
         """Return the schemas of the sets on disk that inputs carry, and that sections before one make."""
@@ -212,21 +214,27 @@ class Context(Running):
         """
         folder = os.path.dirname(self.options.config or "")
         found = mix_settings.read_section(self.section("mix"), folder, lambda: self.dataset, self.config.duplicate_ids)
-        splits = read_splits(self.section("about")) if self.has("about") else None
+        if not self.has("about"):
+            return found
+        from toolkit.describe.about import read_splits
+
+        splits = read_splits(self.section("about"))
         return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
 
     @property
     def room(self) -> Room | None:
         """Return the bound of what is on disk; None if there is none."""
-        return self.disk.room
+        return None if self.config.max_disk is None else self.disk.room
 
     @cached_property
-    def disk(self) -> Disk:
+    def disk(self) -> "Disk":
         """Return what is expected to be needed on disk, and the bound.
 
         Raises:
             ConfigError: if it bounds what is not on disk.
         """
+        from toolkit.stages.disk import Disk
+
         options = self.options
         return Disk(
             self.config,
@@ -511,9 +519,13 @@ class Context(Running):
             others = self.others(lambda: dataset, lambda: planned)
             self.warn(check_section(self.section("tag"), dataset, names, planned, others, self.own_types_known))
         if {*self.config.annotate} & {*names}:
+            from toolkit.learn.annotate import section as annotate_section
+
             plans = {name: plan for name, plan in self.annotations().items() if name in names}
             annotate_section.schemas_of(plans, dataset, self.known_sets("annotate"), overwrite=False)
         if {*self.config.make} & {*names}:
+            from toolkit.make import section as make_section
+
             known = self.known_sets(make_section.SECTION)
             for entry in make_section.read_section(self.section(make_section.SECTION), dataset):
                 known |= {} if entry.root else {entry.name: make_section.schema_of(entry, dataset, known, checks=False)}
@@ -523,6 +535,8 @@ class Context(Running):
         for name in self.sections:
             if not {*getattr(self.config, name)} & {*names}:
                 continue
+            from toolkit.whole import section as dedup_section
+
             known, own = self.known_sets(name), self.own_types_known()
             plan = dedup_section.read_section(self.section(name), dataset, known, name, own, external=self.external)
             check_made(dataset, names, plan.schemas, name)

@@ -6,7 +6,7 @@ Expectations are about text: how much of it an input holds, and how many bytes a
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.config.sizes import in_words
@@ -16,21 +16,22 @@ from toolkit.execution.executors import P, Task
 from toolkit.execution.room import NOTHING, Need, Needs, NoRoom, Room, most_of
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest.plan import InputToIngest
-from toolkit.make.shard import ShardToMake
 from toolkit.mix.assemble import PartsToWrite, fits
-from toolkit.mix.budget.drawing import ShardToDraw
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.settings import TOKENS as FORMAT
 from toolkit.mix.stage import load_stage
 from toolkit.records import sets
 from toolkit.records.ingested import InputRecord
+from toolkit.stages.sections import WHOLE
 from toolkit.storage import store_of
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import exists, stat
 from toolkit.tag.run import ShardToTag
-from toolkit.whole import section as whole_section
-from toolkit.whole.records import load_signatures
-from toolkit.whole.sign import ShardToSign
+
+if TYPE_CHECKING:
+    from toolkit.make.shard import ShardToMake
+    from toolkit.mix.budget.drawing import ShardToDraw
+    from toolkit.whole.sign import ShardToSign
 
 TEXT = {"gzip": 2.9, "zstd": 3.2, "bz2": 3.6, "xz": 4.0}
 """Bytes of text of a stored byte, by compression; 1 without."""
@@ -114,12 +115,12 @@ class Disk:
         output = config.mix.get("output") if mixes else None
         self._mixed = _kept(output) if config.mix and mixes else 0.0
         self._tokens = TOKENS if config.tokenize and command == "run" else 0.0
-        whole = [name for name in whole_section.SECTIONS if getattr(config, name)]
-        self._whole = sum(  # 0 where nothing is bound
-            whole_section.kept(source.at(name), name)
-            for name in whole
-            if config.max_disk is not None and command in ("run", name)
-        )
+        whole = [name for name in WHOLE if getattr(config, name)]
+        self._whole = 0.0
+        if config.max_disk is not None and whole:
+            from toolkit.whole.section import kept
+
+            self._whole = sum(kept(source.at(name), name) for name in whole if command in ("run", name))
         others = (whole, config.align, config.annotate, config.tokenize, config.mix.get("editions"))
         self._can_be_per_shard = not any(others)
         self._chosen = CHOSEN if config.mix.get("rules") or config.mix.get("streams") else 1.0
@@ -238,20 +239,21 @@ class Disk:
 
         return self._kept(tasks, kept)
 
-    def of_made(self, tasks: Iterable[Task[ShardToMake]]) -> Needs:
+    def of_made(self, tasks: "Iterable[Task[ShardToMake]]") -> Needs:
         """Return what tells what a stage of the section ``make:`` needs of a shard, as `of_tags`."""
         return self._kept(tasks, lambda work, text: text * (DOCUMENTS if work.entry.root else ATTRIBUTES) + FILES)
 
-    def of_signatures(self, tasks: Iterable[Task[ShardToSign]]) -> Needs:
+    def of_signatures(self, tasks: "Iterable[Task[ShardToSign]]") -> Needs:
         """Return what tells what the signatures of a shard need, with what comes of them, as `of_tags`."""
+        from toolkit.whole.records import load_signatures
 
-        def kept(work: ShardToSign, text: float) -> float:
+        def kept(work: "ShardToSign", text: float) -> float:
             left = [each for each in work.entries if load_signatures(work.dataset, each.set, work.shard) is None]
             return sum(text * entry.configured().kept + FILES for entry in left)
 
         return self._kept(tasks, kept)
 
-    def of_draws(self, tasks: Iterable[Task[ShardToDraw]]) -> Needs:
+    def of_draws(self, tasks: "Iterable[Task[ShardToDraw]]") -> Needs:
         """Return what tells what a budget keeps of a shard, as `of_tags`."""
         return self._kept(tasks, lambda work, text: 0.0 if exists(work.path) else text * DRAWN / DOCUMENT + FILES)
 

@@ -143,7 +143,7 @@ class Running:
 
     def __post_init__(self) -> None:
         """Raise ConfigError if there is no such executor."""
-        chosen = workers.read(self.config.executor, self.source)
+        chosen = workers.read(self.config.executor, self.source, self.config.processes)
         self._workers = workers.Workers(chosen, self.config.processes, self._report, self._begun)
 
     @property

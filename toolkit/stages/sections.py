@@ -4,6 +4,9 @@ MAKING = ("align", "tag", "make", "dedup", "sample", "annotate", "calibrate")
 """The sections that make attribute sets, which are commands as well, in the order of a run: documents of a sample are
 annotated, and scores of annotations calibrated."""
 
+WHOLE = ("dedup", "sample", "calibrate")
+"""The sections whose sets are made of the whole dataset."""
+
 STAGES = ("ingest", *MAKING, "mix", "tokenize")
 """The stages of a run, in order."""
 

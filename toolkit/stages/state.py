@@ -5,8 +5,6 @@ from collections.abc import Collection
 
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, StaleError
-from toolkit.learn.annotate.section import is_prompt_of
-from toolkit.learn.train import folder as models_of_ours
 from toolkit.records import aligned, sets
 from toolkit.storage import models
 from toolkit.storage.artifact import DONE, State
@@ -77,6 +75,9 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
         for option, path in key.models.items():
             if path in models.SHA256 or not os.path.exists(path):
                 continue
+            from toolkit.learn.annotate.section import is_prompt_of
+            from toolkit.learn.train import folder as models_of_ours
+
             recorded = key.settings["options"][option].get("sha256")
             try:
                 same = models.digest(path) == recorded if recorded else is_prompt_of(path, key)

@@ -3,87 +3,94 @@
 `toolkit.Batch` has the tables of lines and words; what is done with them, the models and the compiled code are here.
 """
 
-from toolkit.data.addresses import host_of, split_url, url_of
-from toolkit.data.documents import explain_bad_row, value_at
-from toolkit.data.line_index import pairs_in, pickled_pairs
-from toolkit.data.lines import joined_lines, split_lines
-from toolkit.data.tables.footers import open_parquet
-from toolkit.data.tables.restored import arrow_array, arrow_schema
-from toolkit.data.tables.values import arrow_rows
-from toolkit.storage.models import entries, for_language, read_list, resolve
-from toolkit.text.batch import Column
-from toolkit.text.counting import count_code_points, count_marked
-from toolkit.text.encoders.classifier import ClassifierAsked, ModelFolder, check_classifier, load_classifier
-from toolkit.text.encoders.encoder import Encoder, EncoderOption, load_encoder, most_tokens, unit
-from toolkit.text.encoders.halves import Halves
-from toolkit.text.encoders.heads import HeadOption, load_head
-from toolkit.text.encoders.tokens import Batches, BatchOption, Device
-from toolkit.text.fasttext.model import FastText, load_fasttext
-from toolkit.text.fasttext.predictions import LinePredictions, without_capitals
-from toolkit.text.kernels.compiling import compiled
-from toolkit.text.kernels.signatures import (
-    Array,
-    Bytes,
-    Float32s,
-    Float64s,
-    Int32s,
-    Int64s,
-    UInt8s,
-    UInt32s,
-    UInt64s,
-    inlined,
-)
-from toolkit.text.languages.labels import LabelForm, in_form
-from toolkit.text.languages.spacy_words import (
-    TERMINALS,
-    SpacyKind,
-    characters_in,
-    spacy_kind,
-    spacy_languages,
-    spacy_sentences,
-    spacy_words,
-)
-from toolkit.text.languages.tables import stop_word_lists, stop_words
-from toolkit.text.languages.words import check_word_language, datatrove_words, has_no_blanks
-from toolkit.text.line_table import LineTable
-from toolkit.text.linear.model import Linear, Said, load_linear
-from toolkit.text.linear.ngrams import Window, WindowOption
-from toolkit.text.listed_phrases import occurrences
-from toolkit.text.measures import LineMeasures, WordMeasures
-from toolkit.text.ngrams import Repeated, Repetition, Sequences, Top
-from toolkit.text.normal_forms import decomposed
-from toolkit.text.portable_floats import natural_logs, shortest_float32
-from toolkit.text.tokens import IDS, TRACE, Origin, Tokenizer, TraceFile, TraceWriter
-from toolkit.text.unicode_table import (
-    ALPHA,
-    BREAKS,
-    CLASSES,
-    LOWER,
-    NUMBER,
-    PICTURE,
-    PUNCTUATION,
-    SPACE,
-    UPPER,
-    Characters,
-    characters,
-    decoded,
-    number_of,
-)
-from toolkit.text.words import (
-    ALL_PUNCTUATION,
-    HAS_ALNUM,
-    HAS_ALPHA,
-    HAS_ASCII_LETTER,
-    IS_LOWER,
-    IS_TITLE,
-    IS_UPPER,
-    Splitter,
-    Words,
-    hashes_of,
-    is_among,
-    places_among,
-    sums,
-)
+# ruff: noqa: TC004  # the imports below are made when they are needed
+
+from typing import TYPE_CHECKING
+
+from toolkit.public_names import import_by_use
+
+if TYPE_CHECKING:
+    from toolkit.data.addresses import host_of, split_url, url_of
+    from toolkit.data.documents import explain_bad_row, value_at
+    from toolkit.data.line_index import pairs_in, pickled_pairs
+    from toolkit.data.lines import joined_lines, split_lines
+    from toolkit.data.tables.footers import open_parquet
+    from toolkit.data.tables.restored import arrow_array, arrow_schema
+    from toolkit.data.tables.values import arrow_rows
+    from toolkit.storage.models import entries, for_language, read_list, resolve
+    from toolkit.text.batch import Column
+    from toolkit.text.counting import count_code_points, count_marked
+    from toolkit.text.encoders.classifier import ClassifierAsked, ModelFolder, check_classifier, load_classifier
+    from toolkit.text.encoders.encoder import Encoder, EncoderOption, load_encoder, most_tokens, unit
+    from toolkit.text.encoders.halves import Halves
+    from toolkit.text.encoders.heads import HeadOption, load_head
+    from toolkit.text.encoders.tokens import Batches, BatchOption, Device
+    from toolkit.text.fasttext.model import FastText, load_fasttext
+    from toolkit.text.fasttext.predictions import LinePredictions, without_capitals
+    from toolkit.text.kernels.compiling import compiled
+    from toolkit.text.kernels.signatures import (
+        Array,
+        Bytes,
+        Float32s,
+        Float64s,
+        Int32s,
+        Int64s,
+        UInt8s,
+        UInt32s,
+        UInt64s,
+        inlined,
+    )
+    from toolkit.text.languages.labels import LabelForm, in_form
+    from toolkit.text.languages.spacy_words import (
+        TERMINALS,
+        SpacyKind,
+        characters_in,
+        spacy_kind,
+        spacy_languages,
+        spacy_sentences,
+        spacy_words,
+    )
+    from toolkit.text.languages.tables import stop_word_lists, stop_words
+    from toolkit.text.languages.words import check_word_language, datatrove_words, has_no_blanks
+    from toolkit.text.line_table import LineTable
+    from toolkit.text.linear.model import Linear, Said, load_linear
+    from toolkit.text.linear.ngrams import Window, WindowOption
+    from toolkit.text.listed_phrases import occurrences
+    from toolkit.text.measures import LineMeasures, WordMeasures
+    from toolkit.text.ngrams import Repeated, Repetition, Sequences, Top
+    from toolkit.text.normal_forms import decomposed
+    from toolkit.text.portable_floats import natural_logs, shortest_float32
+    from toolkit.text.tokens import IDS, TRACE, Origin, Tokenizer, TraceFile, TraceWriter
+    from toolkit.text.unicode_table import (
+        ALPHA,
+        BREAKS,
+        CLASSES,
+        LOWER,
+        NUMBER,
+        PICTURE,
+        PUNCTUATION,
+        SPACE,
+        UPPER,
+        Characters,
+        characters,
+        decoded,
+        number_of,
+    )
+    from toolkit.text.words import (
+        ALL_PUNCTUATION,
+        HAS_ALNUM,
+        HAS_ALPHA,
+        HAS_ASCII_LETTER,
+        IS_LOWER,
+        IS_TITLE,
+        IS_UPPER,
+        Splitter,
+        Words,
+        hashes_of,
+        is_among,
+        places_among,
+        sums,
+    )
 
 __all__ = [
     "ALL_PUNCTUATION",
@@ -199,3 +206,5 @@ __all__ = [
     "value_at",
     "without_capitals",
 ]
+
+import_by_use(__name__)

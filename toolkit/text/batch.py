@@ -13,7 +13,6 @@ import msgspec
 from toolkit.data.documents import Document, is_reference
 from toolkit.text.json_strings import Decoded
 from toolkit.text.kernels.signatures import Array
-from toolkit.text.languages.words import datatrove_words
 from toolkit.text.line_table import LineTable
 from toolkit.text.words import Splitter, Words
 
@@ -191,5 +190,7 @@ class Batch(Sequence[Document]):
 
 
 def _datatrove_words(batch: Batch, language: str | None) -> list[list[str]]:
+    from toolkit.text.languages.words import datatrove_words
+
     labels = batch.given(language) if language is not None else ["en"] * len(batch)
     return list(map(datatrove_words, (document.text for document in batch), labels))

@@ -14,7 +14,7 @@ from toolkit.data.alignment import MAX_ROW, attribute_lines
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.row_index import row_hash
-from toolkit.data.tables.attributes import TABLE
+from toolkit.data.tables import TABLE
 from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.mix.effects.explain import explain_row
 from toolkit.mix.effects.preview import blocks

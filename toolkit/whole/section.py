@@ -40,9 +40,6 @@ from toolkit.whole.records import set_folder
 
 MEMORY = Size(256_000_000)
 
-SECTIONS = ("dedup", "sample", "calibrate")
-"""The sections whose sets are made of the whole dataset, in the order in which ``toolkit run`` makes them."""
-
 
 class Common(ConfigStruct, kw_only=True):
     """Options of all entries."""

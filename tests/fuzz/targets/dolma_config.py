@@ -9,7 +9,10 @@ from tests.fuzz.targets._files import refuses
 from toolkit.config import settings as config
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError
-from toolkit.interop.dolma import is_dolma, pointers, read_deduper, read_mixer, read_tagger
+from toolkit.interop.dolma import is_dolma, pointers
+from toolkit.interop.dolma.dedupe import read_deduper
+from toolkit.interop.dolma.mixer import read_mixer
+from toolkit.interop.dolma.tagger import read_tagger
 
 _MIXER = {
     "processes": 2,

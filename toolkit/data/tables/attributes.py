@@ -17,9 +17,6 @@ from toolkit.data.tables.seekable import opened
 from toolkit.data.tables.values import check_installed, damage, not_finite, objects, plain_schema
 from toolkit.errors import DataError, short
 
-TABLE = ".parquet"
-"""What such a file ends in."""
-
 IDS = ("id", "doc_id")
 """Columns of ids: the first of them that there is."""
 

@@ -12,16 +12,18 @@ import atexit
 import hashlib
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from toolkit.data.tables.seekable import opened
 from toolkit.data.tables.values import READ, damage
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 _MAGIC = b"PAR1"
 _TAIL = 4 + len(_MAGIC)
@@ -91,7 +93,7 @@ class _Checks:
         self._program = program
         self._lock = threading.Lock()
         self._known: dict[bytes, str] = {}
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Popen[bytes] | None = None
         self._owner = 0
 
     def lost(self, footer: bytes) -> str:
@@ -122,8 +124,10 @@ class _Checks:
             self.end()
             raise
 
-    def _begun(self) -> subprocess.Popen[bytes]:
+    def _begun(self) -> "Popen[bytes]":
         if self._child is None or self._owner != os.getpid():  # another one's, if this process is a fork
+            import subprocess
+
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             self._child = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-P", str(self._program)],
@@ -136,7 +140,7 @@ class _Checks:
             self._owner = os.getpid()
         return self._child
 
-    def _death(self, child: subprocess.Popen[bytes]) -> str:
+    def _death(self, child: "Popen[bytes]") -> str:
         assert child.stderr
         said = child.stderr.read().decode("utf-8", "replace").strip().splitlines()
         code = child.wait()

@@ -20,7 +20,6 @@ from toolkit.errors import DataError, advice
 from toolkit.ingest.folders import place_of
 from toolkit.ingest.index.selecting import GAP, Row
 from toolkit.ingest.plan import InputFile
-from toolkit.ingest.reader import Input
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.interrupts import pause
 from toolkit.storage import store_of
@@ -92,7 +91,6 @@ class RecordBytes(InputBytes):
         super().__init__(file.path, file.there)
         self._selected, self._rate = file.selected, rate
         self._places: list[tuple[str, int, int]] = []
-        self.source: Input | None = None
 
     def fetch(self) -> None:
         """Do nothing: records are fetched when they are asked for."""

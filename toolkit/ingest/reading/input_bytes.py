@@ -9,7 +9,7 @@ import queue
 import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import IO, Any, Self, cast
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 import xxhash
 
@@ -19,6 +19,9 @@ from toolkit.ingest.reading.members import Members
 from toolkit.storage import Stat, store_of
 from toolkit.storage.reading import open_stored
 from toolkit.storage.threads import Thread
+
+if TYPE_CHECKING:
+    from toolkit.ingest.reader import Input
 
 QUEUED = 64
 """Blocks that wait for the reader: with that many the thread pauses."""
@@ -37,6 +40,7 @@ class InputBytes:
 
     Attributes:
         members: Finds where gzip members begin while the bytes are read, if that is wanted.
+        source: The input that records of a pack are of.
     """
 
     def __init__(self, path: str, found: Stat, keep: Keep | None = None) -> None:
@@ -48,6 +52,7 @@ class InputBytes:
         self._digested: _Digested | None = None
         self._failed = False
         self.members: Members | None = None
+        self.source: Input | None = None
 
     def __enter__(self) -> Self:
         return self

@@ -14,7 +14,6 @@ from functools import partial
 import xxhash
 
 from toolkit.errors import DataError, amount
-from toolkit.ingest.index.ranges import RecordBytes
 from toolkit.ingest.plan import InputFile, InputToIngest
 from toolkit.ingest.reader import Input, Rejects
 from toolkit.ingest.reading import salvage
@@ -31,6 +30,13 @@ from toolkit.storage.threads import REQUESTS
 
 AHEAD_BYTES = 1 << 24
 """Of inputs that are fetched while another one is read, at most."""
+
+
+def _selected(file: InputFile, rate: float | None) -> InputBytes:
+    """Return the records of a pack; what fetches them is imported where there is one."""
+    from toolkit.ingest.index.ranges import RecordBytes
+
+    return RecordBytes(file, rate)
 
 
 class Sources:
@@ -68,7 +74,7 @@ class Sources:
         self._found = found
         self._current = 0
         self._bytes = [
-            RecordBytes(file, self._common.rate) if file.selected else InputBytes(file.path, now, keep)
+            _selected(file, self._common.rate) if file.selected else InputBytes(file.path, now, keep)
             for file, now in zip(work.files, found, strict=True)
         ]
 
@@ -109,7 +115,7 @@ class Sources:
         damage = None if file.selected else salvage.wanted(self._work.entry, opened.open)
         open_ = opened.open if damage is None else partial(salvage.opened, opened.open, damage)
         source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, open_)
-        if isinstance(opened, RecordBytes):
+        if file.selected:
             opened.source = source
         elif self._reader.RECORDS:
             opened.members = Members()

@@ -4,12 +4,7 @@ Source: the options and their meaning are those of Dolma 1.2.1. What differs, an
 """
 
 from toolkit.config.settings import ConfigNode
-from toolkit.interop.dolma.dedupe import read_deduper
-from toolkit.interop.dolma.mixer import read_mixer
 from toolkit.interop.dolma.pointers import OURS
-from toolkit.interop.dolma.tagger import read_tagger
-
-__all__ = ["is_dolma", "read_deduper", "read_mixer", "read_tagger"]
 
 
 def is_dolma(source: ConfigNode) -> bool:

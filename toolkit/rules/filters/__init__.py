@@ -13,11 +13,10 @@ Here is what differs by language; the modules below know one language each.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from toolkit.rules.filters import jq, translation, tree
-from toolkit.rules.filters.jsonpath import parse
-from toolkit.rules.filters.translation import KeyInfo as KeyInfo
+if TYPE_CHECKING:
+    from toolkit.rules.filters.translation import KeyInfo
 
 Syntax = Literal["jsonpath", "jq"]
 
@@ -74,10 +73,13 @@ def selection(text: str, syntax: Syntax) -> Callable[[dict[str, Any]], Any]:
 
 
 def _finder(text: str, syntax: Syntax, *, strict: bool) -> Callable[[Any], list[Any]]:
+    from toolkit.rules.filters import jq, tree
+    from toolkit.rules.filters.jsonpath import parse
+
     return jq.finder(text) if syntax == "jq" else tree.finder(parse(text), strict=strict)
 
 
-def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | None:
+def translate(text: str, syntax: Syntax, keys: "Mapping[str, KeyInfo]") -> str | None:
     """Return an expression of rules that is true for the same documents as a filter.
 
     The documents must have attributes of the types of ``keys``, and at least one set must have been joined to them,
@@ -96,6 +98,9 @@ def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | N
         ConfigError: if it is not of the language, or means something that is not supported.
         MissingExtra: if the language's library is not installed.
     """
+    from toolkit.rules.filters import jq, translation
+    from toolkit.rules.filters.jsonpath import parse
+
     if syntax == "jq":
         jq.finder(text)  # is checked
         return None
@@ -103,7 +108,7 @@ def translate(text: str, syntax: Syntax, keys: Mapping[str, KeyInfo]) -> str | N
     return translation.expression(path, keys) if keys else None
 
 
-def doubts(text: str, keys: Mapping[str, KeyInfo]) -> list[str | Callable[[dict[str, Any]], bool]]:
+def doubts(text: str, keys: "Mapping[str, KeyInfo]") -> list[str | Callable[[dict[str, Any]], bool]]:
     """Return when a filter in JSONPath may mean something else to Dolma, which takes 1 and 1.0 for different numbers.
 
     Args:
@@ -114,6 +119,9 @@ def doubts(text: str, keys: Mapping[str, KeyInfo]) -> list[str | Callable[[dict[
         Conditions, of which one holds at least for each document that the filter matches in one of both meanings only:
         expressions of rules, or functions of a document where there is no expression. None for most filters.
     """
+    from toolkit.rules.filters import translation, tree
+    from toolkit.rules.filters.jsonpath import parse
+
     found: list[str | Callable[[dict[str, Any]], bool]] = []
     for path in tree.deciding(parse(text)):
         own = translation.expression(path, keys) if keys else None
@@ -139,6 +147,9 @@ def selected_key(text: str, syntax: Syntax) -> str | None:
 
 def named_keys(text: str, syntax: Syntax) -> set[str]:
     """Return the keys of attributes that a filter asks for; those that jq has with a `?` or a default are left out."""
+    from toolkit.rules.filters import tree
+    from toolkit.rules.filters.jsonpath import parse
+
     return tree.of_jq(text) if syntax == "jq" else tree.of_path(parse(text))
 
 
@@ -149,4 +160,6 @@ def all_keys(text: str, syntax: Syntax) -> set[str]:
 
 def guarded_keys(text: str) -> set[str]:
     """Return the keys of attributes that a jq filter asks for with a `?`."""
-    return tree.guarded_in_jq(text)
+    from toolkit.rules.filters.tree import guarded_in_jq
+
+    return guarded_in_jq(text)

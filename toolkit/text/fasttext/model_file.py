@@ -11,8 +11,9 @@ Source: the format is that of fastText 0.9.2 (``fasttext.cc``, ``dictionary.cc``
 import math
 import mmap
 import os
+import re
 import struct
-from array import array
+from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -55,6 +56,7 @@ DECODED, RATIO = 1 << 30, 64
 
 ENTRY = 10
 """Bytes of an entry of the dictionary besides its text: NUL, an int64, an int8."""
+_ENTRY = re.compile(rb"([^\0]*+)(?:\0.{0,9}|\Z)", re.DOTALL)  # the last one may be cut off
 
 
 class Quantised(NamedTuple):
@@ -291,19 +293,14 @@ def _entries(reader: _Reader, size: int, n_words: int) -> tuple[Array, Array, Ar
     data, at = reader.data, reader.at
     if size * ENTRY > len(data) - at:
         reader.take(size * ENTRY)  # refuses
-    places, ends, hashes = array("q"), array("q"), array("q")
-    find = data.find
-    for _ in range(size):
-        places.append(at)
-        end = find(b"\0", at)
-        if end < 0:
-            reader.take(len(data) + ENTRY)
-        ends.append(end)
-        hashes.append(hash(data[at:end]))
-        at = end + ENTRY
-    reader.take(at - reader.at)
-    begin, end_ = np.frombuffer(places, np.int64), np.frombuffer(ends, np.int64)
-    _check_unique(reader, begin, end_, np.frombuffer(hashes, np.int64))
+    listed = islice(_ENTRY.finditer(data, at), size)
+    found = ((each.end(), hash(each[1])) for each in listed if each.end() == each.end(1) + ENTRY)
+    entries = np.fromiter(found, np.dtype([("end", np.int64), ("hash", np.int64)]))
+    if len(entries) < size:
+        reader.take(len(data) + ENTRY)  # refuses
+    begin, end_ = np.append(at, entries["end"][:-1]), entries["end"] - ENTRY
+    reader.take(int(entries["end"][-1]) - reader.at)
+    _check_unique(reader, begin, end_, entries["hash"])
     kinds = reader.bytes[end_ + ENTRY - 1]
     wrong = np.flatnonzero(kinds != (np.arange(size) >= n_words))
     if len(wrong):

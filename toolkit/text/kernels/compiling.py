@@ -12,7 +12,6 @@ Code in it runs with the user's rights. Where somebody else may write, no code i
 
 import functools
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -153,7 +152,7 @@ def _machine() -> tuple[str, ...]:
     """Return the versions of what compiles, and the processor that is compiled for."""
     import llvmlite.binding as llvm
 
-    versions = (importlib.metadata.version(package) for package in ("numba", "llvmlite"))
+    versions = (machine_code.version_of(package) for package in ("numba", "llvmlite"))
     return (*versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 

@@ -8,10 +8,9 @@ Splitters that consist of rules are written here exactly, without another packag
 import functools
 import re
 import string
+from collections.abc import Callable, Iterable
 
 from toolkit.errors import ConfigError
-from toolkit.text.languages.dictionary_words import Split, dictionary_words
-from toolkit.text.languages.spacy_words import spacy_languages, spacy_words
 from toolkit.text.languages.tables import tokenizer_of
 
 NO_LANGUAGE = ("SpaCy", "xx")
@@ -40,7 +39,10 @@ def has_no_blanks(language: str | None) -> bool:
 
 
 @functools.cache
-def _splitter(language: str | None) -> Split:
+def _splitter(language: str | None) -> Callable[[str], Iterable[str]]:
+    from toolkit.text.languages.dictionary_words import dictionary_words
+    from toolkit.text.languages.spacy_words import spacy_languages, spacy_words
+
     kind, code = (tokenizer_of(language) if language else None) or NO_LANGUAGE
     if kind == "Whitespace":
         kind, code = NO_LANGUAGE
@@ -64,7 +66,6 @@ def check_word_language(language: str | None) -> None:
         return
     if tokenizer_of(language) is None:
         raise ConfigError(f"expected a label of lid.176 (`de`) or GlotLID (`deu_Latn`), got {language!r}")
-    _splitter(language)
     _splitter(language)
 
 

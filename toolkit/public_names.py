@@ -1,0 +1,49 @@
+"""Public names of a package, each imported when it is first used."""
+
+import functools
+import importlib
+import re
+import sys
+from types import ModuleType
+from typing import Any
+
+_IMPORT = re.compile(r"^    from (\S+) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
+
+
+class _Public(ModuleType):
+    """A package whose names are imported by use, from where its imports for type checkers say.
+
+    A public name stays what it is when a folder of the package is imported that is called so, too.
+    """
+
+    @functools.cached_property
+    def _places(self) -> dict[str, str]:
+        assert self.__spec__
+        source = self.__spec__.loader.get_source(self.__name__)  # type: ignore[union-attr]
+        found = _IMPORT.findall(source)
+        return {name: module for module, several, one in found for name in (several or one).replace(",", " ").split()}
+
+    def __getattr__(self, name: str) -> Any:
+        if new := self.__dict__.get("_RENAMED", {}).get(name):
+            raise ImportError(f"{self.__name__}.{name} is {new} now; CHANGELOG.md lists all names that have changed")
+        if name not in self.__all__:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(self._places[name]), name)
+        self.__dict__[name] = value
+        return value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and name in self.__all__):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self.__dict__, *self.__all__})
+
+
+def import_by_use(package: str) -> None:
+    """Let the names in ``__all__`` of a package be imported when they are first used.
+
+    Args:
+        package: Its name; it imports each name in its block ``if TYPE_CHECKING:``.
+    """
+    sys.modules[package].__class__ = _Public
