@@ -48,6 +48,10 @@ class Kind(Generic[T]):
     base: type[T]
     home: str = "toolkit"
 
+    def is_built_in(self, name: str) -> bool:
+        """Return True for a name of the toolkit's own, which no installed package takes."""
+        return name in _modules_of(self.package)
+
     def names(self) -> list[str]:
         """Return all names that can be used: modules of the package and entry points, sorted."""
         return sorted(_modules_of(self.package) | {entry.name for entry in _entry_points(self.group)})
@@ -68,7 +72,7 @@ class Kind(Generic[T]):
                 hint = did_you_mean(class_name, classes)
                 raise UnknownPlugin(f"{reference}: expected a class {class_name} in {module_name}, got none{hint}")
             return self._checked(found, reference)
-        if reference in _modules_of(self.package):
+        if self.is_built_in(reference):
             module = _module_called(f"{self.package}.{reference}")
             class_name = camel_case(reference)
             return self._checked(getattr(module, class_name, None), f"{self.package}/{reference}.py: {class_name}")

@@ -76,6 +76,7 @@ def installed(own: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-taggers\nVersion: 1.5\n")
     entries = ["own_vowels = my_vowels:Vowels", "broken = no_such_module:Thing", "no_class = my_vowels:Counted"]
+    entries.append("noise = my_vowels:Vowels")  # the name of a built-in tagger
     (info / "entry_points.txt").write_text("\n".join(["[toolkit.taggers]", *entries]))
     monkeypatch.syspath_prepend(str(own.parent))
     plugins._entry_points.cache_clear()
@@ -122,6 +123,7 @@ def test_taggers_of_packages_and_files_are_listed_and_broken_ones_hide_none(
     assert ran.code == 1
     found = by_name(ran)
     assert found["own_vowels"]["from"] == "own-taggers 1.5"
+    assert found["noise"]["from"] == "built in"  # an installed package changes no values of existing configurations
     assert found["own_vowels"]["about"] == "Vowels of the text, and the process that counted them."
     assert "no_such_module" in found["broken"]["error"]
     assert found["no_class"]["error"].startswith("no_class: expected a class that extends toolkit.Tagger, got")

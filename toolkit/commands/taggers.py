@@ -156,7 +156,7 @@ def _origin(reference: str) -> str:
     if colon:
         return f"file {place}" if place.endswith(".py") else f"module {place}"
     for entry in importlib.metadata.entry_points(group=TAGGERS.group):
-        if entry.name == reference:
+        if entry.name == reference and not TAGGERS.is_built_in(reference):
             return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
     return "built in"
 
