@@ -222,6 +222,7 @@ EXTRA: dict[str, tuple[Made, Mapping[str, Any]]] = {
     "contamination.md": (_contamination, {}),
     "croissant.md": (_descriptions, {}),
     "dataset-card.md": (_descriptions, {}),
+    "disclosure.md": (_descriptions, {}),
     "dedup.md": (_dedup, OTHER | {"tag": LANGUAGE | {"quality-0": "my/quality.py:Quality"}}),
     "formats.md": (
         _formats,

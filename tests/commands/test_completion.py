@@ -56,7 +56,7 @@ def test_bash_knows_commands_options_recipes_taggers_and_keys(folder: Path) -> N
     lines = {
         "toolkit ": {"-h", "--help", "--version", *command_line.names()},
         "toolkit run --d": {"--dry-run", "--debug"},
-        "toolkit run -c recipe:fine": {"fineweb", "fineweb-2"},  # a colon parts words for bash
+        "toolkit run -c recipe:fine": {"fineweb", "fineweb-2", "fineweb-minhash"},  # a colon parts words for bash
         "toolkit taggers gopher_": {"gopher_quality", "gopher_repetition"},
         "toolkit mix -c own.yaml m": {"max_document_bytes=", "max_disk=", "make=", "mix=", "mix.attributes="},
         "toolkit tag -c own.yaml dataset=d": {"data/"},

@@ -1,6 +1,5 @@
 """Write material for a public summary of training content: sources, sizes, domains, processing, opt-outs."""
 
-import tempfile
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -19,6 +18,7 @@ from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import join
+from toolkit.storage.stores.local.scratch import scratch
 
 _BY = ("label", "source", "crawl", "host")
 _SHOWN = 20
@@ -79,7 +79,7 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _counted(context: Context, facts: Facts, most: int, *, keep: bool) -> Counted:
-    with tempfile.TemporaryDirectory(prefix="toolkit-disclose-") as temporary:
+    with scratch() as temporary:
         counting = counting_of(context, facts, Settings(by=list(_BY)), temporary, keep=keep)
         count(context, counting)
         *groups, hosts = (merged_groups(counting.works, i, join(temporary, by)) for i, by in enumerate(_BY))
