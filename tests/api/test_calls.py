@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import shutil
 import threading
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +25,7 @@ def test_they_do_what_the_commands_do(small: Project) -> None:
     assert {each.digest for each in found} == {shown["digest"]}
     assert found[0].totals.rows == shown["totals"]["rows"] == 12
     assert found[0].rules[0].name == "long"
+    assert (list(found[0].failed), dict(found[0].editions), found[0].lock, found[0].shards) == ([], {}, "", 0)
     assert {key: value for key, value in found[2].data.items() if key != "already"} == {
         key: value for key, value in shown.items() if key != "already"
     }
@@ -46,6 +48,21 @@ def test_run_has_a_result_for_each_stage(small: Project) -> None:
     assert all(0 <= each.tasks <= each.of for each in seen)
     last = [each for each in seen if each.stage == "1 of 2: tag"][-1]
     assert (last.tasks, last.of, last.documents) == (3, 3, 12)
+
+
+def test_a_run_per_shard_has_the_result_of_its_mix(small: Project) -> None:
+    shutil.copytree(small.documents, small.root / "in")
+    entry = {"format": "jsonl", "from": [str(small.root / "in" / "**" / "*.gz")], "source": "s"}
+    config = {"dataset": str(small.root / "new"), "ingest": [entry], "tag": small.config["tag"]}
+    config["mix"] = {
+        **small.config["mix"],
+        "output": {**small.config["mix"]["output"], "path": str(small.root / "new-out")},
+    }
+    done = toolkit.run(config, per_shard=True)
+    assert done.mix
+    assert (done.mix.totals.kept, done.mix.published, done.mix.failed, done.ingest) == (9, True, [], None)
+    assert done.data == {"mix": done.mix.data}
+    assert "failed" not in done.mix.data
 
 
 def test_sets_of_the_whole_dataset_have_results_in_a_run(small: Project) -> None:

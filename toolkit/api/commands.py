@@ -89,6 +89,7 @@ def _carried_out(
     from toolkit import command_line
     from toolkit.execution.executors import thawed
     from toolkit.interrupts import noted
+    from toolkit.result import CommandResult, fill_absent
     from toolkit.stages.dispatch import run_command
 
     options = arguments.options_of(command_line.find(name).Options, values, left_out, fields)
@@ -97,6 +98,8 @@ def _carried_out(
     result = outcome.data
     result.shown_as(outcome.text)
     result = result.for_python()
+    if isinstance(result, CommandResult):  # not the facts of a report, which have all their fields
+        fill_absent(result)
     if outcome.exit_code and not looks:
         raise Failed(outcome.failures or getattr(result, "findings", None) or [outcome.text], result)
     return result
