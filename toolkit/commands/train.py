@@ -33,6 +33,13 @@ class CountedLabels(msgspec.Struct, kw_only=True):
     left_out: dict[str, int]
 
 
+class PlannedTraining(CommandResult, kw_only=True):
+    """The result of a dry run of `train`: labels of models by name, and messages of those that would fail."""
+
+    models: dict[str, CountedLabels] = {}
+    failed: list[str] = []
+
+
 class TrainedModel(folder.ModelFacts, frozen=True, kw_only=True):
     """A model: its folder, and whether it was there `already`, made from the same labels with the same settings."""
 
@@ -41,7 +48,7 @@ class TrainedModel(folder.ModelFacts, frozen=True, kw_only=True):
 
 
 class TrainResult(CommandResult, kw_only=True):
-    """The result of `train`: models by name, of a dry run their labels; and messages of those that failed."""
+    """The result of `train`: models by name, and messages of those that failed."""
 
     models: dict[str, TrainedModel] = {}
     failed: list[str] = []
@@ -56,7 +63,7 @@ def run(context: Context, options: Options) -> Outcome:
     if why := shared_ids(context, ((dataset, shard) for shard in shards)):
         raise DataError(why)
     training = making.Making(dataset, shards, context.config.max_document_bytes, context.run)
-    outcome = Outcome(data=TrainResult())
+    outcome = Outcome(data=PlannedTraining() if options.dry_run else TrainResult())
     if options.dry_run:
         for entry in plan.entries:
             _one(outcome, entry, lambda entry: _counted(training, entry))
