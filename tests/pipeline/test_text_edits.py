@@ -73,7 +73,7 @@ def test_all_see_the_edited_text(project: Project) -> None:
         ([{"cut": {"regex": "("}}], "edits.clean[0].cut: missing )"),
         ([{"cut": "a.b", "cut_lines": "a.b"}], "expected one of `cut`, `replace` (with `by`) and `cut_lines`"),
         ([{"cut": "mails-0.nothing"}], "expected a key of the set mails-0, got 'nothing'"),
-        ("mails-0.emails", "edits: expected `NAME: [{cut: SET.KEY}, …]`"),
+        ("mails-0.emails", "edits.clean: expected a list of edits, `[{cut: SET.KEY}, …]`, got 'mails-0.emails'"),
     ],
 )
 def test_edits_that_cannot_be_are_refused(edits: Any, message: str, project: Project) -> None:

@@ -92,9 +92,11 @@ def name_edits(source: ConfigNode) -> None:
     named = source.value.get(SECTION) if isinstance(source.value, dict) else None
     if named is None:
         return
-    if not isinstance(named, dict) or not all(isinstance(each, list) for each in named.values()):
-        raise source.error((SECTION,), "expected `NAME: [{cut: SET.KEY}, …]`")
-    for name in named:
+    if not isinstance(named, dict):
+        raise source.error((SECTION,), f"expected `NAME: [{{cut: SET.KEY}}, …]`, got {named!r}")
+    for name, listed in named.items():
+        if not isinstance(listed, list):
+            raise source.error((SECTION, name), f"expected a list of edits, `[{{cut: SET.KEY}}, …]`, got {listed!r}")
         read_edits(source.at(SECTION, name))
 
     def put(value: Any) -> None:
