@@ -655,8 +655,9 @@ def test_other_settings_over_an_old_shard_are_refused_with_the_difference(projec
     assert "trim: None -> {'min_chars': 101}" in ran.err
     assert "--overwrite" in ran.err
     assert tree(project.root / "data", bookkeeping=True) == before
-    project.ok("ingest", "--overwrite")
+    assert "has replaced nothing" not in project.ok("ingest", "--overwrite").out
     assert project.shard("j/a.jsonl.gz")[0]["text"] == "t" * 200
+    assert "--overwrite has replaced nothing" in project.ok("ingest", "--overwrite").out
 
 
 @pytest.mark.parametrize(("options", "name"), [({}, "a.jsonl.gz"), ({"shard_size": 1000}, "a.00000.jsonl.gz")])

@@ -152,6 +152,8 @@ def run(
     if ahead and ahead.deletes:
         where = f"; the documents below {dataset.documents} of those that are done were deleted"
     text = f"{numbers}{where}\n"
+    if options.overwrite and not failed and numbers.done == numbers.skipped:
+        text += "--overwrite has replaced nothing: all was made with these settings\n"
     if not context.in_part:
         context.merge_inputs()
         attempts.forget_attempts(works, dataset)
