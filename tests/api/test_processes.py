@@ -82,7 +82,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_leaves_nothing(small: Project) -> No
     out, _ = process.communicate(timeout=PATIENCE)
     assert out.splitlines()[0] == "interrupted 0"
     assert process.returncode == 0
-    assert [each for each in strays(Path(small.data)) if "claims" in each or each.endswith(".tmp")] == []
+    assert [each for each in strays(Path(small.data)) if "leases" in each or each.endswith(".tmp")] == []
 
 
 AFTERWARDS = """

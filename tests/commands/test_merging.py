@@ -36,7 +36,7 @@ if killed == "killed":
             sys.stdin.readline()
             os.kill(os.getpid(), signal.SIGKILL)
     os.replace = last
-merge(journal, os.path.join(folder, "claims"))
+merge(journal, os.path.join(folder, "leases"))
 """
 
 
@@ -81,7 +81,7 @@ def test_commands_that_end_at_once_leave_one_file_with_all(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_a_killed_merge_loses_nothing_and_is_ended_by_the_next(tmp_path: Path) -> None:
-    """The merged file is there, and the segments, too; another command has waited for the claim."""
+    """The merged file is there, and the segments, too; another command has waited for the lease."""
     first, second = _begun(tmp_path, "a", "killed"), _begun(tmp_path, "b")
     _told(first, "ready")
     _told(second, "ready")
@@ -102,11 +102,11 @@ def test_a_killed_merge_loses_nothing_and_is_ended_by_the_next(tmp_path: Path) -
 
 def test_where_nothing_is_apart_nothing_is_written(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path / "x"))
-    merge(journal, str(tmp_path / "claims"))
+    merge(journal, str(tmp_path / "leases"))
     assert not (tmp_path / "x").exists()
     journal.save({("set a", "1"): b"{}"})
-    merge(journal, str(tmp_path / "claims"))
+    merge(journal, str(tmp_path / "leases"))
     before = os.stat(tmp_path / "x" / "records.jsonl.gz")
-    merge(Journal(str(tmp_path / "x")), str(tmp_path / "claims"))
+    merge(Journal(str(tmp_path / "x")), str(tmp_path / "leases"))
     assert os.stat(tmp_path / "x" / "records.jsonl.gz") == before
     assert sorted(os.listdir(tmp_path / "x")) == ["records.jsonl.gz", "segments"]

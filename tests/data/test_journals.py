@@ -12,7 +12,7 @@ from toolkit.data import journals
 from toolkit.data.dataset import open_dataset
 from toolkit.data.journals import ROWS, open_journal
 from toolkit.data.row_index import ShardState
-from toolkit.execution import claims
+from toolkit.execution import leases
 from toolkit.records.ingested import load_all
 from toolkit.session import current
 from toolkit.stages.running import merge
@@ -49,7 +49,7 @@ def test_records_cost_a_listing_and_one_request(bucket: str) -> None:
     state = ShardState(size=1, stamp="etag x", content="0" * 32, rows=1, chars=1, bytes=1, head="0" * 16)
     journal = open_journal(dataset)
     journal.save({(ROWS, f"{number}.jsonl.gz"): msgspec.json.encode(state) for number in range(SHARDS)})
-    merge(journal, claims.folder_in(dataset.bookkeeping))
+    merge(journal, leases.folder_in(dataset.bookkeeping))
     store = store_of(bucket)
     assert isinstance(store, S3)
     asked: Counter[str] = Counter()
@@ -58,7 +58,7 @@ def test_records_cost_a_listing_and_one_request(bucket: str) -> None:
     assert len(found.keys(ROWS)) == SHARDS
     assert found.load(ROWS, "7.jsonl.gz", ShardState) == state
     assert dict(asked) == {"ListObjectsV2": 1, "GetObject": 1}
-    merge(found, claims.folder_in(dataset.bookkeeping))
+    merge(found, leases.folder_in(dataset.bookkeeping))
     assert dict(asked) == {"ListObjectsV2": 2, "GetObject": 1}
 
 

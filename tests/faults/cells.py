@@ -21,7 +21,7 @@ from tests.faults.warm import Warm
 
 DAMAGED = (
     "inputs", "documents", "attributes", "schemas", "shard_records", "row_indexes", "ingest_records", "manifest",
-    "parts", "checksums", "failures", "claims", "hashes", "signatures", "resolution", "items", "map",
+    "parts", "checksums", "failures", "leases", "hashes", "signatures", "resolution", "items", "map",
     "values", "sample", "answers", "ledger", "locks", "descriptions", "models",
 )  # fmt: skip
 

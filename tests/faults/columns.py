@@ -164,7 +164,7 @@ _OTHER_RULE = (("rules", [{"drop": "document.id == '0-2'", "name": "other"}, {"d
 _INGESTED = "selected documents attributes shard_records row_indexes ingest_records"
 _DATA = "documents attributes schemas shard_records row_indexes ingest_records"
 _OUT = "intermediates staged_parts manifest checksums parts"
-_ALL = f"selected inputs rejects {_DATA} {_OUT} resolution claims failures others"
+_ALL = f"selected inputs rejects {_DATA} {_OUT} resolution leases failures others"
 
 _GROUPED = (("toolkit.execution.grouped.LEAST", 2),)
 """Shards that there are few of are made in groups, too, as many are."""
@@ -174,29 +174,29 @@ _IN_ONE_REQUEST = (("toolkit.storage.objects.SMALL", 100_000),)
 
 _SHARD = "data/documents/s/b/1.jsonl.gz"
 
-_MIXING = f"inputs {_DATA} {_OUT} resolution rejects claims failures others"
+_MIXING = f"inputs {_DATA} {_OUT} resolution rejects leases failures others"
 _DESCRIBED = (
     "documents attributes shard_records row_indexes manifest parts checksums ingest_records descriptions others"
 )
-_STATUS = f"inputs {_DATA} resolution manifest checksums claims failures parts others"
+_STATUS = f"inputs {_DATA} resolution manifest checksums leases failures parts others"
 _VALIDATED = f"{_DATA} resolution manifest checksums parts descriptions others"
 _VERIFIED = "documents attributes schemas shard_records row_indexes manifest checksums parts"
-_COMPARED = f"inputs {_DATA} hashes signatures resolution items rejects parts claims failures others"
-_RANKED = f"inputs {_DATA} signatures resolution map rejects parts claims failures others"
-_ALIGNED = f"inputs {_DATA} values aligning rejects parts claims failures others"
-_ANNOTATED = f"inputs {_DATA} resolution annotation_files annotation_records parts claims others"
-_PLACED = f"inputs {_DATA} {_OUT} resolution claims failures others"
-_DRAWN = f"inputs {_DATA} signatures resolution drawn rejects parts claims failures others"
-_SAMPLED = f"inputs {_DATA} sample rejects parts claims failures others"
-_TRAINED = f"inputs {_DATA} hashes signatures resolution models rejects parts claims failures others"
+_COMPARED = f"inputs {_DATA} hashes signatures resolution items rejects parts leases failures others"
+_RANKED = f"inputs {_DATA} signatures resolution map rejects parts leases failures others"
+_ALIGNED = f"inputs {_DATA} values aligning rejects parts leases failures others"
+_ANNOTATED = f"inputs {_DATA} resolution annotation_files annotation_records parts leases others"
+_PLACED = f"inputs {_DATA} {_OUT} resolution leases failures others"
+_DRAWN = f"inputs {_DATA} signatures resolution drawn rejects parts leases failures others"
+_SAMPLED = f"inputs {_DATA} sample rejects parts leases failures others"
+_TRAINED = f"inputs {_DATA} hashes signatures resolution models rejects parts leases failures others"
 _LOCKED = f"locks {_MIXING}"
-_ASKED = f"inputs {_DATA} answers ledger rejects parts claims failures others"
+_ASKED = f"inputs {_DATA} answers ledger rejects parts leases failures others"
 _FETCHED = "fetched manifest parts others"
 _PUBLISHED = "published manifest checksums parts descriptions others"
 _RESOLVED = "data/.toolkit/dedup/exact-0/decisions-*"
 _HEAD = "head {root}/data/documents/s/a/0.jsonl.gz"
 _QUERY = """sql 'SELECT id, text, tongue FROM joined, (SELECT count(*) FROM "known-0") ORDER BY ALL'"""
-_EXPORTED = f"inputs {_DATA} resolution exported export_records rejects parts claims failures others"
+_EXPORTED = f"inputs {_DATA} resolution exported export_records rejects parts leases failures others"
 _EXPORT = "export --parquet {root}/exported"
 _WRITTEN = "annotate --from known-0 --output {root}/exp"
 _REPORTED = f"inputs {_DATA} report_counts resolution manifest checksums parts others"
@@ -204,9 +204,9 @@ _REPORT = "report -o {root}/report.json"
 _EVALUATE = "evaluate known --against known --by tongue.label"
 
 COLUMNS = (
-    Column("ingest", "ingest", "laid out", f"inputs rejects {_INGESTED} parts claims failures others"),
-    Column("select", "ingest", "laid out", f"inputs {_INGESTED} parts claims failures others", _SELECT),
-    Column("tag", "tag", "ingested", f"inputs {_DATA} parts rejects claims failures others"),
+    Column("ingest", "ingest", "laid out", f"inputs rejects {_INGESTED} parts leases failures others"),
+    Column("select", "ingest", "laid out", f"inputs {_INGESTED} parts leases failures others", _SELECT),
+    Column("tag", "tag", "ingested", f"inputs {_DATA} parts rejects leases failures others"),
     Column("mix", "mix", "tagged", _MIXING),
     Column("remix", "mix", "mixed", _MIXING, (("mix", dict(_OTHER_RULE)),)),
     Column("mix-gone-shard", "mix", "tagged", f"{_DATA} rejects manifest parts others", lacks=_SHARD, code=1),
@@ -227,7 +227,7 @@ COLUMNS = (
     Column("sample-again", "sample", "drawn", f"{_DRAWN} hashes", _SAMPLE,
            lacks="data/.toolkit/dedup/drawn-0/decisions-*"),
     Column("train", "train", "mixed", _TRAINED, _TRAIN),
-    Column("embed", "tag", "tagged", f"inputs {_DATA} parts rejects claims failures others", _EMBED),
+    Column("embed", "tag", "tagged", f"inputs {_DATA} parts rejects leases failures others", _EMBED),
     Column("train-head", "train", "embedded", _TRAINED, _TRAIN_HEAD),
     Column("align", "align", "ingested", _ALIGNED, _ALIGN),
     Column("align-annotations", "align", "ingested", _ALIGNED, _ANNOTATIONS),
@@ -243,7 +243,7 @@ COLUMNS = (
     Column("compare", "compare known-0 known-0", "tagged", f"inputs {_DATA} resolution parts others"),
     Column("evaluate", _EVALUATE, "tagged", f"inputs {_DATA} resolution models sample parts others", sweeps=False),
     Column("sql", _QUERY, "tagged", f"inputs {_DATA} resolution manifest parts others", sweeps=False),
-    Column("view", "view --labels {labels}", "tagged", f"inputs {_DATA} resolution manifest parts claims labels others",
+    Column("view", "view --labels {labels}", "tagged", f"inputs {_DATA} resolution manifest parts leases labels others",
            sweeps=False, change=BROWSED),
     Column("export", _EXPORT, "tagged", _EXPORTED, constants=_IN_ONE_REQUEST),
     Column("dry-mix", "mix --dry-run", "tagged", f"inputs {_DATA} intermediates resolution manifest parts others",

@@ -51,7 +51,7 @@ ABOUT = {
 OF_A_RUN = ("answers", "ledger")
 """Kinds of files that have names of the run that wrote them: what they hold is seen in the sets made of it."""
 
-PASSING = ("claims", "failures")
+PASSING = ("leases", "failures")
 """Kinds of files that end by themselves, or with the next run: no harm is done where one cannot be deleted."""
 
 
@@ -307,7 +307,7 @@ def rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) 
             and not (row.fault == "gone" and not column.sweeps and name.endswith(".tmp"))
             and not ("/journal/segments/" in name and not column.sweeps)  # the next run merges it
             and not _says_nothing(name, found.healed[name])
-            and kind_of(name) != "claims"  # of a run that has ended; the next run with something to do deletes it
+            and kind_of(name) != "leases"  # of a run that has ended; the next run with something to do deletes it
         ]
         + [
             f"4: after the rerun, {name} is missing"

@@ -7,7 +7,7 @@ KINDS = {
     "documents": r"data/documents(/.*)?",
     "attributes": r"data/attributes(/.*)?",
     "schemas": r"data/\.toolkit/sets/[^/]+/(schema|models)\.json",
-    "claims": r"(data|out|exp|exported)/\.toolkit/(samples\.)?claims(/.*)?|\.labels\.jsonl\.lock",
+    "leases": r"(data|out|exp|exported)/\.toolkit/(samples\.)?leases(/.*)?|\.labels\.jsonl\.lock",
     "hashes": r"data/\.toolkit/dedup/exact[^/]*/signatures(/.*)?",
     "signatures": r"data/\.toolkit/dedup/[^/]+/signatures(/.*)?",
     "map": r"data/\.toolkit/dedup/[^/]+/map\.json",

@@ -241,7 +241,7 @@ def leftovers(project: Project) -> list[str]:
     """Files of stage 2, and temporaries, but none of stage 1, and no notes of failures."""
     ours = (".toolkit/stage/", ".toolkit/journal/")
     found = [path for path in tree(project.out, bookkeeping=True) if not path.startswith(ours)]
-    return [path for path in found if "/claims/" not in path]
+    return [path for path in found if "/leases/" not in path]
 
 
 def fail(self: Any, *_: Any) -> None:

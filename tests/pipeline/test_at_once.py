@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, write_rows
-from toolkit.execution import claims
+from toolkit.execution import leases
 from toolkit.mix import publish, stage
 from toolkit.storage.reading import Lines
 from toolkit.whole import sign
@@ -120,7 +120,7 @@ def test_a_shard_that_another_run_has_just_written_is_no_strangers(
             shutil.rmtree(aside)
 
     monkeypatch.setattr("time.sleep", record)
-    with claims.claimed(claims.folder_in(str(project.data / ".toolkit")), "it", {"the source 'other'": ""}):
+    with leases.hold(leases.folder_in(str(project.data / ".toolkit")), "it", {"the source 'other'": ""}):
         project.ok("ingest")
     project.ok("tag")
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.pipeline.conftest import Project, document, tree, write_rows
-from toolkit.execution.claims import Claim
+from toolkit.execution.leases import Lease
 from toolkit.storage.owners import owner
 
 
@@ -108,11 +108,11 @@ def test_a_limit_that_would_replace_more_is_told_before_the_ingest(whole: Projec
 
 @pytest.mark.parametrize(("folder", "holds"), [("data", "the set shape-0"), ("out", "the output")])
 def test_another_run_is_told_before_the_ingest(whole: Project, folder: str, holds: str) -> None:
-    """Its claim says what it works on, though the ingest has nothing to do with it."""
-    claim = Claim(holds={holds: "other"}, since=time.time(), owner=owner(), run="toolkit tag")
-    path = Path(whole.root, folder, ".toolkit", "claims", f"{owner()}.abc.json")
+    """Its lease says what it works on, though the ingest has nothing to do with it."""
+    lease = Lease(holds={holds: "other"}, since=time.time(), owner=owner(), run="toolkit tag")
+    path = Path(whole.root, folder, ".toolkit", "leases", f"{owner()}.abc.json")
     path.parent.mkdir(parents=True)
-    path.write_bytes(msgspec.json.encode(claim))
+    path.write_bytes(msgspec.json.encode(lease))
     said = refused(whole)
     assert "expected no other run" in said
     assert holds in said

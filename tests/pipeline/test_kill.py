@@ -199,7 +199,7 @@ def stop(root: Path, process: subprocess.Popen[bytes], number: signal.Signals, *
     log = (root / "log").read_text()
     assert "Traceback" not in log
     assert not list(root.rglob("*.tmp"))
-    assert not list(root.rglob("claims/*"))
+    assert not list(root.rglob("leases/*"))
     if process.returncode:  # else it was done just then
         code, said = CODES[number]
         assert process.returncode == code, log
@@ -212,7 +212,7 @@ def stop(root: Path, process: subprocess.Popen[bytes], number: signal.Signals, *
     [
         pytest.param(signal.SIGINT, True, "data/attributes/lines-0/**/*.gz", marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, True, "data/attributes/lines-0/**/*.gz", marks=pytest.mark.slow),
-        pytest.param(signal.SIGTERM, False, "out/.toolkit/claims/*.json", marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, False, "out/.toolkit/leases/*.json", marks=pytest.mark.slow),
     ],
 )
 def test_a_run_that_is_told_to_stop_does_so_quickly_and_leaves_nothing(
@@ -292,14 +292,14 @@ class Killed(GeneratorExit):
 class DiesAt:
     """Lets so many calls through, then dies before (or right after) the next.
 
-    The thread of a claim writes whenever a run has taken a while: its calls are none of the steps.
+    The thread of a lease writes whenever a run has taken a while: its calls are none of the steps.
     """
 
     def __init__(self, function: Any, calls: int, *, after: bool) -> None:
         self.function, self.calls, self.after = function, calls, after
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        if threading.current_thread().name == "claim":
+        if threading.current_thread().name == "lease":
             return self.function(*arguments, **options)
         self.calls -= 1
         if self.calls < 0 and not self.after:

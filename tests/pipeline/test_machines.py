@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import ROOT, Run
 from tests.pipeline.conftest import Project, strays, tree
 from tests.waiting import PATIENCE, wait_until
-from toolkit.execution.claims import LEASE
+from toolkit.execution.leases import EXPIRES_AFTER
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +96,7 @@ def end(process: "subprocess.Popen[str]") -> tuple[int, str]:
 
 
 def begin_held(project: Project, *arguments: str, ahead: int = 0, elsewhere: bool = False) -> "subprocess.Popen[str]":
-    """A command that has claimed what it works on, and waits for the file ``hold`` to be deleted."""
+    """A command that has leased what it works on, and waits for the file ``hold`` to be deleted."""
     (project.root / "hold").touch()
     process = begin(project, *arguments, ahead=ahead, elsewhere=elsewhere)
     assert wait_until(lambda: (project.root / "waits").exists() or process.poll() is not None)
@@ -104,8 +104,8 @@ def begin_held(project: Project, *arguments: str, ahead: int = 0, elsewhere: boo
     return process
 
 
-def claims(project: Project) -> list[Path]:
-    return list(project.root.rglob("claims/*.json"))
+def leases(project: Project) -> list[Path]:
+    return list(project.root.rglob("leases/*.json"))
 
 
 def as_local(project: Project) -> None:
@@ -113,7 +113,7 @@ def as_local(project: Project) -> None:
     made = tree(project.data), tree(project.out)
     assert made[1]
     assert strays(project.root) == []
-    assert not list(project.root.rglob("claims/*"))
+    assert not list(project.root.rglob("leases/*"))
     for path in (project.data, project.out):
         shutil.rmtree(path)
     project.ok("run")
@@ -133,7 +133,7 @@ def test_shares_whose_clocks_are_minutes_apart_make_what_one_run_makes(ahead: in
 
 @pytest.mark.parametrize("ahead", [600, -600])
 def test_a_run_whose_clock_is_minutes_apart_is_seen(ahead: int, project: Project) -> None:
-    """By a run that would work on the same otherwise; its claim ends with it, not by the clock of the other."""
+    """By a run that would work on the same otherwise; its lease ends with it, not by the clock of the other."""
     project.ok("ingest")
     first = begin_held(project, "tag", ahead=ahead)
     code, said = end(begin(project, "tag", "--overwrite", "tag.held-0.folder=other"))
@@ -147,11 +147,11 @@ def test_a_run_whose_clock_is_minutes_apart_is_seen(ahead: int, project: Project
 
 @pytest.mark.parametrize("ahead", [0, 600, -600])
 def test_the_lease_of_a_machine_that_is_gone_ends(ahead: int, project: Project) -> None:
-    """Nobody here can know that it is gone, but by its claim, which is not renewed any more."""
+    """Nobody here can know that it is gone, but by its lease, which is not renewed any more."""
     project.ok("ingest")
     gone = begin_held(project, "tag", ahead=ahead, elsewhere=True)
     # one that had only begun would be waited for by a run that comes after it, by the random names of the two
-    assert wait_until(lambda: all('"waits":false' in claim.read_text() for claim in claims(project)))
+    assert wait_until(lambda: all('"waits":false' in lease.read_text() for lease in leases(project)))
     other = ["tag", "--overwrite", "tag.held-0={tagger: length}"]
     code, said = end(begin(project, *other))
     assert (code, "expected no other run" in said) == (2, True), said
@@ -160,8 +160,8 @@ def test_the_lease_of_a_machine_that_is_gone_ends(ahead: int, project: Project) 
     (project.root / "hold").unlink()
     code, said = end(begin(project, *other))
     assert (code, "expected no other run" in said) == (2, True), "it may just be slow"
-    for claim in claims(project):
-        os.utime(claim, (time.time() - LEASE - 1,) * 2)
+    for lease in leases(project):
+        os.utime(lease, (time.time() - EXPIRES_AFTER - 1,) * 2)
     code, said = end(begin(project, "run"))
     assert code == 0, said
     project.ok("clean", project.root)

@@ -157,7 +157,7 @@ def all_of(project: Project) -> dict[str, str]:
     """All data, and what records say but for times, with the project's own folder left out of it."""
     found = tree(project.data) | {f"out/{k}": v for k, v in tree(project.out).items()}
     for path in sorted([*project.root.rglob("*.json"), *project.root.rglob("journal/*.gz")]):
-        if ".toolkit" in path.parts and "claims" not in path.parts:
+        if ".toolkit" in path.parts and "leases" not in path.parts:
             told = _timeless(journal(path) if path.suffix == ".gz" else json.loads(path.read_text()))
             found[str(path.relative_to(project.root))] = json.dumps(told).replace(str(project.root), "ROOT")
     return found | {f"rejected/{k}": v for k, v in tree(project.root / "rejected").items()}

@@ -66,7 +66,7 @@ def corpora(tmp_path: Path, run: Run) -> Corpora:
 
 
 def _published(folder: Path) -> dict[str, str]:
-    return {name: data for name, data in tree(str(folder)).items() if "/claims" not in name}
+    return {name: data for name, data in tree(str(folder)).items() if "/leases" not in name}
 
 
 def test_a_mix_of_another_dataset_replaces_nothing_unasked(corpora: Corpora) -> None:

@@ -292,7 +292,7 @@ def test_what_killed_runs_left_is_deleted(project: Project) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     name = f".x.json.{machine()}.{gone.pid}-1.1.tmp"
-    for folder in (project.out / ".toolkit" / "claims", project.data / ".toolkit"):
+    for folder in (project.out / ".toolkit" / "leases", project.data / ".toolkit"):
         folder.mkdir(parents=True)
         (folder / name).write_text("half")
     project.ok("run", "--per-shard")

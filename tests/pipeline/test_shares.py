@@ -20,7 +20,7 @@ from tests.marks import slow
 from tests.pipeline.conftest import Project, attributes, document, strays, tree, write_rows
 from tests.waiting import PATIENCE
 from toolkit.errors import DataError
-from toolkit.execution.claims import claimed
+from toolkit.execution.leases import hold
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.reading import input_bytes, sources
 from toolkit.records import sets
@@ -89,7 +89,7 @@ def assert_as_one_run(project: Project, *options: str) -> None:
     assert shared[1]
     for path in (project.data, project.out):
         assert strays(path) == []
-        assert not list(path.rglob("claims/*"))
+        assert not list(path.rglob("leases/*"))
         path.rename(f"{path}-{time.monotonic_ns()}")
     project.ok("run", *options)
     assert whole(project) == shared
@@ -405,7 +405,7 @@ def test_a_share_that_fails_says_so_and_nothing_is_published_without_it(project:
 def test_runs_with_the_same_settings_share_an_output_and_others_are_told(project: Project) -> None:
     project.ok("ingest")
     project.ok("tag")
-    with claimed(f"{project.out}/.toolkit/claims", "it", {"the output": "of other settings"}):
+    with hold(f"{project.out}/.toolkit/leases", "it", {"the output": "of other settings"}):
         for arguments, other in ((("--shard", "0/2"), " with other settings"), ((), "")):
             ran = project("mix", *arguments)
             assert ran.code == 2

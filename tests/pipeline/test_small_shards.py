@@ -157,7 +157,7 @@ call, number = sys.argv[1], int(sys.argv[2])
 function = getattr(os, call)
 def called(*arguments, **named):
     global number
-    if "/.toolkit/claims/" not in str(arguments[-1]):
+    if "/.toolkit/leases/" not in str(arguments[-1]):
         number -= 1
         if number < 0:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -135,7 +135,7 @@ def meet() -> None:
 def tell() -> None:
     """Let this process tell when it waits for another one."""
     from toolkit import interrupts
-    from toolkit.execution import claims
+    from toolkit.execution import leases
     from toolkit.stages import running
 
     folder, pause = Path(os.environ[MEETING]), interrupts.pause
@@ -144,7 +144,7 @@ def tell() -> None:
         (folder / "waits").touch()
         pause(seconds)
 
-    claims.pause = running.pause = told  # type: ignore[attr-defined]
+    leases.pause = running.pause = told  # type: ignore[attr-defined]
 
 
 def _hook(before: Callable[..., None]) -> None:

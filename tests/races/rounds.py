@@ -272,7 +272,7 @@ def made(root: str) -> dict[str, str]:
     return {name: digest for name, digest in tree(root).items() if name.startswith(("data/", "out"))}
 
 
-LEFT = re.compile(r"/(claims|segments|stage|parts|failed)/|publishing\.json$|\.tmp$")
+LEFT = re.compile(r"/(leases|segments|stage|parts|failed)/|publishing\.json$|\.tmp$")
 
 
 def left(root: str) -> list[str]:

@@ -135,7 +135,7 @@ def assert_as_local(project: Project) -> None:
     assert len(tree(project.out)) > 5
     for path in (project.data, project.out):
         assert strays(path) == []
-        assert not list(path.rglob("claims/*"))
+        assert not list(path.rglob("leases/*"))
     for path in (project.data, project.out):
         path.rename(f"{path}-shared")
     project.ok("run", "executor={type: in_process}")
@@ -211,7 +211,7 @@ def test_what_a_job_has_not_done_at_its_time_limit_or_when_it_is_killed_is_done_
     until(lambda: cluster.state(late) == "TIMEOUT", f"the time limit; {logs(project)}")
     until(lambda: "terminated; the same command goes on" in logs(project), "the end")
     assert not list(project.root.rglob("*.tmp"))
-    assert not list(project.root.rglob("claims/*"))
+    assert not list(project.root.rglob("leases/*"))
     for path in folder.glob("waiting-*"):
         path.unlink()
     [killed] = typed(cluster, project, line)
@@ -230,7 +230,7 @@ def test_a_job_that_is_cancelled_is_not_queued_again(cluster: Cluster, project: 
     until(lambda: [cluster.state(name) for name in (*names, last)] == ["CANCELLED"] * 5, "the end")
     until(lambda: logs(project).count("terminated; the same command goes on") == 4, "the end of all")
     assert not list(project.root.rglob("*.tmp"))
-    assert not list(project.root.rglob("claims/*"))
+    assert not list(project.root.rglob("leases/*"))
     assert [cluster.job(name)["Restarts"] for name in names] == ["0"] * 4
 
 

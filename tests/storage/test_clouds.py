@@ -72,7 +72,7 @@ def test_reading_and_writing_survive_a_bad_connection(
     assert faults.seen[fault] > 1
 
 
-def test_a_claim_whose_answer_is_lost_is_made(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
+def test_a_lease_whose_answer_is_lost_is_made(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
     class Once:
         lost = 0
 
@@ -82,8 +82,8 @@ def test_a_claim_whose_answer_is_lost_is_made(cloud: Cloud, monkeypatch: pytest.
 
     with proxy(lambda: cloud.server.port, Once()) as url:
         use(monkeypatch, url, kind=type(cloud.server))
-        assert store_of(cloud.root).create(join(cloud.root, "claim"), b"mine")
-        assert not store_of(cloud.root).create(join(cloud.root, "claim"), b"other")
+        assert store_of(cloud.root).create(join(cloud.root, "lease"), b"mine")
+        assert not store_of(cloud.root).create(join(cloud.root, "lease"), b"other")
 
 
 def test_an_object_that_changes_while_it_is_read_is_an_error(cloud: Cloud) -> None:

@@ -150,13 +150,13 @@ def test_a_damaged_record_is_told_and_its_shard_is_made_again(tmp_path: Path, ru
         assert run("validate", "-c", path).code == 0
 
 
-def test_a_claim_that_cannot_be_understood_counts(tmp_path: Path, run: Run) -> None:
+def test_a_lease_that_cannot_be_understood_counts(tmp_path: Path, run: Run) -> None:
     path = lay_out(str(tmp_path), tmp_path)
-    claim = tmp_path / "data" / ".toolkit" / "claims" / "other.json"
-    write_file(str(claim), b'{"holds":')
+    lease = tmp_path / "data" / ".toolkit" / "leases" / "other.json"
+    write_file(str(lease), b'{"holds":')
     ran = run("ingest", "-c", path)
     assert ran.code == 1
-    assert f"{claim}: expected a record of this version" in ran.err
+    assert f"{lease}: expected a record of this version" in ran.err
     assert "if no run works here, delete it" in ran.err
     assert not (tmp_path / "data" / "documents").exists()
 
@@ -253,9 +253,9 @@ def test_a_request_whose_answer_is_lost_is_made_again_to_the_same_end(
         assert store.read(join(bucket, "x")) == data
         store.move(join(bucket, "x"), join(bucket, "y"))
         assert store.read(join(bucket, "y")) == data
-        assert store.create(join(bucket, "claim"), b"mine")
-        assert not store.create(join(bucket, "claim"), b"other")
-        assert list(store.files(bucket)) == ["claim", "y"]
+        assert store.create(join(bucket, "lease"), b"mine")
+        assert not store.create(join(bucket, "lease"), b"other")
+        assert list(store.files(bucket)) == ["lease", "y"]
         store.remove_tree(bucket)
         assert list(store.files(bucket)) == []
     assert store.leftovers(bucket, others=True) == []

@@ -58,7 +58,7 @@ def test_everything_on_s3_gives_the_same_bytes_as_on_disk(
     again = run("run", "-c", path, "--json")
     assert again.code == 0, again.err
     assert same(root, expected)
-    assert [name for name in list_files(root, hidden=True) if "/stage/" in name or "claims" in name] == []
+    assert [name for name in list_files(root, hidden=True) if "/stage/" in name or "leases" in name] == []
     shard = join(root, "data/documents/cc/sample-00000.jsonl.gz")
     assert run("head", shard, "-n", "1").code == 0
     assert [each["place"] for each in run("tag", "--try", shard, "noise", "--json").json["documents"]][:1] == [
@@ -142,13 +142,13 @@ def test_documents_in_a_bucket_and_attributes_on_disk(
 
 
 def test_a_second_run_with_the_same_output_is_told(bucket: str, sample: list[Path], run: Run) -> None:
-    from toolkit.execution.claims import claimed
+    from toolkit.execution.leases import hold
 
     root = join(bucket, "corpus")
     path = lay_out(root, sample, processes=1)
     assert run("ingest", "-c", path).code == 0
     assert run("tag", "-c", path).code == 0
-    with claimed(join(root, "oscar/.toolkit/claims"), "it", {"the output": ""}):
+    with hold(join(root, "oscar/.toolkit/leases"), "it", {"the output": ""}):
         ran = run("mix", "-c", path)
         assert ran.code == 2
         assert "expected no other run" in ran.err

@@ -116,7 +116,7 @@ def test_pieces_stats_and_moves(root: str) -> None:
 
 
 def test_of_many_who_create_a_file_one_does(root: str) -> None:
-    store, path = store_of(root), join(root, "claim")
+    store, path = store_of(root), join(root, "lease")
     made: list[int] = []
     write_file(join(root, "other"), b"")
 

@@ -222,7 +222,7 @@ def _experiment(context: Context, options: FileOptions, works: list[JoinedShard]
         message = f"--output {output}: expected a new folder, or one that this command has written, got another"
         raise ConfigError(f"{message}; choose another one, or add --overwrite")
     context.sweep(output)
-    with context.claimed(join(output, BOOKKEEPING), output, {}):
+    with context.lease(join(output, BOOKKEEPING), output, {}):
         if not is_ours:
             json_files.save(marker, Experiment())
         results = context.run(
@@ -298,7 +298,7 @@ def _list(
         )
         for number, work in enumerate(works)
     ]
-    with context.claimed(folder, output, {}):
+    with context.lease(folder, output, {}):
         results = context.run("write", tasks.write_tasks, [Task(each.asked.work.path, each) for each in todo])
         broken = failures(results)
         count = sum(result.value or 0 for result in results)

@@ -54,7 +54,7 @@ def fill(context: Context, prepared: PreparedMix) -> PreparedMix:
             folder = stack.enter_context(scratch())
             paths = [os.path.join(folder, str(i)) for i, _ in zip(count(), prepared.works, strict=False)]
         else:
-            stack.enter_context(context.claimed_output(output, prepared.settings.stage_digest()))
+            stack.enter_context(context.lease_output(output, prepared.settings.stage_digest()))
             folder = join(work_folder(output), "budget", prepared.settings.stage_digest())
             paths = [join(folder, unlike_data(work.key)) for work in prepared.works]
         return _found(context, prepared, budget, paths)

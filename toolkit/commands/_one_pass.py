@@ -57,13 +57,13 @@ class Passing:
         return InputToPass(input=work, tag=self.tag, mix=self.mix, sign=self.sign)
 
     @contextmanager
-    def claimed(self, context: Context) -> Iterator[None]:
-        """Claim what is written beside the documents, and declare the sets."""
+    def lease(self, context: Context) -> Iterator[None]:
+        """Lease what is written beside the documents, and declare the sets."""
         dataset = context.dataset
         with ExitStack() as stack:
             if self.tag:
                 holds = tagging.holds(self.tag.settings)
-                stack.enter_context(context.claimed(dataset.bookkeeping, dataset.attributes, holds))
+                stack.enter_context(context.lease(dataset.bookkeeping, dataset.attributes, holds))
                 declared.prepare(
                     self.tag.plan,
                     dataset,
@@ -73,13 +73,13 @@ class Passing:
             for plan in self.plans:
                 from toolkit.whole import section as whole_section
 
-                stack.enter_context(context.claimed(dataset.bookkeeping, dataset.attributes, whole_section.holds(plan)))
+                stack.enter_context(context.lease(dataset.bookkeeping, dataset.attributes, whole_section.holds(plan)))
             if self.mix:
                 output = self.mix.settings.output.path
                 if context.share is None:
-                    with context.claimed_output(output):
+                    with context.lease_output(output):
                         publish.finish_interrupted(output)
-                stack.enter_context(context.claimed_output(output, self.mix.settings.stage_digest()))
+                stack.enter_context(context.lease_output(output, self.mix.settings.stage_digest()))
             yield
 
 

@@ -45,7 +45,7 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
     copied = _read(context, dataset)
     limit = context.config.max_document_bytes
     context.sweep(dataset.attributes, dataset.bookkeeping)
-    with context.claimed(sample.folder_of(dataset) + ".claims", f"the sample of {dataset.documents}", {"sample": ""}):
+    with context.lease(sample.folder_of(dataset) + ".leases", f"the sample of {dataset.documents}", {"sample": ""}):
         sample.delete(dataset)
         indexed = context.run(
             "index",

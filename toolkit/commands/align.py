@@ -66,7 +66,7 @@ def run(context: Context, options: Options) -> Outcome:
     context.sweep(dataset.attributes, dataset.bookkeeping)
     making = _Making(context, dataset, shards)
     holds = {f"the set {entry.set}": json_files.json_digest(entry.recorded()) for entry in entries}
-    with context.claimed(dataset.bookkeeping, dataset.attributes, holds):
+    with context.lease(dataset.bookkeeping, dataset.attributes, holds):
         for entry in entries:
             making.make(entry, todo[entry.set])
     outcome = making.outcome()

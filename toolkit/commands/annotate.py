@@ -114,7 +114,7 @@ class _Annotating:
         noted = FailureRecords(dataset, "annotate")
         settings = tagging.settings_of(schemas)
         holds = {f"the set {name}": json_digest(settings[name]) for name in works}
-        with context.claimed(dataset.bookkeeping, dataset.attributes, holds):
+        with context.lease(dataset.bookkeeping, dataset.attributes, holds):
             section.schemas_of(self.plans, dataset, known, overwrite=self.options.overwrite, write=True)
             for name, work in works.items():
                 if not self._annotate(name, work, shards, noted):

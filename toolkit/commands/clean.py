@@ -105,7 +105,7 @@ def _forget(context: Context, options: Options) -> Outcome:
             "--forget: expected a configuration with a dataset (-c), or `-c CONFIG dataset=ROOT`; got none"
         )
     dataset, holds = context.dataset, ingest_section.holds(context.entries)
-    with context.claimed(dataset.bookkeeping, dataset.documents, dict.fromkeys(holds, "")):
+    with context.lease(dataset.bookkeeping, dataset.documents, dict.fromkeys(holds, "")):
         known, sets = ingested.load_all(dataset), foreign.sets_seen(dataset)
         there: list[str] = []
         with suppress(NothingThere):
@@ -122,7 +122,7 @@ def _forget(context: Context, options: Options) -> Outcome:
         made = _made(context, shards)
         if not options.dry_run:
             for home, of in made:
-                with context.claimed(home.bookkeeping, home.attributes, {f"the set {make_section.DOCUMENTS}": ""}):
+                with context.lease(home.bookkeeping, home.attributes, {f"the set {make_section.DOCUMENTS}": ""}):
                     attempts.forget_shards(open_dataset(home.attributes, None, None), of)
                     forget_shards(home, of)  # last: the same command, after a kill, knows them by these records
             foreign.forget(dataset, shards, [name for name in options.forget if name in sets])

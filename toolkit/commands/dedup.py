@@ -154,7 +154,7 @@ def make_sets(context: Context, options: Stage, plan: Plan, *, refit: bool = Fal
     context.sweep(dataset.attributes, dataset.bookkeeping)
     # shares sign side by side; while the whole is resolved nobody may write signatures, with the same settings either
     holds = section.holds(plan) if context.share else dict.fromkeys(section.holds(plan), "")
-    with context.claimed(dataset.bookkeeping, dataset.attributes, holds):
+    with context.lease(dataset.bookkeeping, dataset.attributes, holds):
         section.prepare(plan, dataset, overwrite=options.overwrite, write=True)
         journals.of(dataset)  # merged when the command ends, also where only its workers have asked for it
         outcome = _Making(context, dataset, plan, shards, refit=refit).outcome()

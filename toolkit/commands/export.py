@@ -107,7 +107,7 @@ def run(context: Context, options: Options) -> Outcome:
     check_writable(folder, "--parquet")
     kept = exporting.bookkeeping(folder)
     context.sweep(folder)
-    with context.claimed(kept, folder, {f"the set {name}": dataset.attributes for name in names}):
+    with context.lease(kept, folder, {f"the set {name}": dataset.attributes for name in names}):
         tasks = [
             Task(each.path, each, size_of(each.work.attributes_of(each.joined)), key=f"{name}/{each.work.shard}")
             for name, of in todo.items()
@@ -150,7 +150,7 @@ def _indexes(context: Context, options: Options, folder: str) -> Outcome:
         return show_plan(context, {"export": {work.path: work.index for work in todo}})
     check_writable(folder, "--idx")
     context.sweep(folder)
-    with context.claimed(exporting.bookkeeping(folder), folder, {}):
+    with context.lease(exporting.bookkeeping(folder), folder, {}):
         tasks = [Task(work.path, work, size_of(work.path)) for work in todo]
         results = context.run("index", raw_index.index_file, tasks, "files")
     failed = failures(results)

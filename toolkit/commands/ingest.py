@@ -127,7 +127,7 @@ def run(
         return _shown(context, works)
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset, "ingest")
-    with context.claimed(dataset.bookkeeping, dataset.documents, ingest_section.holds(entries)):
+    with context.lease(dataset.bookkeeping, dataset.documents, ingest_section.holds(entries)):
         ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         context.own_types.store()
         ingesting.sweep_downloads(found.inputs, dataset)
@@ -263,7 +263,7 @@ def _ingest_on(
     context: Context, works: list[ingest_plan.InputToIngest], noted: FailureRecords, ahead: Passing
 ) -> list[Result[ingesting.IngestedInput]]:
     """Do what `_ingest` does, and what is done with the documents while they are made, or before they are deleted."""
-    with ahead.claimed(context):
+    with ahead.lease(context):
         before = [None] * len(works) if ahead.deletes else _before(context, works)
         tasks = [
             Task(task_name(work), ahead.of(work), key=work.key, known=known and one_pass.InputPassed(ingested=known))

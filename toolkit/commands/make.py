@@ -170,7 +170,7 @@ def _make(
     noted = FailureRecords(dataset, f"{SECTION} {entry.name}")
     works = _works(context, entry, known, shards)
     holds = {f"the set {name}": json_digest(works[0].settings)} if works else {}
-    with context.claimed(home.bookkeeping, home.attributes, holds):
+    with context.lease(home.bookkeeping, home.attributes, holds):
         is_whole = entry.root and not context.in_part and not context.failed
         gone = making.others_in(home, shards) if is_whole else []
         if context.options.overwrite:  # before other settings, with which their records would be gone

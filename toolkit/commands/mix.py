@@ -303,12 +303,12 @@ def _run(context: Context, options: Options) -> Outcome:
     if options.only_shows:
         return _look(context, options, prepared, over)
     if context.only_per_shard:
-        with context.claimed_output(output, settings.stage_digest()):
+        with context.lease_output(output, settings.stage_digest()):
             return _first_stage(context, prepared)
     publishing.check_limit(context, output, len(prepared.works) + len(prepared.unreadable), prepared.known)
     if prepared.unreadable and settings.on_failed_shard == "stop":
         return publishing.failed(output, list(prepared.unreadable.values()))
-    with context.claimed_output(output):
+    with context.lease_output(output):
         outcome = _mix(context, prepared)
     outcome.text += prepared.notes
     _add_read_in_place(outcome, prepared)

@@ -214,7 +214,7 @@ def _run_per_shard(context: Context, options: ingest.Options, found: PlannedInge
         _check_no_others(found, dataset)
     context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
     journals.of(dataset), stage.records_of(output, settings.stage_digest())  # merged when the command ends
-    with ahead.claimed(context):
+    with ahead.lease(context):
         if not found.former and (before := _already(context, listed)):
             return ingest.with_salvaged(before, ingest.salvaged_before(context, works))
     ingested = ingest.run(context, options, found, ahead)
@@ -226,7 +226,7 @@ def _run_per_shard(context: Context, options: ingest.Options, found: PlannedInge
             data=MixResult(output=output, published=False),
         )
     else:
-        with context.claimed_output(output):
+        with context.lease_output(output):
             publish.finish_interrupted(output)
             shards = _shards(listed, ingest_records.noted)
             if shards is None:

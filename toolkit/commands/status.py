@@ -11,7 +11,7 @@ import msgspec
 from toolkit.command_line import Configured, Shared
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, ToolkitError
-from toolkit.execution import claims
+from toolkit.execution import leases
 from toolkit.records import ingested
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
@@ -109,8 +109,8 @@ def run(context: Context, options: Options) -> Outcome:
     for _ in range(LOOKS):
         look = Look(context)
         folders = [*dict.fromkeys([*([look.dataset.bookkeeping] if look.dataset else []), *look.folders.values()])]
-        held = (one for folder in folders for one in claims.held(claims.folder_in(folder)))
-        runs = list({(one.claim.owner, one.claim.run): one for one in held}.values())
+        held = (one for folder in folders for one in leases.active(leases.folder_in(folder)))
+        runs = list({(one.lease.owner, one.lease.run): one for one in held}.values())
         with look.from_listings():
             listed = [each for _, _, progress in look.progress() for each in progress] + [*_lost(look)]
             owners = [look.dataset if look.dataset and each == look.dataset.bookkeeping else each for each in folders]
@@ -125,7 +125,7 @@ def run(context: Context, options: Options) -> Outcome:
     data = PipelineStatus(
         done=done,
         stages=[_stage_status(one) for one in rows],
-        runs=[msgspec.to_builtins(held.claim) | {"age": round(held.age, 1)} for held in runs],
+        runs=[msgspec.to_builtins(held.lease) | {"age": round(held.age, 1)} for held in runs],
         faults=look.faults,
         there=there,
     )
@@ -169,9 +169,9 @@ def _failures(owners: Sequence[Dataset | str], work: str) -> dict[str, str]:
     return {key: one.message for owner in owners for key, one in FailureRecords(owner, work).load().items()}
 
 
-def _items(progress: Progress, runs: Sequence[claims.Held], failed: Mapping[str, str]) -> Iterator[Item]:
+def _items(progress: Progress, runs: Sequence[leases.ActiveLease], failed: Mapping[str, str]) -> Iterator[Item]:
     """Yield the state of each shard, or input, and of what else has failed."""
-    running = {key for held in runs for key in held.claim.doing.get(progress.work, ())}
+    running = {key for held in runs for key in held.lease.doing.get(progress.work, ())}
     for key, cause in progress.causes.items():
         if not cause:
             yield Item(key, "done")
@@ -185,7 +185,7 @@ def _items(progress: Progress, runs: Sequence[claims.Held], failed: Mapping[str,
 # --- for people and for machines --------------------------------------------------------------------------------------
 
 
-def _text(stages: Sequence[Row], runs: Sequence[claims.Held], done: bool) -> str:
+def _text(stages: Sequence[Row], runs: Sequence[leases.ActiveLease], done: bool) -> str:
     rows = [["stage", *STATES, "of"]]
     for one in stages:
         counts = [*(len(one.of(state)) for state in STATES), len(one.items)]
@@ -198,9 +198,9 @@ def _text(stages: Sequence[Row], runs: Sequence[claims.Held], done: bool) -> str
     for columns, rows in tables.items():
         text += "\n" + table([["stage", *columns], *rows], right=range(1, len(columns) + 1)) + "\n"
     for held in runs:
-        doing = [f"{name} {', '.join(keys)}" for name, keys in held.claim.doing.items()]
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(held.claim.since))
-        text += f"\n{held.claim.run} by {held.claim.owner} since {since}, {held.age:.0f} s ago at: "
+        doing = [f"{name} {', '.join(keys)}" for name, keys in held.lease.doing.items()]
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(held.lease.since))
+        text += f"\n{held.lease.run} by {held.lease.owner} since {since}, {held.age:.0f} s ago at: "
         text += ("; ".join(doing) or "nothing") + "\n"
     for why in dict.fromkeys(one.progress.unknown for one in stages if one.progress.unknown):
         lines = why.split("\n")

@@ -153,7 +153,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         return show_plan(context, {"tag": {shard: sets for shard, sets in todo.items() if sets}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
     noted = FailureRecords(dataset, "tag")
-    with context.claimed(dataset.bookkeeping, dataset.attributes, tagging.holds(whole.settings)):
+    with context.lease(dataset.bookkeeping, dataset.attributes, tagging.holds(whole.settings)):
         declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         with dataset.looking(tagging.sets_of(plan)):
             tasks = shard_tasks(works, tagging.as_it_was, dataset.sizes())

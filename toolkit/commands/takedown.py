@@ -106,8 +106,8 @@ def run(context: Context, options: Options) -> Outcome:
         return _outcome(context, works, _found(context, works), files, Lists(), [])
     names = {f"the set {name}": "" for name in dataset.sets()}
     context.sweep(*dataset.written, dataset.attributes, dataset.bookkeeping)
-    claim = dict.fromkeys(ingest_section.holds(context.entries), "") | names | {"the takedown": ""}
-    with context.claimed(dataset.bookkeeping, dataset.documents, claim):
+    lease = dict.fromkeys(ingest_section.holds(context.entries), "") | names | {"the takedown": ""}
+    with context.lease(dataset.bookkeeping, dataset.documents, lease):
         lists = _keep_lists(dataset, files)
         found = _found(context, works)
         results = context.run("clear", _clear, _tasks(works))

@@ -75,7 +75,7 @@ def run(context: Context, options: Options) -> Outcome:
         there = folder.load(where)
         folder.check_free(where, entry.set, made[entry.set], there, dataset, overwrite=options.overwrite)
     context.sweep(dataset.bookkeeping, *(section.folder_of(dataset, entry) for entry in plan.entries))
-    with context.claimed(dataset.bookkeeping, dataset.attributes, {f"the model {e.set}": "" for e in plan.entries}):
+    with context.lease(dataset.bookkeeping, dataset.attributes, {f"the model {e.set}": "" for e in plan.entries}):
         for entry in plan.entries:
             _one(outcome, entry, lambda entry: _trained(training, entry, made[entry.set]))
     return outcome

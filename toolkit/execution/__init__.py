@@ -1,1 +1,1 @@
-"""How work is run: child processes, blocks of rows, executors, claims, progress."""
+"""How work is run: child processes, blocks of rows, executors, leases, progress."""

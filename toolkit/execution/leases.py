@@ -1,15 +1,15 @@
-"""Claims: a run says what it works on, and another run with other settings is told.
+"""Leases: a run says what it works on, and another run with other settings is told.
 
-A claim is a small file in a folder, one for each run, rewritten while the run lives. A run writes one that waits, looks
+A lease is a small file in a folder, one for each run, rewritten while the run lives. A run writes one that waits, looks
 at those of others, and then holds:
 
 - one that holds is met: the run is told;
 - none is met: whoever comes later sees the run's own;
-- others that wait are met: one of them goes on, by the random names of their claims. It waits until the others have
+- others that wait are met: one of them goes on, by the random names of their leases. It waits until the others have
   given way, or hold, because they may have looked before it wrote.
 
-So no clock decides who was first. A claim that has not been rewritten for `LEASE` seconds, by the clock of the store,
-is that of a run which was killed; a run whose claim was deleted meanwhile, say because its machine slept, ends.
+So no clock decides who was first. A lease that has not been rewritten for `EXPIRES_AFTER` seconds, by the clock of the
+store, is that of a run which was killed; a run whose lease was deleted meanwhile, say because its machine slept, ends.
 """
 
 import math
@@ -34,25 +34,25 @@ from toolkit.storage.owners import is_gone, owner
 from toolkit.storage.paths import join, list_files, remove
 from toolkit.storage.threads import Thread
 
-LEASE = 120.0
-"""Seconds after which a claim that is not renewed has ended."""
+EXPIRES_AFTER = 120.0
+"""Seconds after which a lease that is not renewed has ended."""
 
-RENEWED = 20.0
+RENEW_INTERVAL = 20.0
 """Seconds between two renewals; the first ones come sooner, so that others soon see what the run is at."""
 
-LOOK = 0.2
+POLL_INTERVAL = 0.2
 """Seconds between two looks at others that wait."""
 
-A_WHILE = 5.0
+NOTICE_AFTER = 5.0
 """Seconds after which a run that waits for another says so."""
 
 
 def _left() -> set[str]:
-    """Return the claims of the command that it does not hold any more, and could not delete."""
-    return current().kept("claims left", set[str])
+    """Return the leases of the command that it does not hold any more, and could not delete."""
+    return current().kept("leases left", set[str])
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """What a run says.
 
     Attributes:
@@ -73,11 +73,11 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Held:
-    """A claim that is alive, and the seconds since its run last said so."""
+class ActiveLease:
+    """A lease that is alive, and the seconds since its run last said so."""
 
     path: str
-    claim: Claim
+    lease: Lease
     age: float
 
 
@@ -86,11 +86,11 @@ Doing = Callable[[], Mapping[str, Sequence[str]]]
 
 
 @contextmanager
-def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doing: Doing = dict) -> Iterator[None]:
-    """Hold a claim while the ``with`` block runs, and delete it at its end.
+def hold(folder: str, what: str, holds: Mapping[str, str], run: str = "", doing: Doing = dict) -> Iterator[None]:
+    """Hold a lease while the ``with`` block runs, and delete it at its end.
 
     Args:
-        folder: of the claims.
+        folder: of the leases.
         what: is worked on, for the message.
         holds: a digest of the settings for each thing that is worked on. Runs with the same digest work on it side by
             side; where it is empty, no other run may.
@@ -99,7 +99,7 @@ def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doi
 
     Raises:
         ConfigError: if another run works on it otherwise.
-        ToolkitError: if the claim was lost and another run works on it since then.
+        ToolkitError: if the lease was lost and another run works on it since then.
     """
     own = _Own(folder, what, dict(holds), run, doing)
     try:
@@ -111,25 +111,25 @@ def claimed(folder: str, what: str, holds: Mapping[str, str], run: str = "", doi
 
 
 def folder_in(bookkeeping: str) -> str:
-    """Return the folder of the claims of a dataset or an output, by the folder of its records."""
-    return join(bookkeeping, "claims")
+    """Return the folder of the leases of a dataset or an output, by the folder of its records."""
+    return join(bookkeeping, "leases")
 
 
 def check(folder: str, what: str, holds: Mapping[str, str]) -> None:
-    """Check, before a run begins, that no other run holds what it will claim later; write nothing.
+    """Check, before a run begins, that no other run holds what it will hold later; write nothing.
 
     Raises:
         ConfigError: if another run works on it otherwise.
     """
     own = _Own(folder, what, dict(holds), "", dict)
-    own.check(held(folder))
+    own.check(active(folder))
 
 
 class Waiting:
     """Tells on standard error for whom a run waits, once, if that takes a while."""
 
     def __init__(self) -> None:
-        self._until = time.monotonic() + A_WHILE
+        self._until = time.monotonic() + NOTICE_AFTER
 
     def tell(self, why: object) -> None:
         """Say why it waits, if it is time."""
@@ -139,17 +139,17 @@ class Waiting:
 
 
 class _Own:
-    """A run's own claim, renewed by a thread; the run must end when it is lost."""
+    """A run's own lease, renewed by a thread; the run must end when it is lost."""
 
     def __init__(self, folder: str, what: str, holds: dict[str, str], run: str, doing: Doing) -> None:
         self._folder = folder
         self._what = what
-        self._claim = Claim(holds=holds, since=time.time(), owner=owner(), waits=True, run=run)
+        self._lease = Lease(holds=holds, since=time.time(), owner=owner(), waits=True, run=run)
         self._doing = doing
-        self._path = join(folder, f"{self._claim.owner}.{uuid.uuid4().hex}.json")
+        self._path = join(folder, f"{self._lease.owner}.{uuid.uuid4().hex}.json")
         self._writing = threading.Lock()
         self._ended = threading.Event()
-        self._thread = Thread(target=self._renew, name="claim", daemon=True)
+        self._thread = Thread(target=self._renew, name="lease", daemon=True)
 
     def take(self) -> None:
         self._write()
@@ -160,15 +160,15 @@ class _Own:
             if self._gives_way_to(others):
                 raise self._refused(others)
             waiting.tell(self._refused(others))
-            pause(LOOK)
+            pause(POLL_INTERVAL)
             others = self._others()
         with self._writing:
-            self._claim = msgspec.structs.replace(self._claim, waits=False)
+            self._lease = msgspec.structs.replace(self._lease, waits=False)
         if met:  # else the first renewal is soon enough: it is a write for each run
             self._write()
 
-    def check(self, found: list[Held]) -> None:
-        if others := [other for other in found if not other.claim.waits and self._contested(other)]:
+    def check(self, found: list[ActiveLease]) -> None:
+        if others := [other for other in found if not other.lease.waits and self._contested(other)]:
             raise self._refused(others)
 
     def release(self) -> None:
@@ -178,62 +178,62 @@ class _Own:
         current().fault = None
         try:
             remove(self._path)
-        except Unreadable:  # it ends by itself; this run may claim the same again before
+        except Unreadable:  # it ends by itself; this run may lease the same again before
             _left().add(self._path)
 
     def _write(self) -> None:
         now = {stage: list(keys) for stage, keys in self._doing().items() if keys}
         with self._writing:
-            self._claim = msgspec.structs.replace(self._claim, doing=now)
-            write_file(self._path, msgspec.json.encode(self._claim))
+            self._lease = msgspec.structs.replace(self._lease, doing=now)
+            write_file(self._path, msgspec.json.encode(self._lease))
 
-    def _others(self) -> list[Held]:
-        """Return the claims whose runs cannot go on beside this one."""
-        return [other for other in held(self._folder, own=self._path) if self._contested(other)]
+    def _others(self) -> list[ActiveLease]:
+        """Return the leases whose runs cannot go on beside this one."""
+        return [other for other in active(self._folder, own=self._path) if self._contested(other)]
 
-    def _contested(self, other: Held) -> list[str]:
+    def _contested(self, other: ActiveLease) -> list[str]:
         """Return what both runs work on with different settings."""
-        ours, theirs = self._claim.holds, other.claim.holds
+        ours, theirs = self._lease.holds, other.lease.holds
         return [name for name in sorted(ours.keys() & theirs.keys()) if not ours[name] or ours[name] != theirs[name]]
 
-    def _gives_way_to(self, others: list[Held]) -> bool:
-        return any(not other.claim.waits or _order(other.path) < _order(self._path) for other in others)
+    def _gives_way_to(self, others: list[ActiveLease]) -> bool:
+        return any(not other.lease.waits or _order(other.path) < _order(self._path) for other in others)
 
-    def _refused(self, others: list[Held]) -> ConfigError:
-        return ConfigError(f"{self._what}: {self._met(others)}; wait for it, or {LEASE:.0f} s if it was killed")
+    def _refused(self, others: list[ActiveLease]) -> ConfigError:
+        return ConfigError(f"{self._what}: {self._met(others)}; wait for it, or {EXPIRES_AFTER:.0f} s if it was killed")
 
-    def _met(self, others: list[Held]) -> str:
-        first, name = others[0].claim, self._contested(others[0])[0]
-        otherwise = " with other settings" if self._claim.holds[name] and first.holds[name] else ""
+    def _met(self, others: list[ActiveLease]) -> str:
+        first, name = others[0].lease, self._contested(others[0])[0]
+        otherwise = " with other settings" if self._lease.holds[name] and first.holds[name] else ""
         at = f" ({first.run})" if first.run else ""
         return f"expected no other run{otherwise} on {name}, got one that works on it now: {first.owner}{at}"
 
     def _renew(self) -> None:
         pause = 1.0
         while not self._ended.wait(pause):
-            pause = min(RENEWED, 2 * pause)
+            pause = min(RENEW_INTERVAL, 2 * pause)
             with suppress(ToolkitError, OSError):  # the next time, or the lease ends
                 gone = store_of(self._path).age(self._path) is None
                 self._write()
                 if gone and (others := self._others()):
                     current().fault = ToolkitError(
-                        f"{self._what}: this run's claim has expired (was the machine asleep?): {self._met(others)}; "
+                        f"{self._what}: this run's lease has expired (was the machine asleep?): {self._met(others)}; "
                         "run again later"
                     )
                     return
 
 
 def _order(path: str) -> str:
-    """Return the random name of a claim."""
+    """Return the random name of a lease."""
     return path.rsplit(".", 2)[-2]
 
 
-def held(folder: str, *, own: str | None = None) -> list[Held]:
-    """Return the claims of runs that are alive.
+def active(folder: str, *, own: str | None = None) -> list[ActiveLease]:
+    """Return the leases of runs that are alive.
 
     Args:
-        folder: of the claims.
-        own: the caller's own claim. It is not among them; those of runs that are not alive are then deleted.
+        folder: of the leases.
+        own: the caller's own lease. It is not among them; those of runs that are not alive are then deleted.
 
     Raises:
         DataError: for one that is damaged: nobody knows what its run works on.
@@ -248,10 +248,10 @@ def held(folder: str, *, own: str | None = None) -> list[Held]:
         age = store_of(path).age(path)
         if age is None:
             continue
-        ended = age - now > LEASE
-        claim = None if ended else load_strictly(path, Claim, "if no run works here, delete it")
-        if claim and not is_gone(claim.owner):
-            found.append(Held(path, claim, age - now))
-        elif own is not None and (ended or claim):
+        ended = age - now > EXPIRES_AFTER
+        lease = None if ended else load_strictly(path, Lease, "if no run works here, delete it")
+        if lease and not is_gone(lease.owner):
+            found.append(ActiveLease(path, lease, age - now))
+        elif own is not None and (ended or lease):
             remove(path)
     return found

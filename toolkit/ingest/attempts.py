@@ -1,4 +1,4 @@
-"""Claims of the shards that an attempt at an input may write, and what inputs in other packs have left behind.
+"""Ownership of the shards that an attempt at an input may write, and what inputs in other packs have left behind.
 
 An attempt is noted in place of the record of its input (`toolkit.records.ingested.Attempt`) before it writes; the
 record replaces it. So an attempt that was killed, or has failed, keeps its shards, which nobody else may take.
@@ -21,7 +21,7 @@ from toolkit.data import journals, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.journals import INGEST
 from toolkit.errors import DataError
-from toolkit.execution import claims
+from toolkit.execution import leases
 from toolkit.ingest.plan import InputToIngest
 from toolkit.interrupts import pause
 from toolkit.records import ingested, left_out, sets
@@ -53,10 +53,10 @@ def unfinished(dataset: Dataset, among: Iterable[InputToIngest] | None = None) -
     return sorted(attempt.input for key, attempt in found if ours is None or key in ours)
 
 
-# --- claims -----------------------------------------------------------------------------------------------------------
+# --- owners -----------------------------------------------------------------------------------------------------------
 
 
-class Claims:
+class ShardOwnership:
     """Keeps the shards that are an input's to write: those of its record, and of attempts that did not end.
 
     They are kept beside the record until there is a new one, so that no attempt takes a file that is somebody else's,
@@ -85,7 +85,7 @@ class Claims:
         self._begin()
 
     def take(self, shard: str, set_names: Sequence[str]) -> None:
-        """Claim a shard, and its attributes in sets.
+        """Own a shard, and its attributes in sets.
 
         Raises:
             DataError: if there is a file that is not this input's.
@@ -98,7 +98,7 @@ class Claims:
                     break
                 if not _is_shared(self._work.dataset):
                     raise _not_ours(self._work, path)
-                pause(claims.LOOK)
+                pause(leases.POLL_INTERVAL)
             else:
                 raise _not_ours(self._work, path)
         self.shards.add(shard)
@@ -126,9 +126,9 @@ class Claims:
 
 
 class Grouped:
-    """Small inputs that have not been begun, claimed together, and the group that makes them durable together.
+    """Small inputs that have not been begun, noted together, and the group that makes them durable together.
 
-    A context manager: its end commits the group. Of an input that fails the attempt stays, so nothing is claimed where
+    A context manager: its end commits the group. Of an input that fails the attempt stays, so nothing is owned where
     there is a file of somebody else's: such an input is done by itself, and fails.
 
     Attributes:
@@ -144,7 +144,7 @@ class Grouped:
         attempts = {work.key: ingested.load_attempt(self._dataset, work.key) for work in works}
         listed = [work for work in works if self._can_take(work, attempts[work.key])]
         taken = _not_free([work for work in listed if not attempts[work.key]])
-        self._claimed = {work.key: _attempt_at(work) for work in listed if work.key not in taken}
+        self._attempts = {work.key: _attempt_at(work) for work in listed if work.key not in taken}
 
     def _can_take(self, work: InputToIngest, attempt: Attempt | None) -> bool:
         """Return whether an input becomes one shard, whose name is known, and nothing was, or may have been, made."""
@@ -153,7 +153,7 @@ class Grouped:
         return is_known and {*(attempt.shards if attempt else ())} <= {work.shard_name()}
 
     def __enter__(self) -> Self:
-        ingested.begin(self._dataset, self._claimed)
+        ingested.begin(self._dataset, self._attempts)
         self.group.__enter__()
         return self
 
@@ -162,7 +162,7 @@ class Grouped:
 
     def of(self, work: InputToIngest) -> Group | None:
         """Return the group of an input; None if it is not one of these."""
-        return self.group if work.key in self._claimed else None
+        return self.group if work.key in self._attempts else None
 
 
 def _attempt_at(work: InputToIngest, shards: Iterable[str] | None = None) -> Attempt:
@@ -173,8 +173,8 @@ def _attempt_at(work: InputToIngest, shards: Iterable[str] | None = None) -> Att
 
 def _is_shared(dataset: Dataset) -> bool:
     """Return whether another run works on the inputs, too: of what it has just written the note may be to come."""
-    held = claims.held(claims.folder_in(dataset.bookkeeping))
-    return sum(any(name.startswith("the source ") for name in each.claim.holds) for each in held) > 1
+    held = leases.active(leases.folder_in(dataset.bookkeeping))
+    return sum(any(name.startswith("the source ") for name in each.lease.holds) for each in held) > 1
 
 
 def _in_the_way(work: InputToIngest, shard: str, set_names: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from toolkit.execution.blocks import BLOCK_BYTES, BLOCK_ROWS
 from toolkit.execution.executors import P, R, Report, Result, Task
 from toolkit.execution.grouped import one_by_one
 from toolkit.execution.progress import Position
-from toolkit.ingest.attempts import Claims, Grouped, forget_shards
+from toolkit.ingest.attempts import Grouped, ShardOwnership, forget_shards
 from toolkit.ingest.inputs import input_state, is_of_these, of_entry
 from toolkit.ingest.plan import InputToIngest, as_listed
 from toolkit.ingest.reader import Rejects
@@ -139,25 +139,25 @@ def ingest_input(
             ingested.save(work.dataset, work.key, noted)
         report(record.rows, 0)
         return outcome_of(record, skipped=True)
-    claims = Claims(work, record, grouped.of(work) if grouped else None, damaged=damaged)
+    ownership = ShardOwnership(work, record, grouped.of(work) if grouped else None, damaged=damaged)
     if work.is_pack and (damaged or (record and not is_of_these(work, record))):
-        for shard in claims.shards:
+        for shard in ownership.shards:
             remove(work.dataset.shard_path(shard))  # other packs may have its inputs now, and this one may fail
     common = work.entry.settings()
     rejected = join("rejects", work.shard + ".jsonl.gz")
     aside = left_out.path_of(work.shard)
     with ExitStack() as stack:
-        files = stack.enter_context(claims.group()).files
+        files = stack.enter_context(ownership.group()).files
         listed, source = takedown_of(work.dataset), work.shard.partition("/")[0]
         is_listed = partial(listed.names, source=source) if listed else lambda raw: False
         rejects = stack.enter_context(Rejects(join(work.dataset.bookkeeping, rejected), is_listed))
         others = stack.enter_context(left_out.LeftOutOutput(join(work.dataset.bookkeeping, aside), files))
         kept_aside = rejects if common.skips else None
         inputs = sources.Sources(work, found, _keep(work), kept_aside, others)
-        written = _ShardsOutput(work, claims, Position(report, inputs.stored), follow, threads, inputs)
+        written = _ShardsOutput(work, ownership, Position(report, inputs.stored), follow, threads, inputs)
         with closing(inputs.rows()) as rows:
             written.run(rows)
-    forget_shards(work.dataset, sorted(claims.shards - written.shards.keys()))
+    forget_shards(work.dataset, sorted(ownership.shards - written.shards.keys()))
     made = InputRecord(
         input=work.name,
         size=sum(each.size for each in inputs.read),
@@ -176,7 +176,7 @@ def ingest_input(
         inputs=inputs.read if work.is_pack else [],
         types=work.types,
     )
-    claims.save(made, inputs.discard)
+    ownership.save(made, inputs.discard)
     return outcome_of(made, skipped=False)
 
 
@@ -241,14 +241,14 @@ class _ShardsOutput:
     def __init__(
         self,
         work: InputToIngest,
-        claims: Claims,
+        ownership: ShardOwnership,
         report: Position,
         follow: Follow | None,
         threads: int,
         inputs: sources.Sources,
     ) -> None:
         self.work = work
-        self.claims = claims
+        self.ownership = ownership
         self.report = report
         self.follow = follow
         self.threads = threads
@@ -269,9 +269,9 @@ class _ShardsOutput:
 
     def _write_shard(self, name: str, drafts: Iterator[Written]) -> None:
         dataset = self.work.dataset
-        self.claims.take(name, self.set_names)
+        self.ownership.take(name, self.set_names)
         sets.forget_all(dataset, self.set_names, [name])
-        with self.claims.group() as group, ExitStack() as following:
+        with self.ownership.group() as group, ExitStack() as following:
             follower = following.enter_context(self.follow(name, self.set_names, group)) if self.follow else None
             files = group.files
             with ExitStack() as stack:

@@ -430,7 +430,7 @@ def settings_of_set(entry: Entry, name: str) -> dict[str, Any]:
 
 
 def holds(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return what an ingest works on, by source, with a digest of the settings (see `toolkit.execution.claims`)."""
+    """Return what an ingest works on, by source, with a digest of the settings (see `toolkit.execution.leases`)."""
     found: dict[str, set[bytes]] = {}
     for entry in entries:
         settings = msgspec.json.encode(settings_of(entry), order="sorted")

@@ -15,7 +15,7 @@ from toolkit.data import journals
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount
-from toolkit.execution import claims
+from toolkit.execution import leases
 from toolkit.execution.room import Room
 from toolkit.ingest import attempts, in_place, own_types
 from toolkit.ingest import inputs as ingest_records
@@ -272,13 +272,13 @@ class Context(Running):
     def merge_records(self) -> None:
         """Merge the records that were asked for, of which the command, or a run that failed, has noted some."""
         for asked in journals.asked():
-            merge(asked.journal, claims.folder_in(asked.bookkeeping), forgive=self._remakes(asked.name))
+            merge(asked.journal, leases.folder_in(asked.bookkeeping), forgive=self._remakes(asked.name))
 
     def merge_inputs(self) -> None:
         """Merge the records of inputs if some were lost, and all inputs were ingested: later stages need them."""
         journal = journals.inputs_of(self.dataset)
         if journal.damaged:
-            merge(journal, claims.folder_in(self.dataset.bookkeeping), forgive=True)
+            merge(journal, leases.folder_in(self.dataset.bookkeeping), forgive=True)
 
     def _remakes(self, journal: str) -> bool:
         """Tell whether the command makes again what is lost of a journal, by the name of its folder."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 from toolkit.command_line import Options
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, MissingExtra, indented
-from toolkit.execution import claims, grouped, workers
+from toolkit.execution import grouped, leases, workers
 from toolkit.execution.executors import Executor, P, R, Report, Result, Task, always
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.progress import Progress
@@ -75,34 +75,34 @@ def in_words(step: str) -> str:
     return STEPS.get(step) or STEPS.get(f"{word} NAME", step).replace("NAME", name)
 
 
-def merge(journal: Journal, claimed: str, *, forgive: bool = False) -> None:
+def merge(journal: Journal, leases_folder: str, *, forgive: bool = False) -> None:
     """Put the segments of a journal into one file, which takes up what others have written until then.
 
     Commands that end at once do so one after the other; who has nothing left to merge writes nothing.
 
     Args:
         journal: that the command has asked for.
-        claimed: folder of the claims of the dataset, or output, that it belongs to. The next command that claims
+        leases_folder: folder of the leases of the dataset, or output, that it belongs to. The next command that leases
             something there deletes that of one which was killed.
         forgive: as in `Journal.merge`.
 
     Raises:
         Unreadable: if it is not known what there is.
     """
-    waiting = claims.Waiting()
+    waiting = leases.Waiting()
     while journal.is_apart(forgive=forgive):
         with ExitStack() as stack:
             try:
-                stack.enter_context(_claimed(journal.folder, claimed))
-            except ConfigError as error:  # another one is at it; its claim ends with it, or by itself if it was killed
+                stack.enter_context(_lease(journal.folder, leases_folder))
+            except ConfigError as error:  # another one is at it; its lease ends with it, or by itself if it was killed
                 waiting.tell(error)
-                pause(claims.LOOK)
+                pause(leases.POLL_INTERVAL)
                 continue
             journal.merge(forgive=forgive)
 
 
-def _claimed(folder: str, claimed: str) -> AbstractContextManager[None]:
-    return claims.claimed(claimed, folder, {f"the records in {folder}": ""}, "merging records")
+def _lease(folder: str, leases_folder: str) -> AbstractContextManager[None]:
+    return leases.hold(leases_folder, folder, {f"the records in {folder}": ""}, "merging records")
 
 
 @dataclass
@@ -262,10 +262,10 @@ class Running:
         else:
             failed.forget(key)
 
-    def claimed(self, folder: str, what: str, holds: Mapping[str, str]) -> AbstractContextManager[None]:
+    def lease(self, folder: str, what: str, holds: Mapping[str, str]) -> AbstractContextManager[None]:
         """Return a context manager, within which no other run works on something with other settings.
 
-        See `toolkit.execution.claims`.
+        See `toolkit.execution.leases`.
 
         Args:
             folder: the bookkeeping folder of a dataset or an output.
@@ -278,11 +278,11 @@ class Running:
         def doing() -> dict[str, list[str]]:
             return {name: sorted(stage.doing.copy()) for name, stage in self._stages.copy().items()}
 
-        return claims.claimed(claims.folder_in(folder), what, holds, run, doing)
+        return leases.hold(leases.folder_in(folder), what, holds, run, doing)
 
-    def claimed_output(self, output: str, digest: str = "") -> AbstractContextManager[None]:
+    def lease_output(self, output: str, digest: str = "") -> AbstractContextManager[None]:
         """Return a context manager, within which no other run works on the output of a mix.
 
         With a digest, runs whose settings have the same one may.
         """
-        return self.claimed(work_folder(output), output, {"the output": digest})
+        return self.lease(work_folder(output), output, {"the output": digest})

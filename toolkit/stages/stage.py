@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere
-from toolkit.execution import claims
+from toolkit.execution import leases
 from toolkit.mix import stage as mix_stage
 from toolkit.mix.publish import Published
 from toolkit.mix.settings import MixSettings, work_folder
@@ -31,7 +31,7 @@ class Progress(msgspec.Struct, frozen=True):
 
     Attributes:
         name: Name of the thing, for people.
-        work: Name under which claims and failures have its keys.
+        work: Name under which leases and failures have its keys.
         causes: Reason why each shard, or input, is not done, by key; empty for one that is done.
         unknown: Reason why that is not known.
         failed: Messages of failures beside those of shards and inputs, by name.
@@ -144,7 +144,7 @@ class Checked:
     Attributes:
         faults: Faults so far; if there are any, `sets` need not be complete.
         sets: Schemas of the sets that the sections make.
-        holds: What a run works on in the dataset, with digests of the settings, for `toolkit.execution.claims`.
+        holds: What a run works on in the dataset, with digests of the settings, for `toolkit.execution.leases`.
         output: Settings of the mix.
         plans: What each section comes to, by the name of its stage.
     """
@@ -205,11 +205,11 @@ def check(context: Context, *, shares_output: bool = False) -> Checked:
     if is_real and found.holds:
         with found.faults.noted():
             dataset = context.dataset
-            claims.check(claims.folder_in(dataset.bookkeeping), dataset.documents, found.holds)
+            leases.check(leases.folder_in(dataset.bookkeeping), dataset.documents, found.holds)
     if is_real and found.output:
         output, digest = found.output.output.path, found.output.stage_digest() if shares_output else ""
         with found.faults.noted():
-            claims.check(claims.folder_in(work_folder(output)), output, {"the output": digest})
+            leases.check(leases.folder_in(work_folder(output)), output, {"the output": digest})
     found.faults.tell()
     return found
 

@@ -1,4 +1,4 @@
-"""Processes by names that tell afterwards whether they still run: of temporary files, and of claims."""
+"""Processes by names that tell afterwards whether they still run: of temporary files, and of leases."""
 
 import functools
 import hashlib

@@ -237,7 +237,7 @@ class Store(ABC):
     def create(self, path: str, data: bytes) -> bool:
         """Write a small file unless there is one; return whether it was written. Of several that try at once, one is.
 
-        Runs claim their work by it, so it must hold between all processes that use the store.
+        Runs lease their work by it, so it must hold between all processes that use the store.
         """
         self._refuse(path)
 

@@ -55,7 +55,7 @@ def settings_of(schemas: Mapping[str, sets.SetSchema]) -> dict[str, dict[str, An
 
 
 def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-    """Return what a tagging works on, by set, with a digest of its settings: for `toolkit.execution.claims`."""
+    """Return what a tagging works on, by set, with a digest of its settings: for `toolkit.execution.leases`."""
     return {f"the set {name}": json_digest(found) for name, found in settings.items()}
 
 

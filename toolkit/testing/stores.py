@@ -257,7 +257,7 @@ def _check_moving(store: Store, root: str) -> None:
 
 def _check_rivals(store: Store, root: str) -> None:
     for number in range(3):
-        path = f"{root}/claims/{number}"
+        path = f"{root}/leases/{number}"
         together = threading.Barrier(RIVALS)
 
         def create(rival: int, path: str = path, together: threading.Barrier = together) -> bool:

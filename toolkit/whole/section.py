@@ -431,7 +431,7 @@ def try_first(plan: Plan, dataset: Dataset, max_document_bytes: int) -> None:
 
 
 def holds(plan: Plan) -> dict[str, str]:
-    """Return what a run works on, by set, with a digest of its settings: for `toolkit.execution.claims`."""
+    """Return what a run works on, by set, with a digest of its settings: for `toolkit.execution.leases`."""
     return {f"the set {entry.set}": entry.digest for entry in plan.entries}
 
 
