@@ -44,8 +44,8 @@ from toolkit.records import ingested, sets
 from toolkit.records import sets as records
 from toolkit.records.takedown import takedown_of
 from toolkit.storage.artifact import state
-from toolkit.storage.journal import Group
 from toolkit.storage.paths import remove_with_folders
+from toolkit.storage.record_log import Group
 from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import build

@@ -4,7 +4,7 @@ a command, a call, a `Dataset`: Session() ──bound──> `current()` in all 
   ├── `part(here=True)` ──> its processes on this machine (`toolkit.execution.pool`)
   └── `part()`, in the function of each task (`InSession`) ──> any machine ──> `Answer`: the hosts that answered there
 
-What a module keeps for a command (stores, journals, listings) it keeps by `Session.kept`, or by `cached`.
+What a module keeps for a command (stores, record logs, listings) it keeps by `Session.kept`, or by `cached`.
 """
 
 import functools
@@ -54,11 +54,11 @@ class Session:
         hosts: those that have answered; see `toolkit.storage.retrying`.
         roots: folders that were there when it began; see `toolkit.storage.roots`.
         columns: text and id of external files, where the user names them; see `toolkit.interop.foreign`.
-        scratch: path of the folder for what is kept apart in this run; see `toolkit.storage.journal.apart`.
+        scratch: path of the folder for what is kept apart in this run; see `toolkit.storage.record_log.apart`.
         apart: folder for what is kept apart in one task; empty where records are kept.
         stores: the stores made so far, by scheme; see `toolkit.storage.store_of`.
         has_remote_stores: True if a store is not local: an answer takes the time of a request.
-        stage: name of the stage in which journals are read once; empty between commands.
+        stage: name of the stage in which record logs are read once; empty between commands.
         root: folder that relative paths of the configuration are below; see `toolkit.config.root`.
         fault: why the command must end; see `toolkit.interrupts.check`.
     """
@@ -98,7 +98,7 @@ class Session:
         return Session.of, (self.part(),)
 
     def begin(self, stage: str | None = None) -> str:
-        """Begin a stage, in which journals are read anew, or go back to one; return the one before."""
+        """Begin a stage, in which record logs are read anew, or go back to one; return the one before."""
         before, self.stage = self.stage, os.urandom(16).hex() if stage is None else stage
         return before
 

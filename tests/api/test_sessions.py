@@ -115,8 +115,8 @@ class Caller:
         }
         assert found == {shard: self.text(shard) for shard in left}
         with self.session.bound():
-            journal = list(list_files(f"{BUCKET}/data/.toolkit/journal", hidden=True))
-            assert len(journal) <= 1, "what the call has recorded is merged"
+            record_log = list(list_files(f"{BUCKET}/data/.toolkit/record-log", hidden=True))
+            assert len(record_log) <= 1, "what the call has recorded is merged"
 
 
 def play(callers: list[Caller], rounds: int) -> None:

@@ -53,7 +53,7 @@ def lend(source: Path, target: Path, *sets: str) -> Path:
         notes / "ingest",
         notes / "inputs",
         notes / "rows",
-        notes / "journal",
+        notes / "record-log",
         *(place / name for name in sets for place in (Path("attributes"), notes / "sets")),
     ):
         for folder, _, files in os.walk(source / part):

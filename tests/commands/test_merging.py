@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.stages.running import merge
-from toolkit.storage.journal import Journal
+from toolkit.storage.record_log import RecordLog
 
 COMMANDS = 4
 GROUPS = 5
@@ -17,14 +17,14 @@ GROUPS = 5
 COMMAND = """
 import os, signal, sys
 from toolkit.stages.running import merge
-from toolkit.storage.journal import Journal
+from toolkit.storage.record_log import RecordLog
 
 folder, name, groups, killed = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-journal = Journal(folder)
+record_log = RecordLog(folder)
 for group in range(groups):
-    journal.save({("set a", f"{name}/{group}/{i}"): b"{}" for i in range(10)})
+    record_log.save({("set a", f"{name}/{group}/{i}"): b"{}" for i in range(10)})
     if group % 2:
-        journal.forget([("set a", f"{name}/{group}/0")])
+        record_log.forget([("set a", f"{name}/{group}/0")])
 print("ready", flush=True)
 sys.stdin.readline()
 if killed == "killed":
@@ -36,7 +36,7 @@ if killed == "killed":
             sys.stdin.readline()
             os.kill(os.getpid(), signal.SIGKILL)
     os.replace = last
-merge(journal, os.path.join(folder, "leases"))
+merge(record_log, os.path.join(folder, "leases"))
 """
 
 
@@ -74,7 +74,7 @@ def test_commands_that_end_at_once_leave_one_file_with_all(tmp_path: Path) -> No
         _go_on(command)
     assert [command.wait() for command in commands] == [0] * COMMANDS
     assert _files(tmp_path) == ["records.jsonl.gz"]
-    assert set(Journal(str(tmp_path)).keys("set a")) == set().union(*map(_written, names))
+    assert set(RecordLog(str(tmp_path)).keys("set a")) == set().union(*map(_written, names))
     for command in commands:
         command.communicate()
 
@@ -89,24 +89,24 @@ def test_a_killed_merge_loses_nothing_and_is_ended_by_the_next(tmp_path: Path) -
     _told(first, "merged")
     assert len(_files(tmp_path)) > 2
     both = _written("a") | _written("b")
-    assert set(Journal(str(tmp_path)).keys("set a")) == both
+    assert set(RecordLog(str(tmp_path)).keys("set a")) == both
     _go_on(second)
     _go_on(first)
     assert first.wait() == -signal.SIGKILL
     assert second.wait() == 0
     assert _files(tmp_path) == ["records.jsonl.gz"]
-    assert set(Journal(str(tmp_path)).keys("set a")) == both
+    assert set(RecordLog(str(tmp_path)).keys("set a")) == both
     first.communicate()
     second.communicate()
 
 
 def test_where_nothing_is_apart_nothing_is_written(tmp_path: Path) -> None:
-    journal = Journal(str(tmp_path / "x"))
-    merge(journal, str(tmp_path / "leases"))
+    record_log = RecordLog(str(tmp_path / "x"))
+    merge(record_log, str(tmp_path / "leases"))
     assert not (tmp_path / "x").exists()
-    journal.save({("set a", "1"): b"{}"})
-    merge(journal, str(tmp_path / "leases"))
+    record_log.save({("set a", "1"): b"{}"})
+    merge(record_log, str(tmp_path / "leases"))
     before = os.stat(tmp_path / "x" / "records.jsonl.gz")
-    merge(Journal(str(tmp_path / "x")), str(tmp_path / "leases"))
+    merge(RecordLog(str(tmp_path / "x")), str(tmp_path / "leases"))
     assert os.stat(tmp_path / "x" / "records.jsonl.gz") == before
     assert sorted(os.listdir(tmp_path / "x")) == ["records.jsonl.gz", "segments"]

@@ -10,8 +10,8 @@ from toolkit.execution import grouped
 from toolkit.execution.executors import Report, Result, Task, attempt
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.grouped import Work
-from toolkit.storage.journal import Group, Journal
 from toolkit.storage.outputs import write_file
+from toolkit.storage.record_log import Group, RecordLog
 
 
 def tasks(*sizes: int | None, processes: int = 1) -> list[Task[int]]:
@@ -88,8 +88,8 @@ def test_a_group_is_committed_now_and_then(monkeypatch: pytest.MonkeyPatch, tmp_
             raise DataError("one")
         return payload
 
-    with Group(Journal(f"{tmp_path}/journal")) as group:
+    with Group(RecordLog(f"{tmp_path}/record-log")) as group:
         found = grouped.one_by_one(do, tasks(1, 1, 1), lambda documents, size: None, group)
         assert committed == [0, 2]
     assert [bool(each.failure) for each in found] == [False, True, False]
-    assert Journal(f"{tmp_path}/journal").keys("kind") == ["0", "2"]
+    assert RecordLog(f"{tmp_path}/record-log").keys("kind") == ["0", "2"]

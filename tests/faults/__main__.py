@@ -40,7 +40,9 @@ def _judged(played: Played, cloud: str) -> Played:
     """
     if cloud == "s3":
         return played
-    kept = {what: [each for each in wrong if "/journal/segments/" not in each] for what, wrong in played.wrong.items()}
+    kept = {
+        what: [each for each in wrong if "/record-log/segments/" not in each] for what, wrong in played.wrong.items()
+    }
     return replace(played, wrong=kept)
 
 

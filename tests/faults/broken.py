@@ -5,8 +5,8 @@ from typing import Any
 
 from toolkit.errors import ToolkitError
 from toolkit.storage import json_files
-from toolkit.storage.journal import journal
-from toolkit.storage.journal.entries import Contents
+from toolkit.storage.record_log import log
+from toolkit.storage.record_log.entries import Contents
 from toolkit.storage.stores.local import writing
 
 
@@ -30,13 +30,13 @@ def swallow_errors() -> None:
 
     for original in (json_files.load, strictly):
         _replace(original, load)
-    read = journal._contents
+    read = log._contents
 
     def contents(path: str, *, there: bool = True) -> Contents:
         try:
             return read(path, there=there)
         except ToolkitError:
-            return journal._Nothing(path, b"")
+            return log._Nothing(path, b"")
 
     _replace(read, contents)
 

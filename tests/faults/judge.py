@@ -20,9 +20,9 @@ from tests.faults.corpus import plain
 from tests.faults.kinds import is_shown, kind_of
 from tests.faults.places import File, State
 from tests.faults.rows import Row
-from toolkit.data.journals import INGEST
-from toolkit.storage.journal import Entry, Place
-from toolkit.storage.journal.entries import Contents
+from toolkit.data.record_logs import INGEST
+from toolkit.storage.record_log import Entry, Place
+from toolkit.storage.record_log.entries import Contents
 
 SHARD = re.compile(r"\w/\d\.jsonl\.gz")
 """A shard in a path."""
@@ -208,9 +208,9 @@ def half_written(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[s
         if digest not in (before.get(name), done.get(name), passing.get(name)):
             wrong.append(f"3: {name} is neither what it was nor what it should become")
     published = [name for name in now if kind_of(name) in ("parts", "checksums")]
-    manifest, journal = "out/.toolkit/manifest.json", "out/.toolkit/publishing.json"
+    manifest, record_log = "out/.toolkit/manifest.json", "out/.toolkit/publishing.json"
     for name, file in found.after.items():
-        if name == manifest and journal in found.after:  # which says that it is just being replaced
+        if name == manifest and record_log in found.after:  # which says that it is just being replaced
             continue
         wrong += [
             f"3: {name} says that {each} is complete"
@@ -223,10 +223,10 @@ def half_written(row: Row, undisturbed: Undisturbed, found: Disturbed) -> list[s
     wrong += [
         f"3: a record says that {each} is complete" for each in _others(new, now) if not _is_deleted(each, found.after)
     ]
-    if published and manifest not in now and journal not in found.after:
+    if published and manifest not in now and record_log not in found.after:
         wrong.append(f"3: {published[0]} is published, and no manifest says of what")
     failed = found.ran.code != undisturbed.ran.code
-    if failed and now.get(manifest) != before.get(manifest) and journal not in found.after:
+    if failed and now.get(manifest) != before.get(manifest) and record_log not in found.after:
         wrong += [] if _is_whole(now, done) else ["3: the manifest is another, and parts are missing"]
     return wrong
 
@@ -265,10 +265,10 @@ def _others(listed: Mapping[str, Any], now: Mapping[str, str]) -> list[str]:
 
 
 def recorded(files: State) -> dict[str, Any]:
-    """What the records in journals say of files of documents and attributes, whatever segments they are in."""
+    """What the records in record logs say of files of documents and attributes, whatever segments they are in."""
     found = {
         f"data/attributes/{kind.removeprefix('set ')}/{key}": record["output"]
-        for (kind, key), record in _records(files, "journal").items()
+        for (kind, key), record in _records(files, "record-log").items()
         if kind.startswith("set ")
     }
     for record in _records(files, "inputs").values():
@@ -277,11 +277,11 @@ def recorded(files: State) -> dict[str, Any]:
     return found
 
 
-def _records(files: State, journal: str) -> dict[Place, Any]:
-    """The records in the journal of the dataset in a folder."""
+def _records(files: State, record_log: str) -> dict[Place, Any]:
+    """The records in the record log of the dataset in a folder."""
     found: dict[Place, Entry] = {}
     for name, file in files.items():
-        if re.fullmatch(rf"data/\.toolkit/{journal}/(segments/[^.]+|records)\.jsonl\.gz", name):
+        if re.fullmatch(rf"data/\.toolkit/{record_log}/(segments/[^.]+|records)\.jsonl\.gz", name):
             for entry in Contents(name, file.data):
                 if entry.place not in found or found[entry.place].rank < entry.rank:
                     found[entry.place] = entry
@@ -290,7 +290,7 @@ def _records(files: State, journal: str) -> dict[Place, Any]:
 
 def _says_nothing(name: str, file: File) -> bool:
     """Return whether it is a file of records of which none holds: a failure was noted, and forgotten."""
-    return name.endswith("/journal/records.records") and not any(entry.record for entry in Contents(name, file.data))
+    return name.endswith("/record-log/records.records") and not any(entry.record for entry in Contents(name, file.data))
 
 
 def rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) -> list[str]:
@@ -305,7 +305,7 @@ def rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) 
             if "?upload=" not in name
             and kind_of(name) not in OF_A_RUN  # of whom nobody knows on S3; `toolkit clean` deletes them
             and not (row.fault == "gone" and not column.sweeps and name.endswith(".tmp"))
-            and not ("/journal/segments/" in name and not column.sweeps)  # the next run merges it
+            and not ("/record-log/segments/" in name and not column.sweeps)  # the next run merges it
             and not _says_nothing(name, found.healed[name])
             and kind_of(name) != "leases"  # of a run that has ended; the next run with something to do deletes it
         ]

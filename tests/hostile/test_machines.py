@@ -134,7 +134,7 @@ def test_what_is_no_file_among_the_data_is_named(place: str, make: Any, kind: st
         "input": small.root / "in" / "x.jsonl",
         "documents": small.documents / "x.jsonl.gz",
         "attributes": small.attributes / "shape-0" / "a.jsonl.gz",
-        "record": small.data / ".toolkit" / "journal" / "records.jsonl.gz",
+        "record": small.data / ".toolkit" / "record-log" / "records.jsonl.gz",
     }[place]
     path.unlink(missing_ok=True)
     make(path)

@@ -10,7 +10,7 @@ from tests.faults.conftest import bucket_bench, folder_bench, seaweed
 from tests.faults.places import Strike
 from tests.kills import uploads
 from tests.kills.rounds import Campaign, rounds, several
-from toolkit.storage.journal import Journal
+from toolkit.storage.record_log import RecordLog
 
 __all__ = ["bucket_bench", "folder_bench", "seaweed"]
 
@@ -53,10 +53,10 @@ def test_hundreds_of_signals(where: str, bucket_bench: Bench) -> None:
 def die_before_merging() -> None:
     """Ends a command that would merge its records."""
 
-    def die(self: Journal, **_: object) -> None:
+    def die(self: RecordLog, **_: object) -> None:
         os._exit(7)
 
-    Journal.merge = die  # type: ignore[method-assign]
+    RecordLog.merge = die  # type: ignore[method-assign]
 
 
 @pytest.mark.slow
@@ -66,6 +66,6 @@ def test_what_a_killed_run_has_noted_is_merged_by_one_with_nothing_to_do(name: s
     place, column = folder_bench.folder, several(name, 2)
     place.restore(folder_bench.state(place, column.before))
     assert folder_bench.run(place, column, Strike(), f"{__name__}:die_before_merging").code == 7
-    assert [name for name in place.state() if "journal/segments/" in name]
+    assert [name for name in place.state() if "record-log/segments/" in name]
     assert folder_bench.run(place, column, Strike()).code == 0
-    assert [name for name in place.state() if "journal/segments/" in name] == []
+    assert [name for name in place.state() if "record-log/segments/" in name] == []

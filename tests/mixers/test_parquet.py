@@ -239,7 +239,7 @@ def test_without_the_package_nothing_begins(corpus: Project, monkeypatch: pytest
 
 def leftovers(project: Project) -> list[str]:
     """Files of stage 2, and temporaries, but none of stage 1, and no notes of failures."""
-    ours = (".toolkit/stage/", ".toolkit/journal/")
+    ours = (".toolkit/stage/", ".toolkit/record-log/")
     found = [path for path in tree(project.out, bookkeeping=True) if not path.startswith(ours)]
     return [path for path in found if "/leases/" not in path]
 

@@ -139,8 +139,8 @@ def inputs_of(project: "Project") -> dict[str, InputRecord]:
     return dict(load_all(open_dataset(str(project.data), None, None)))
 
 
-def journal(path: Path) -> dict[str, Any]:
-    """The records in a file of a journal, by kind and key."""
+def record_log(path: Path) -> dict[str, Any]:
+    """The records in a file of a record log, by kind and key."""
     entries = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()][1:]
     return {f"{each['kind']} {each['key']}": each["record"] for each in entries if each["record"] is not None}
 

@@ -12,7 +12,7 @@ from tests.conftest import Run
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import Project, tree
 from toolkit.data.dataset import open_dataset
-from toolkit.data.journals import ROWS, open_journal
+from toolkit.data.record_logs import ROWS, open_log
 from toolkit.data.row_index import ShardState, path_of
 from toolkit.errors import Forbidden
 from toolkit.records import sets
@@ -104,7 +104,7 @@ def test_status_names_what_is_damaged_and_what_to_do(project: Project, part: Pat
 def misstate(project: Project) -> str:
     """Change a digest of the documents in the record of a row index; return its path."""
     dataset = open_dataset(str(project.data), None, None)
-    found = open_journal(dataset)
+    found = open_log(dataset)
     shard = found.keys(ROWS)[0]
     state = found.load(ROWS, shard, ShardState)
     assert state
@@ -147,7 +147,7 @@ def test_a_dry_run_writes_nothing_about_what_is_damaged(damage: str, project: Pr
     whole = project.ok("mix", "--dry-run", "--json").json
     folder = project.data / ".toolkit"
     if damage == "records":
-        [merged] = (folder / "journal").glob("records.*")
+        [merged] = (folder / "record-log").glob("records.*")
         merged.write_bytes(merged.read_bytes()[:-60])
     else:
         next((folder / "rows").rglob("*.bin")).unlink()

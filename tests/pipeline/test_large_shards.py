@@ -32,8 +32,8 @@ from tests.pipeline.conftest import (
     Project,
     attributes,
     document,
-    journal,
     read_bytes,
+    record_log,
     strays,
     tree,
     write_rows,
@@ -363,8 +363,8 @@ def snapshot(root: Path) -> dict[str, Any]:
         name = str(path.relative_to(root))
         if path.is_file() and path.name != "lock":
             data = path.read_bytes()
-            if path.parent.name in ("journal", "records.journal"):
-                found[name] = timeless(journal(path))
+            if path.parent.name in ("record-log", "record-log"):
+                found[name] = timeless(record_log(path))
             else:
                 found[name] = timeless(json.loads(data)) if name.endswith(".json") else sha256(data).hexdigest()
     return found

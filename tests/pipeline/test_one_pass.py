@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.marks import slow
-from tests.pipeline.conftest import Project, document, journal, oscar_tags, strays, tree, write_rows
+from tests.pipeline.conftest import Project, document, oscar_tags, record_log, strays, tree, write_rows
 from toolkit import one_pass
 from toolkit.mix import stage
 from toolkit.stages.sections import STAGES
@@ -156,9 +156,9 @@ def singly(project: Project) -> None:
 def all_of(project: Project) -> dict[str, str]:
     """All data, and what records say but for times, with the project's own folder left out of it."""
     found = tree(project.data) | {f"out/{k}": v for k, v in tree(project.out).items()}
-    for path in sorted([*project.root.rglob("*.json"), *project.root.rglob("journal/*.gz")]):
+    for path in sorted([*project.root.rglob("*.json"), *project.root.rglob("record-log/*.gz")]):
         if ".toolkit" in path.parts and "leases" not in path.parts:
-            told = _timeless(journal(path) if path.suffix == ".gz" else json.loads(path.read_text()))
+            told = _timeless(record_log(path) if path.suffix == ".gz" else json.loads(path.read_text()))
             found[str(path.relative_to(project.root))] = json.dumps(told).replace(str(project.root), "ROOT")
     return found | {f"rejected/{k}": v for k, v in tree(project.root / "rejected").items()}
 

@@ -229,7 +229,7 @@ def test_lost_records_cost_a_new_start_but_never_data(small: Project) -> None:
     small.ok("mix")
     before, output = tree(small.attributes), tree(small.out)
     for damaged in (b"", b"{", b"null", b"{}"):
-        for pattern in ("*.json", "journal/*.gz"):
+        for pattern in ("*.json", "record-log/*.gz"):
             for path in (small.data / ".toolkit").rglob(pattern):
                 if path.name != "schema.json":
                     path.write_bytes(damaged)

@@ -17,7 +17,7 @@ from tests.pipeline.test_durable import Calls
 from tests.waiting import PATIENCE
 from toolkit.execution import grouped
 from toolkit.ingest import attempts
-from toolkit.storage.journal import Journal
+from toolkit.storage.record_log import RecordLog
 
 SHARDS = 40
 
@@ -102,7 +102,7 @@ def test_what_fails_in_a_group_fails_alone(many: Project) -> None:
     assert "39 done" in ran.out
     assert "1 failed" in ran.out
     assert "1 input is not in this: its ingest failed or was interrupted" in ran.out
-    inputs = Journal(str(many.data / ".toolkit/inputs"))
+    inputs = RecordLog(str(many.data / ".toolkit/inputs"))
     assert [key for key, record in inputs.items("ingest") if b"begun" in record] == ["s/1/17.jsonl"]
     status = many("status")
     assert "17.jsonl" in status.out

@@ -157,11 +157,11 @@ KILLED = """
 import os, signal, sys
 from toolkit.commands import takedown as command
 from toolkit.records import ingested
-from toolkit.storage.journal import Group, Journal
+from toolkit.storage.record_log import Group, RecordLog
 from toolkit.cli import main
 
 place, name, number = sys.argv[1:4]
-owner = {"Journal": Journal, "Group": Group, "ingested": ingested, "command": command}[place]
+owner = {"RecordLog": RecordLog, "Group": Group, "ingested": ingested, "command": command}[place]
 real, calls = getattr(owner, name), iter(range(int(number)))
 
 def killing(*args, **options):
@@ -177,10 +177,10 @@ sys.exit(main(sys.argv[4:]))
 @pytest.mark.parametrize(
     "place",
     [
-        "Journal save 0",  # the list is on disk
-        "Journal save 2",  # a shard is pending, another one is done
+        "RecordLog save 0",  # the list is on disk
+        "RecordLog save 2",  # a shard is pending, another one is done
         "Group commit 0",  # signatures are gone
-        "Journal save 3",  # files are replaced, their records are not there
+        "RecordLog save 3",  # files are replaced, their records are not there
         "ingested save 0",  # all shards are cleared
         "command remove_tree 0",
     ],

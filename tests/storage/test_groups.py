@@ -15,16 +15,16 @@ import pytest
 
 from tests.waiting import PATIENCE
 from toolkit.errors import Unreadable
-from toolkit.storage.journal import Group, Journal
 from toolkit.storage.outputs import Output, RowOutput
 from toolkit.storage.paths import stat
+from toolkit.storage.record_log import Group, RecordLog
 from toolkit.testing import MemoryStore
 
 SHARDS = 20
 
 WORKER = """
 import json, os, signal, sys
-from toolkit.storage.journal import Group, Journal
+from toolkit.storage.record_log import Group, RecordLog
 from toolkit.storage.outputs import RowOutput
 
 root, version, call = sys.argv[1:4]
@@ -44,15 +44,15 @@ def counted(name):
 for name in ("fsync", "replace", "unlink", "makedirs"):
     counted(name)
 
-journal = Journal(f"{root}/journal")
-with Group(journal) as group:
+record_log = RecordLog(f"{root}/record-log")
+with Group(record_log) as group:
     for i in range(shards):
         place = ("set a", f"{i % 3}/{i}.gz")
         group.forget(place)
         with RowOutput(f"{root}/data/{i % 3}/{i}.gz", together=group.files) as out:
             out.write_row(f"{version} {i}".encode())
         group.save(place, json.dumps({"content": out.content, "stamp": out.stat.stamp}).encode())
-journal.merge()
+record_log.merge()
 print("all is done")
 """
 
@@ -73,14 +73,14 @@ def _shards(root: Path) -> list[tuple[str, str]]:
 
 def _recorded(root: Path) -> set[str]:
     """Return the shards that are recorded; of each the data must be what its record says."""
-    journal = Journal(f"{root}/journal")
-    assert journal.damaged == {}
+    record_log = RecordLog(f"{root}/record-log")
+    assert record_log.damaged == {}
     for key, path in _shards(root):
-        if record := journal.get("set a", key):
+        if record := record_log.get("set a", key):
             found = stat(path)
             assert found, f"{key} is recorded, and not there"
             assert json.loads(record)["stamp"] == found.stamp, f"{key} is recorded, and another file"
-    return set(journal.keys("set a"))
+    return set(record_log.keys("set a"))
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_a_kill_costs_the_group_and_no_record_is_wrong(call: str, tmp_path: Path
             assert found in (whole, set())
             assert _ran(root, "third").returncode == 0
             assert _recorded(root) == whole
-            files = [path.name for path in (root / "journal").rglob("*") if path.is_file()]
+            files = [path.name for path in (root / "record-log").rglob("*") if path.is_file()]
             assert [name for name in files if not name.endswith(".tmp")] == ["records.jsonl.gz"]
             number, step = number + step, step + 1  # early ones are of another kind each, later ones are alike
             shutil.rmtree(root)
@@ -138,7 +138,7 @@ def test_files_and_folders_are_synced_before_their_records(tmp_path: Path) -> No
     assert [call for call, path in data if path.endswith(".tmp")] == ["fsync"] * SHARDS + ["rename"] * SHARDS
     folders = [path for call, path in data if not path.endswith(".tmp")]
     assert sorted(folders) == ["/data", "/data/0", "/data/1", "/data/2"]
-    segment = next(i for i, (_, path) in enumerate(calls) if "/journal/segments/." in path)
+    segment = next(i for i, (_, path) in enumerate(calls) if "/record-log/segments/." in path)
     assert segment > max(i for i, (_, path) in enumerate(calls) if path.startswith("/data"))
     syncs = sum(call == "fsync" for call, _ in calls)
     assert syncs <= SHARDS + len(folders) + 1 + 8, (
@@ -147,9 +147,9 @@ def test_files_and_folders_are_synced_before_their_records(tmp_path: Path) -> No
 
 
 def test_of_a_shard_that_fails_nothing_appears_and_the_others_do(tmp_path: Path) -> None:
-    journal = Journal(f"{tmp_path}/journal")
-    journal.save({("set a", "bad"): b'"before"'})
-    with Group(journal) as group:
+    record_log = RecordLog(f"{tmp_path}/record-log")
+    record_log.save({("set a", "bad"): b'"before"'})
+    with Group(record_log) as group:
         for name in ("x", "bad", "y"):
             try:
                 with group.part():
@@ -163,36 +163,36 @@ def test_of_a_shard_that_fails_nothing_appears_and_the_others_do(tmp_path: Path)
                         raise ValueError
             except ValueError:
                 continue
-    found = Journal(f"{tmp_path}/journal")
+    found = RecordLog(f"{tmp_path}/record-log")
     assert {name: found.get("set a", name) for name in ("bad", "x", "y")} == {
         "bad": b'"before"',
         "x": b'"now"',
         "y": b'"now"',
     }
-    assert sorted(os.listdir(tmp_path)) == ["journal", "x", "y"]
+    assert sorted(os.listdir(tmp_path)) == ["record-log", "x", "y"]
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_group_that_cannot_be_made_durable_is_not_recorded(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    journal = Journal(f"{tmp_path}/journal")
-    journal.save({("set a", "x"): b'"before"'})
+    record_log = RecordLog(f"{tmp_path}/record-log")
+    record_log.save({("set a", "x"): b'"before"'})
 
     def refuse(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    group = Group(journal)
+    group = Group(record_log)
     group.forget(("set a", "x"))
     with Output(f"{tmp_path}/x", group.files) as out:
         out.write(b"data")
     group.save(("set a", "x"), b'"now"')
-    journal.forget([("set a", "x")])
+    record_log.forget([("set a", "x")])
     monkeypatch.setattr(f"os.{call}", refuse)
     with pytest.raises(Unreadable, match=r"/x: expected a file that can be written, got: Input/output error; "), group:
         pass
-    assert Journal(f"{tmp_path}/journal").get("set a", "x") is None
-    assert os.listdir(tmp_path) == ["journal"]
+    assert RecordLog(f"{tmp_path}/record-log").get("set a", "x") is None
+    assert os.listdir(tmp_path) == ["record-log"]
 
 
 def test_a_folder_that_cannot_be_made_durable_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_a_folder_that_cannot_be_made_durable_is_named(tmp_path: Path, monkeypat
             raise OSError(28, "No space left on device")
         sync(descriptor)
 
-    group = Group(Journal(f"{tmp_path}/journal", known=[]))
+    group = Group(RecordLog(f"{tmp_path}/record-log", known=[]))
     with Output(f"{tmp_path}/deep/x", group.files) as out:
         out.write(b"data")
     monkeypatch.setattr("os.fsync", refuse_folders)
@@ -215,7 +215,7 @@ def test_a_folder_that_cannot_be_made_durable_is_named(tmp_path: Path, monkeypat
 def test_a_store_that_knows_no_groups_writes_file_by_file(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     monkeypatch.setattr("toolkit.storage.outputs.store_of", lambda path: store)
-    group = Group(Journal("memory://x", known=[]))
+    group = Group(RecordLog("memory://x", known=[]))
     with group.part(), RowOutput("memory://x/a.gz", together=group.files) as out:
         out.write_row(b"a")
     assert store.stat("memory://x/a.gz") == out.stat

@@ -134,8 +134,10 @@ def test_a_damaged_record_is_told_and_its_shard_is_made_again(tmp_path: Path, ru
     noted = sorted((tmp_path / "data" / ".toolkit").rglob("*.json"))
     kinds = {str(file.relative_to(tmp_path / "data" / ".toolkit")).split("/")[0]: file for file in noted}
     assert kinds.keys() == {"sets", "types"}
-    inputs, journal = (tmp_path / "data" / ".toolkit" / name / "records.jsonl.gz" for name in ("inputs", "journal"))
-    for file in (inputs, kinds["types"], journal):
+    inputs, record_log = (
+        tmp_path / "data" / ".toolkit" / name / "records.jsonl.gz" for name in ("inputs", "record-log")
+    )
+    for file in (inputs, kinds["types"], record_log):
         file.write_bytes(file.read_bytes()[:-20])
         if file == inputs:
             ran = run("mix", "-c", path)

@@ -10,7 +10,7 @@ from toolkit.align import join as joining
 from toolkit.align import section, write
 from toolkit.align.write import Todo, progress_of, works_to_write
 from toolkit.command_line import Configured, Flag
-from toolkit.data import journals
+from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError, amount
 from toolkit.exchange.scatter import ranges, settle
@@ -216,10 +216,10 @@ class _Making:
         dataset = self.dataset
         before, old = aligned.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
         if before is None or before.contents != made.contents or old != todo.schema:
-            journals.of(dataset).forget([aligned.place_of(entry.set)])
+            record_logs.of(dataset).forget([aligned.place_of(entry.set)])
             sets.forget_all(dataset, [entry.set], sets.recorded_shards(dataset, entry.set))
         sets.save_schema(dataset, entry.set, todo.schema)
-        journals.of(dataset).save({aligned.place_of(entry.set): msgspec.json.encode(made)})
+        record_logs.of(dataset).save({aligned.place_of(entry.set): msgspec.json.encode(made)})
         works = [
             msgspec.structs.replace(work, content=shard.content, first=first)
             for work, shard, first in zip(

@@ -13,7 +13,7 @@ from toolkit.command_line import Configured, Flag, Stage
 from toolkit.commands import _dolma as dolma
 from toolkit.commands._duplicate_pairs import explain
 from toolkit.commands._mix_preparation import shared_ids
-from toolkit.data import journals
+from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, ToolkitError, amount
@@ -156,7 +156,7 @@ def make_sets(context: Context, options: Stage, plan: Plan, *, refit: bool = Fal
     holds = section.holds(plan) if context.share else dict.fromkeys(section.holds(plan), "")
     with context.lease(dataset.bookkeeping, dataset.attributes, holds):
         section.prepare(plan, dataset, overwrite=options.overwrite, write=True)
-        journals.of(dataset)  # merged when the command ends, also where only its workers have asked for it
+        record_logs.of(dataset)  # merged when the command ends, also where only its workers have asked for it
         outcome = _Making(context, dataset, plan, shards, refit=refit).outcome()
     outcome.text += unfinished
     return outcome

@@ -17,7 +17,7 @@ from toolkit.commands._mix_preparation import PreparedMix, shared_ids
 from toolkit.commands._mix_publishing import MixResult
 from toolkit.commands.ingest import IngestResult, PlannedIngest
 from toolkit.config import settings
-from toolkit.data import journals
+from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NoDocuments, few
 from toolkit.ingest import inputs as ingest_records
@@ -213,7 +213,7 @@ def _run_per_shard(context: Context, options: ingest.Options, found: PlannedInge
         publishing.check_limit(context, output, len(listed), len(found.inputs))
         _check_no_others(found, dataset)
     context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
-    journals.of(dataset), stage.records_of(output, settings.stage_digest())  # merged when the command ends
+    record_logs.of(dataset), stage.records_of(output, settings.stage_digest())  # merged when the command ends
     with ahead.lease(context):
         if not found.former and (before := _already(context, listed)):
             return ingest.with_salvaged(before, ingest.salvaged_before(context, works))

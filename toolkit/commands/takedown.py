@@ -10,7 +10,7 @@ import msgspec
 from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
 from toolkit.commands import _mix_editions as editions
-from toolkit.data import journals
+from toolkit.data import record_logs
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount, short
@@ -158,7 +158,7 @@ def _forget_signatures(dataset: Dataset, shard: str) -> None:
     """Delete the signatures of a shard, which its sets of the whole dataset are made of."""
     for name in dataset.sets():
         if whole.load_record(dataset, name, shard):
-            journals.of(dataset).forget([whole.place_of(name, shard)])
+            record_logs.of(dataset).forget([whole.place_of(name, shard)])
         remove_tree(join(whole.signatures_folder(dataset, name), shard))
 
 
@@ -212,7 +212,7 @@ def _keep_lists(dataset: Dataset, files: Sequence[str]) -> Lists:
                 write_file(takedown.list_path(dataset, sha256), stream.read())
             lists[sha256] = len(takedown.Takedown([path]).entries)
     found = Lists(dict(sorted(lists.items())))
-    journals.of(dataset).save({(takedown.KIND, ""): msgspec.json.encode(found)})
+    record_logs.of(dataset).save({(takedown.KIND, ""): msgspec.json.encode(found)})
     return found
 
 

@@ -11,8 +11,8 @@
 ``.toolkit/rows/<shard>.records.gz`` has, of documents that ingest made of WARC records, where each record is stored: a
 JSON list of path, offset and length for each row, or null.
 
-A `ShardState` in the journal of the dataset (`toolkit.data.journals`) is written last; it says which version of the
-shard was indexed. ``.toolkit/rows/<shard>.begins`` has places of a file of others from which it can be read: gzip
+A `ShardState` in the record log of the dataset (`toolkit.data.record_logs`) is written last; it says which version of
+the shard was indexed. ``.toolkit/rows/<shard>.begins`` has places of a file of others from which it can be read: gzip
 members, row groups.
 """
 
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import msgspec
 import xxhash
 
-from toolkit.data import journals
+from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
 from toolkit.data.in_place import START, Begin, ShardLines
@@ -36,11 +36,11 @@ from toolkit.errors import DataError
 from toolkit.storage import Stat, artifact
 from toolkit.storage.artifact import Artifact, FileRecord
 from toolkit.storage.compression import compression_of
-from toolkit.storage.journal import Group, apart
 from toolkit.storage.json_files import json_digest, load
 from toolkit.storage.outputs import HEAD, Output, RowOutput, Together, write_file
 from toolkit.storage.paths import exists, join, remove, stat
 from toolkit.storage.reading import Lines, open_stored, version_read
+from toolkit.storage.record_log import Group, apart
 from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
@@ -336,13 +336,13 @@ class RowIndexOutput:
             web_fields=web_fields,
             root=root_of(self._dataset),
         )
-        place, record = (journals.ROWS, self._shard), msgspec.json.encode(state)
+        place, record = (record_logs.ROWS, self._shard), msgspec.json.encode(state)
         if self._apart:
             write_file(self._base + apart.RECORD, record)
         elif self._group:
             self._group.save(place, record)
         elif recorded(self._dataset, self._shard) != state:
-            journals.of(self._dataset).save({place: record})
+            record_logs.of(self._dataset).save({place: record})
         return state
 
 
@@ -382,7 +382,7 @@ def begin_of(dataset: Dataset, shard: str, row: int) -> Begin:
 
 def forget(dataset: Dataset, shards: Collection[str]) -> None:
     """Delete the row indexes of shards."""
-    journals.of(dataset).forget((journals.ROWS, shard) for shard in shards)
+    record_logs.of(dataset).forget((record_logs.ROWS, shard) for shard in shards)
     paths = [path(dataset, shard) for shard in shards for path in (path_of, _records_path)]
     paths += [_begins_path(dataset, shard) for shard in shards if dataset.in_place]
     for_each(remove, paths)
@@ -392,7 +392,7 @@ def recorded(dataset: Dataset, shard: str) -> ShardState | None:
     """Return the state of a shard as it was indexed, whatever it is now."""
     if made := apart.found(dataset.bookkeeping, shard):
         return load(made + apart.RECORD, ShardState)
-    state = journals.of(dataset).load(journals.ROWS, shard, ShardState)
+    state = record_logs.of(dataset).load(record_logs.ROWS, shard, ShardState)
     return state if state and state.version == VERSION else None
 
 

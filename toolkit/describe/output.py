@@ -116,7 +116,7 @@ def look_job(path: str, format_: Format | None, max_bytes: int, first: int | Non
 
 def _published(folder: str) -> tuple[publish.Manifest | None, list[str]]:
     """Return what was recorded of an output, None for a release, and the paths of its files."""
-    if exists(publish.journal_path(folder)):
+    if exists(publish.intent_path(folder)):
         raise ConfigError(
             f"{folder}: expected a finished output, got one whose publication is not complete; run "
             f"`toolkit mix` to complete it"

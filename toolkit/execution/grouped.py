@@ -16,8 +16,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.execution.executors import Done, P, R, Report, Result, Task, attempt
-from toolkit.storage.journal import Group
 from toolkit.storage.paths import size_of
+from toolkit.storage.record_log import Group
 from toolkit.storage.threads import for_each
 
 SMALL = 256 << 10

@@ -10,7 +10,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import line_index
 from toolkit.errors import DataError
 from toolkit.execution.executors import Report
-from toolkit.exporting.shard import journal_of
+from toolkit.exporting.shard import log_of
 from toolkit.storage import Stat
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import compression_in
@@ -51,7 +51,7 @@ class RawFileToIndex(ConfigStruct):
 
     def is_done(self) -> bool:
         """Return whether the index is there, and its raw file has not changed since."""
-        record = journal_of(self.folder).load("raw index", self.name, Indexed)
+        record = log_of(self.folder).load("raw index", self.name, Indexed)
         return state(
             record, files=lambda made: [FileRecord.of(self.path, made.raw), FileRecord.of(self.index, made.index)]
         ).is_done
@@ -92,13 +92,13 @@ def index_file(work: RawFileToIndex, report: Report) -> bool:
         raise DataError(
             "expected lines of JSON, got an empty file, for which Modalities makes no index", path=work.path
         )
-    journal = journal_of(work.folder)
-    journal.forget([("raw index", work.name)])
+    log = log_of(work.folder)
+    log.forget([("raw index", work.name)])
     with Output(work.index) as output:
         for data in line_index.pickled_pairs(lines.pairs()):
             output.write(data)
     record = Indexed(raw=raw, index=Stat(output.stat.size, output.stat.stamp), lines=number)
-    journal.save({("raw index", work.name): msgspec.json.encode(record)})
+    log.save({("raw index", work.name): msgspec.json.encode(record)})
     return True
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import journals, row_index
+from toolkit.data import record_logs, row_index
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.places import normal
 from toolkit.data.schema import Type, to_json
@@ -32,10 +32,10 @@ from toolkit.records.freshness import ShardAttributes
 from toolkit.records.origins import Origin
 from toolkit.storage import store_of
 from toolkit.storage.artifact import Derived, FileRecord, State, state
-from toolkit.storage.journal import Journal, Place
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import BOOKKEEPING, join, list_files, remove, size_of, strip_suffix
+from toolkit.storage.record_log import Place, RecordLog
 
 VERSION = 1
 """Of the files; those of another are made again."""
@@ -99,9 +99,9 @@ def bookkeeping(folder: str) -> str:
     return join(folder, BOOKKEEPING)
 
 
-def journal_of(folder: str) -> Journal:
+def log_of(folder: str) -> RecordLog:
     """Return the records of a folder of files."""
-    return journals.at(bookkeeping(folder), join(bookkeeping(folder), "exported"))
+    return record_logs.at(bookkeeping(folder), join(bookkeeping(folder), "exported"))
 
 
 def origin_of(dataset: Dataset) -> Origin:
@@ -148,7 +148,7 @@ def _made_of(joined: JoinedSet, content: str) -> str:
 
 def state_of(shard: ShardToExport, made_of: str | None = None) -> State:
     """Return the state of a file, by the quick tests; `made_of` if that is known."""
-    record = journal_of(shard.folder).load(*shard.place, Exported)
+    record = log_of(shard.folder).load(*shard.place, Exported)
 
     def now() -> Iterator[tuple[str, str | None]]:
         dataset, name = shard.work.dataset, shard.work.shard
@@ -170,17 +170,17 @@ def export_shard(shard: ShardToExport, report: Report) -> bool:
     """
     work, joined = shard.work, shard.joined
     documents, digests = inputs_of(work)
-    made_of, journal = _made_of(joined, digests[joined.set]), journal_of(shard.folder)
+    made_of, log = _made_of(joined, digests[joined.set]), log_of(shard.folder)
     if state_of(shard, made_of).is_done:
         report(documents.rows, 0)
         return False
-    journal.forget([shard.place])
+    log.forget([shard.place])
     with Output(shard.path) as output:
         _write(shard, output)
     found = Exported(
         made_of=made_of, size=output.stat.size, stamp=output.stat.stamp, sha256=output.sha256, rows=documents.rows
     )
-    journal.save({shard.place: msgspec.json.encode(found)})
+    log.save({shard.place: msgspec.json.encode(found)})
     report(documents.rows, size_of(work.attributes_of(joined)))
     return True
 
@@ -252,11 +252,11 @@ def _rows(work: JoinedShard, joined: JoinedSet) -> Iterator[list[Any]]:
 
 def forget_others(folder: str, set_name: str, shards: list[ShardToExport]) -> int:
     """Delete the files of a set whose shards are gone, which we have written; return how many."""
-    journal, known = journal_of(folder), {each.work.shard for each in shards}
+    log, known = log_of(folder), {each.work.shard for each in shards}
     kind, _ = place_of(set_name, "")
-    gone = [shard for shard in journal.keys(kind) if shard not in known]
+    gone = [shard for shard in log.keys(kind) if shard not in known]
     for shard in gone:
         left = ShardToExport(work=msgspec.structs.replace(shards[0].work, shard=shard), folder=folder)
-        journal.forget([left.place])
+        log.forget([left.place])
         remove(left.path)
     return len(gone)

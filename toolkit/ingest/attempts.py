@@ -17,17 +17,17 @@ from typing import Self
 
 import msgspec
 
-from toolkit.data import journals, row_index
+from toolkit.data import record_logs, row_index
 from toolkit.data.dataset import Dataset
-from toolkit.data.journals import INGEST
+from toolkit.data.record_logs import INGEST
 from toolkit.errors import DataError
 from toolkit.execution import leases
 from toolkit.ingest.plan import InputToIngest
 from toolkit.interrupts import pause
 from toolkit.records import ingested, left_out, sets
 from toolkit.records.ingested import Attempt, InputRecord
-from toolkit.storage.journal import Group
 from toolkit.storage.paths import exists, join, list_files, remove_with_folders, stat_each
+from toolkit.storage.record_log import Group
 
 LOOKS = 50
 """Times that it is looked whose a shard is, if another run works on the same inputs."""
@@ -106,13 +106,13 @@ class ShardOwnership:
 
     def group(self) -> AbstractContextManager[Group]:
         """Return the group of a shard."""
-        return nullcontext(self._group) if self._group else Group(journals.of(self._work.dataset))
+        return nullcontext(self._group) if self._group else Group(record_logs.of(self._work.dataset))
 
     def save(self, record: InputRecord, then: Callable[[], None]) -> None:
         """Save the record of the input, whose shards are durable, or of the group, in place of the attempt."""
         if self._group:
-            place, journal = (INGEST, self._work.key), journals.inputs_of(self._work.dataset)
-            self._group.save(place, msgspec.json.encode(record), journal)
+            place, log = (INGEST, self._work.key), record_logs.inputs_of(self._work.dataset)
+            self._group.save(place, msgspec.json.encode(record), log)
             self._group.then(then)
             return
         ingested.save(self._work.dataset, self._work.key, record)
@@ -140,7 +140,7 @@ class Grouped:
 
     def __init__(self, works: Sequence[InputToIngest]) -> None:
         self._dataset = works[0].dataset
-        self.group = Group(journals.of(self._dataset))
+        self.group = Group(record_logs.of(self._dataset))
         attempts = {work.key: ingested.load_attempt(self._dataset, work.key) for work in works}
         listed = [work for work in works if self._can_take(work, attempts[work.key])]
         taken = _not_free([work for work in listed if not attempts[work.key]])

@@ -34,9 +34,9 @@ from toolkit.records import ingested, left_out, sets
 from toolkit.records.ingested import InputRecord
 from toolkit.records.takedown import takedown_of
 from toolkit.storage import Stat, store_of
-from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, lacking, remove, stat_each
+from toolkit.storage.record_log import Group
 
 
 class FreshBlock(NamedTuple):

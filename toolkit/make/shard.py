@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.data import journals, row_index
+from toolkit.data import record_logs, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Document
 from toolkit.decoders import decoder_of
@@ -26,9 +26,9 @@ from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, in
 from toolkit.records import sets
 from toolkit.records.freshness import ShardAttributes
 from toolkit.storage.artifact import state as artifact_state
-from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import remove, remove_with_folders
+from toolkit.storage.record_log import Group
 from toolkit.tag.steps import has_no_number
 from toolkit.tag.tagger import metadata_fields
 
@@ -89,7 +89,7 @@ def as_it_was(work: ShardToMake) -> ShardDone | None:
 def make_together(tasks: list[Task[ShardToMake]], report: Report) -> list[Result[ShardDone]]:
     """Do what `make_shard` does for small shards, which become durable together."""
     work = tasks[0].payload
-    with Group(journals.of(work.entry.home(work.dataset)[0])) as group:
+    with Group(record_logs.of(work.entry.home(work.dataset)[0])) as group:
         return one_by_one(partial(make_shard, group=group), tasks, report, group)
 
 
@@ -113,7 +113,7 @@ def make_shard(work: ShardToMake, report: Report, group: Group | None = None) ->
     sets.forget(home, name, work.shard)
     if work.entry.root:
         remove(home.shard_path(work.shard))  # or those of other settings would stay where this attempt fails
-    with nullcontext(group) if group else Group(journals.of(home)) as own:
+    with nullcontext(group) if group else Group(record_logs.of(home)) as own:
         with ExitStack() as stack:
             threads = threads_for(work.processes)
             output = stack.enter_context(RowOutput(home.attribute_path(name, work.shard), threads, together=own.files))

@@ -20,7 +20,7 @@ import msgspec
 import xxhash
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import journals, line_index
+from toolkit.data import line_index, record_logs
 from toolkit.errors import DataError, ToolkitError
 from toolkit.execution.executors import Report
 from toolkit.mix.plan import JOINED, PartPlan
@@ -29,9 +29,9 @@ from toolkit.mix.shuffle import HEAD, frames_in
 from toolkit.mix.stage import stage_path
 from toolkit.storage import Pieces, store_of
 from toolkit.storage.compression import COMPRESSORS, decompress
-from toolkit.storage.journal import Group, Journal
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import below, join, stat
+from toolkit.storage.record_log import Group, RecordLog
 
 RANGE = 32 << 20
 """Bytes of frames that are held before they go into a temporary file, and that a range has, about."""
@@ -160,7 +160,7 @@ GROUP = 32 << 20
 LEAST = 4 << 20
 """Stored bytes of a group, where there are enough parts: processes wait for a disk longer than for one another."""
 
-JOURNAL = "records.journal"
+RECORD_LOG = "record-log"
 """Folder of the records of parts, beside these; no part has a name with a dot."""
 
 
@@ -251,9 +251,9 @@ def _staged(output: str, digest: str) -> str:
     return join(work_folder(output), "parts", digest)
 
 
-def _records(work: PartsToWrite) -> Journal:
+def _records(work: PartsToWrite) -> RecordLog:
     output = work.settings.output.path
-    return journals.at(work_folder(output), join(_staged(output, work.digest), JOURNAL))
+    return record_logs.at(work_folder(output), join(_staged(output, work.digest), RECORD_LOG))
 
 
 def assemble_parts(work: PartsToWrite, report: Report) -> list[PartRecord]:

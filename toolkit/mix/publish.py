@@ -243,7 +243,7 @@ def manifest_path(output: str) -> str:
     return join(work_folder(output), "manifest.json")
 
 
-def journal_path(output: str) -> str:
+def intent_path(output: str) -> str:
     return join(work_folder(output), "publishing.json")
 
 
@@ -276,11 +276,11 @@ def check_output(output: str, datasets: Sequence[Dataset], *, overwrite: bool) -
 
 def _published_as(output: str) -> tuple[Manifest, Origin]:
     """Return the manifest of an output, also of one whose publication was interrupted, and its origin."""
-    journal = _load_journal(output)
-    manifest = journal.manifest if journal else load_manifest(output)
+    intent = _load_intent(output)
+    manifest = intent.manifest if intent else load_manifest(output)
     assert manifest is not None, "it is ours"
     shards = {entry.shard: entry.documents for entry in manifest.inputs if entry.rows}
-    recorded = journal.datasets if journal else (found.datasets if (found := origins.load(output)) else {})
+    recorded = intent.datasets if intent else (found.datasets if (found := origins.load(output)) else {})
     return manifest, Origin(datasets=recorded, shards=shards)
 
 
@@ -301,7 +301,7 @@ def _is_ours(output: str) -> bool:
 
 def is_unfinished(output: str) -> bool:
     """Return whether a publication of an output was begun and has not ended."""
-    return exists(journal_path(output))
+    return exists(intent_path(output))
 
 
 def fault_of(output: str, manifest: Manifest) -> str:
@@ -364,34 +364,36 @@ def publish(output: str, manifest: Manifest, datasets: Sequence[Dataset], keeps:
     old = load_manifest(output)
     obsolete = (old.paths if old else set()) - manifest.paths
     places = origins.places_of(datasets)
-    journal = _Journal(manifest=manifest, datasets=places, obsolete=sorted(obsolete), keeps=keeps)
-    write_file(journal_path(output), msgspec.json.encode(journal))
-    _finish(output, journal)
+    intent = PublishIntent(manifest=manifest, datasets=places, obsolete=sorted(obsolete), keeps=keeps)
+    write_file(intent_path(output), msgspec.json.encode(intent))
+    _finish(output, intent)
 
 
 def finish_interrupted(output: str) -> bool:
     """Finish a publication that was interrupted; return True if there was one."""
-    journal = _load_journal(output)
-    if journal is None:
+    intent = _load_intent(output)
+    if intent is None:
         return False
-    _finish(output, journal)
+    _finish(output, intent)
     return True
 
 
-def _load_journal(output: str) -> "_Journal | None":
+def _load_intent(output: str) -> "PublishIntent | None":
     remedy = "delete it; the next mix publishes all of it again"
-    return json_files.load_strictly(journal_path(output), _Journal, remedy)
+    return json_files.load_strictly(intent_path(output), PublishIntent, remedy)
 
 
-class _Journal(msgspec.Struct, frozen=True, kw_only=True):
+class PublishIntent(msgspec.Struct, frozen=True, kw_only=True):
+    """A publication that has begun: what it does, so that it can be finished after a kill."""
+
     manifest: Manifest
     datasets: dict[str, str]
     obsolete: list[str]
     keeps: str = ""
 
 
-def _finish(output: str, journal: _Journal) -> None:
-    manifest = journal.manifest
+def _finish(output: str, intent: PublishIntent) -> None:
+    manifest = intent.manifest
     with Together() as files:
 
         def appear(file: StoredFile) -> None:
@@ -405,16 +407,16 @@ def _finish(output: str, journal: _Journal) -> None:
 
         for_each(appear, [file for part in manifest.parts for file in part.files])
         for_each(write, manifest.files.items())
-    origins.save(output, {origins.OUTPUT: Origin(datasets=journal.datasets)})
+    origins.save(output, {origins.OUTPUT: Origin(datasets=intent.datasets)})
     json_files.save(manifest_path(output), manifest)
-    for path in journal.obsolete:
+    for path in intent.obsolete:
         obsolete = below(output, path)
         remove(obsolete)
         folder = os.path.dirname(obsolete)
         outside = ".." in path.split("/")  # a folder of dropped documents: FOLDER/documents
         remove_empty_folders(folder, os.path.dirname(os.path.dirname(folder)) if outside else output)
-    clear_work(output, journal.keeps)
-    remove(journal_path(output))
+    clear_work(output, intent.keeps)
+    remove(intent_path(output))
 
 
 def clear_work(output: str, keeps: str = "") -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
 
-from toolkit.data import journals, row_index
+from toolkit.data import record_logs, row_index
 from toolkit.data.metadata_fields import DOT, SAME
 from toolkit.data.own_types import KEYS
 from toolkit.data.row_index import ShardState
@@ -26,10 +26,10 @@ from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
 from toolkit.mix.writer import not_carried
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import COMPRESSORS
-from toolkit.storage.journal import Group, Journal
 from toolkit.storage.outputs import Compressing, Output
 from toolkit.storage.paths import join, unlike_data
 from toolkit.storage.paths import looking as looking_at
+from toolkit.storage.record_log import Group, RecordLog
 
 if TYPE_CHECKING:
     from toolkit.records.identity import NotedDocuments
@@ -40,7 +40,7 @@ HELD = 32 << 20
 """Bytes of all labels together that are held before the largest is written; bounds memory with many labels."""
 
 
-JOURNAL = "records.journal"
+RECORD_LOG = "record-log"
 """Folder of the indexes of intermediates, beside these; none of them has a name with a dot."""
 
 _KIND = "stage"
@@ -141,10 +141,10 @@ def load_stage(output: str, digest: str, key: str) -> StageRecord | None:
     return records_of(output, digest).load(_KIND, key, StageRecord)
 
 
-def records_of(output: str, digest: str) -> Journal:
-    """Return the journal of the intermediates by some settings, with which it goes."""
+def records_of(output: str, digest: str) -> RecordLog:
+    """Return the record log of the intermediates by some settings, with which it goes."""
     folder = _folder(output, digest)
-    return journals.at(work_folder(output), join(folder, JOURNAL))
+    return record_logs.at(work_folder(output), join(folder, RECORD_LOG))
 
 
 def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:

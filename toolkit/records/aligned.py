@@ -1,15 +1,15 @@
 """The record of what a set of aligned values was made from.
 
-``aligned`` SET  an `Aligned`, in the journal of the dataset, written before the first shard that is made from it
+``aligned`` SET  an `Aligned`, in the record log of the dataset, written before the first shard that is made from it
 """
 
 import msgspec
 
-from toolkit.data import journals
+from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.storage.artifact import FileRecord, files_state, stored_xxh3
-from toolkit.storage.journal import Place
 from toolkit.storage.paths import stat_each
+from toolkit.storage.record_log import Place
 
 
 class AlignedInput(msgspec.Struct, frozen=True):
@@ -35,13 +35,13 @@ class Aligned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def place_of(set_name: str) -> Place:
-    """Return the place of what a set was made from, in the journal of its dataset."""
+    """Return the place of what a set was made from, in the record log of its dataset."""
     return "aligned", set_name
 
 
 def load_aligned(dataset: Dataset, set_name: str) -> Aligned | None:
     """Return what a set was made from; None of other sets."""
-    return journals.of(dataset).load(*place_of(set_name), Aligned)
+    return record_logs.of(dataset).load(*place_of(set_name), Aligned)
 
 
 def changed_input(aligned: Aligned) -> str:

@@ -1,6 +1,6 @@
 """What failed, and why: a record of each task that did, until it has been done.
 
-``failed STAGE`` KEY  a `FailureRecord`, in the journal of the dataset or of the output
+``failed STAGE`` KEY  a `FailureRecord`, in the record log of the dataset or of the output
 
 The run that starts tasks notes their failures, so that there is a note also where a worker was killed.
 """
@@ -11,10 +11,10 @@ from functools import cached_property
 
 import msgspec
 
-from toolkit.data import journals
+from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError
-from toolkit.storage.journal import Journal
+from toolkit.storage.record_log import RecordLog
 
 
 class FailureRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,25 +45,25 @@ class FailureRecords:
         self._kind = f"failed {stage}"
 
     @cached_property
-    def _journal(self) -> Journal:
-        return journals.of_output(self._owner) if isinstance(self._owner, str) else journals.of(self._owner)
+    def _log(self) -> RecordLog:
+        return record_logs.of_output(self._owner) if isinstance(self._owner, str) else record_logs.of(self._owner)
 
     def load(self) -> dict[str, FailureRecord]:
         """Return all of them, by key."""
-        found = {key: self._journal.load(self._kind, key, FailureRecord) for key in self._journal.keys(self._kind)}
+        found = {key: self._log.load(self._kind, key, FailureRecord) for key in self._log.keys(self._kind)}
         return {key: record for key, record in found.items() if record}
 
     def note(self, key: str, record: FailureRecord) -> None:
         """Note that a task failed. What cannot be noted is still told at the end of the run."""
         with suppress(ToolkitError, OSError):
-            self._journal.save({(self._kind, key): msgspec.json.encode(record)})
+            self._log.save({(self._kind, key): msgspec.json.encode(record)})
 
     def forget(self, *keys: str) -> None:
         """Forget the failures of tasks that are done."""
         with suppress(ToolkitError, OSError):
-            self._journal.forget((self._kind, key) for key in keys)
+            self._log.forget((self._kind, key) for key in keys)
 
     def keep_only(self, keys: Collection[str]) -> None:
         """Forget the failures of tasks with other keys, which are not wanted any more."""
         with suppress(ToolkitError, OSError):
-            self.forget(*{*self._journal.keys(self._kind)}.difference(keys))
+            self.forget(*{*self._log.keys(self._kind)}.difference(keys))

@@ -1,6 +1,6 @@
 """Attribute sets that other programs wrote: read once, and what was found is kept.
 
-``seen SET`` SHARD  a `Seen`, in the journal of the dataset
+``seen SET`` SHARD  a `Seen`, in the record log of the dataset
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import xxhash
 
-from toolkit.data import journals, schema
+from toolkit.data import record_logs, schema
 from toolkit.data.alignment import attribute_lines, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
@@ -19,10 +19,10 @@ from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 from toolkit.storage import Stat
 from toolkit.storage.artifact import Artifact, FileRecord, state
-from toolkit.storage.journal import Place, apart
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import stored_digest
+from toolkit.storage.record_log import Place, apart
 
 _SPANS = (schema.SPANS, schema.list_of(schema.NEVER))
 _DECODER = msgspec.json.Decoder(AttributesRow)
@@ -54,7 +54,7 @@ def _is_current(seen: Seen | None, path: str) -> bool:
 
 
 def place_of(set_name: str, shard: str) -> Place:
-    """Return the place of what was found in an attribute file, in the journal of its dataset."""
+    """Return the place of what was found in an attribute file, in the record log of its dataset."""
     return f"seen {set_name}", shard
 
 
@@ -92,15 +92,15 @@ def _gone(before: Seen, now: Seen) -> list[str]:
 
 def sets_seen(dataset: Dataset) -> list[str]:
     """Return the external sets of which files have been read, sorted."""
-    journal = journals.of(dataset)
-    return [name for name in dataset.sets() if journal.keys(place_of(name, "")[0])]
+    log = record_logs.of(dataset)
+    return [name for name in dataset.sets() if log.keys(place_of(name, "")[0])]
 
 
 def forget(dataset: Dataset, shards: Iterable[str], set_names: Iterable[str]) -> None:
     """Forget what was found in the files of shards in all external sets, and in all files of some sets."""
-    journal, listed = journals.of(dataset), list(shards)
-    whole = [place_of(name, shard) for name in set_names for shard in journal.keys(place_of(name, "")[0])]
-    journal.forget([*whole, *(place_of(name, shard) for name in sets_seen(dataset) for shard in listed)])
+    log, listed = record_logs.of(dataset), list(shards)
+    whole = [place_of(name, shard) for name in set_names for shard in log.keys(place_of(name, "")[0])]
+    log.forget([*whole, *(place_of(name, shard) for name in sets_seen(dataset) for shard in listed)])
 
 
 def types_of(seen: Iterable[Seen]) -> dict[str, tuple[schema.Type, schema.Type | None]]:
@@ -140,14 +140,14 @@ def _load(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
     made = apart.found(dataset.bookkeeping, set_name, shard)
     if made:
         return load(made + apart.RECORD, Seen)
-    return journals.of(dataset).load(*place_of(set_name, shard), Seen)
+    return record_logs.of(dataset).load(*place_of(set_name, shard), Seen)
 
 
 def _save(dataset: Dataset, set_name: str, shard: str, seen: Seen) -> None:
     if apart.is_needed(dataset.bookkeeping):
         save(apart.path_of(dataset.bookkeeping, set_name, shard) + apart.RECORD, seen)
     else:
-        journals.of(dataset).save({place_of(set_name, shard): msgspec.json.encode(seen)})
+        record_logs.of(dataset).save({place_of(set_name, shard): msgspec.json.encode(seen)})
 
 
 def _look_at_table(path: str, found: Stat) -> Seen:

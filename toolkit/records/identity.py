@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from toolkit.data import journals, row_index
+from toolkit.data import record_logs, row_index
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
@@ -316,8 +316,8 @@ def check_unique(dataset: Dataset, shards: Sequence[str], max_bytes: int, *, wri
     """
     if dataset.duplicate_ids == "allow":
         return
-    journal = journals.of(dataset)
-    before = journal.load(*_PLACE, _Checked)
+    log = record_logs.of(dataset)
+    before = log.load(*_PLACE, _Checked)
     states = [row_index.recorded(dataset, shard) for shard in shards]
     now = {_digest(shard, indexed) for shard, indexed in zip(shards, states, strict=True) if indexed}
     inputs = _Checked.of(now).lineage if all(states) else {"": None}
@@ -328,7 +328,7 @@ def check_unique(dataset: Dataset, shards: Sequence[str], max_bytes: int, *, wri
     for duplicate in find_duplicate_ids(indexed):
         raise duplicate.error(indexed, ADVICE)
     if write:
-        journal.save({_PLACE: msgspec.json.encode(_Checked.of(map(_digest, shards, ensured)))})
+        log.save({_PLACE: msgspec.json.encode(_Checked.of(map(_digest, shards, ensured)))})
 
 
 def _digest(shard: str, state: row_index.ShardState) -> bytes:

@@ -1,7 +1,7 @@
 """The records of inputs that are ingested, which every later stage asks which shards there should be.
 
-``.toolkit/inputs/``  a journal: an `InputRecord` of each input, or pack, by its key; from the begin of an attempt until
-                      its good end an `Attempt` in its place
+``.toolkit/inputs/``  a record log: an `InputRecord` of each input, or pack, by its key; from the begin of an attempt
+                      until its good end an `Attempt` in its place
 
 `toolkit.ingest.inputs` decides by them what is ingested again. A pack has the name of its shard.
 """
@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from toolkit.data import journals
+from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
-from toolkit.data.journals import INGEST, MAKES_INPUTS
 from toolkit.data.own_types import OwnTypes
+from toolkit.data.record_logs import INGEST, MAKES_INPUTS
 from toolkit.errors import DataError, in_words
 from toolkit.records.sets import OutputState
 from toolkit.storage.artifact import Artifact
-from toolkit.storage.journal import Journal
+from toolkit.storage.record_log import RecordLog
 
 
 class InputOfPack(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,23 +105,23 @@ class _Begun(msgspec.Struct, frozen=True):
 
 def keys(dataset: Dataset) -> list[str]:
     """Return the keys of all inputs, or packs, that have a record, sorted."""
-    return [key for key, record in journals.inputs_of(dataset).items(INGEST) if not _is_attempt(record)]
+    return [key for key, record in record_logs.inputs_of(dataset).items(INGEST) if not _is_attempt(record)]
 
 
 def attempts(dataset: Dataset) -> dict[str, Attempt]:
     """Return the attempts that did not end, by the keys of inputs, sorted."""
-    journal = journals.inputs_of(dataset)
-    found = {key: _attempt(journal, key) for key, record in journal.items(INGEST) if _is_attempt(record)}
+    log = record_logs.inputs_of(dataset)
+    found = {key: _attempt(log, key) for key, record in log.items(INGEST) if _is_attempt(record)}
     return {key: attempt for key, attempt in found.items() if attempt}
 
 
 def load_attempt(dataset: Dataset, key: str) -> Attempt | None:
     """Return the attempt at an input that did not end; None if there is none, or it is damaged: that is told."""
-    return _attempt(journals.inputs_of(dataset), key)
+    return _attempt(record_logs.inputs_of(dataset), key)
 
 
-def _attempt(journal: Journal, key: str) -> Attempt | None:
-    record = journal.load(INGEST, key, _Begun) if _is_attempt(journal.get(INGEST, key)) else None
+def _attempt(log: RecordLog, key: str) -> Attempt | None:
+    record = log.load(INGEST, key, _Begun) if _is_attempt(log.get(INGEST, key)) else None
     return record.begun if record else None
 
 
@@ -129,14 +129,14 @@ def _is_attempt(record: bytes | None) -> bool:
     return record is not None and record.startswith(b'{"begun":')
 
 
-def _record(journal: Journal, key: str) -> InputRecord | None:
-    return None if _is_attempt(journal.get(INGEST, key)) else journal.load(INGEST, key, InputRecord)
+def _record(log: RecordLog, key: str) -> InputRecord | None:
+    return None if _is_attempt(log.get(INGEST, key)) else log.load(INGEST, key, InputRecord)
 
 
 def begin(dataset: Dataset, attempts: Mapping[str, Attempt]) -> None:
     """Make durable that attempts begin, in place of the records of their inputs, before data is replaced."""
     encoded = {(INGEST, key): msgspec.json.encode(_Begun(attempt)) for key, attempt in attempts.items()}
-    journals.inputs_of(dataset).save(encoded)
+    record_logs.inputs_of(dataset).save(encoded)
 
 
 def load(dataset: Dataset, key: str) -> InputRecord | None:
@@ -146,25 +146,25 @@ def load(dataset: Dataset, key: str) -> InputRecord | None:
 
 def load_told(dataset: Dataset, key: str) -> tuple[InputRecord | None, bool]:
     """Return what `load` does, and whether it is damaged, or may be lost in a damaged file."""
-    journal = journals.inputs_of(dataset)
-    record, known = _record(journal, key), journal.get(INGEST, key)
-    return record, record is None and (bool(journal.damaged) or not (known is None or _is_attempt(known)))
+    log = record_logs.inputs_of(dataset)
+    record, known = _record(log, key), log.get(INGEST, key)
+    return record, record is None and (bool(log.damaged) or not (known is None or _is_attempt(known)))
 
 
 def save(dataset: Dataset, key: str, record: InputRecord) -> None:
     """Save the record of an input whose documents are durable."""
-    journals.inputs_of(dataset).save({(INGEST, key): msgspec.json.encode(record)})
+    record_logs.inputs_of(dataset).save({(INGEST, key): msgspec.json.encode(record)})
 
 
 def forget(dataset: Dataset, keys: Iterable[str]) -> None:
     """Forget the records of inputs, before their documents are replaced."""
-    journals.inputs_of(dataset).forget((INGEST, key) for key in keys)
+    record_logs.inputs_of(dataset).forget((INGEST, key) for key in keys)
 
 
 def shards_now(dataset: Dataset, keys: Iterable[str]) -> set[str]:
     """Return the shards of inputs by their records and attempts as they are now: other runs may work on them."""
-    journal = journals.open_inputs(dataset)
-    found = (_record(journal, key) or _attempt(journal, key) for key in keys)
+    log = record_logs.open_inputs(dataset)
+    found = (_record(log, key) or _attempt(log, key) for key in keys)
     return {shard for each in found if each for shard in each.shards}
 
 
@@ -172,15 +172,15 @@ class Inputs(Mapping[str, InputRecord]):
     """The records of inputs by their keys, sorted; each is decoded when it is asked for, so that none is held.
 
     Args:
-        journal: has the records.
+        log: has the records.
         keys: of those that are not damaged, sorted.
     """
 
-    def __init__(self, journal: Journal, keys: Sequence[str]) -> None:
-        self._journal, self._keys = journal, dict.fromkeys(keys)
+    def __init__(self, log: RecordLog, keys: Sequence[str]) -> None:
+        self._log, self._keys = log, dict.fromkeys(keys)
 
     def __getitem__(self, key: str) -> InputRecord:
-        record = _record(self._journal, key) if key in self._keys else None
+        record = _record(self._log, key) if key in self._keys else None
         if record is None:
             raise KeyError(key)
         return record
@@ -217,22 +217,22 @@ def load_each(dataset: Dataset) -> tuple[Inputs, list[str]]:
             damaged.append(record)
         else:
             keys.append(key)
-    return Inputs(journals.inputs_of(dataset), keys), damaged
+    return Inputs(record_logs.inputs_of(dataset), keys), damaged
 
 
 def _each(dataset: Dataset) -> Iterator[tuple[str, InputRecord | str]]:
     """Yield the key and the record of each input; a message for each that is damaged, or each damaged file."""
-    journal = journals.inputs_of(dataset)
-    for fault in journal.damaged.values():
+    log = record_logs.inputs_of(dataset)
+    for fault in log.damaged.values():
         yield "", f"{fault}; {MAKES_INPUTS}"
-    for key, record in journal.items(INGEST):
+    for key, record in log.items(INGEST):
         if _is_attempt(record):
             continue
         try:
             yield key, msgspec.json.decode(record, type=InputRecord)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             expected = f"expected a record of this version of the toolkit for the input {key}"
-            yield key, f"{journal.folder}: {expected}, got: {in_words(str(error))}; {MAKES_INPUTS}"
+            yield key, f"{log.folder}: {expected}, got: {in_words(str(error))}; {MAKES_INPUTS}"
 
 
 def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from toolkit.data import journals, row_index
+from toolkit.data import record_logs, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.records.ingested import InputRecord
 from toolkit.storage import store_of
@@ -35,7 +35,7 @@ def lost_shards(
                     f"`toolkit clean --forget {key}` to remove what is left of it"
                 )
     root = row_index.root_of(dataset)
-    for shard in journals.of(dataset).keys(journals.ROWS) if store_of(dataset.documents).can_list else ():
+    for shard in record_logs.of(dataset).keys(record_logs.ROWS) if store_of(dataset.documents).can_list else ():
         if shard in there or shard in lost or not concern(shard):
             continue
         state = row_index.recorded(dataset, shard)

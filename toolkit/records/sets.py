@@ -1,7 +1,7 @@
 """Records of attribute sets: the schema of each, and a completion record for each shard.
 
 ``.toolkit/sets/<set>/schema.json``  a `SetSchema`: types and settings, the same for all shards
-``.toolkit/journal/``                a `ShardRecord` of each shard: written last, forgotten before its data is replaced;
+``.toolkit/record-log/``             a `ShardRecord` of each shard: written last, forgotten before its data is replaced;
                                      what the models are called whose digests the settings have
 """
 
@@ -10,17 +10,17 @@ from typing import Any
 
 import msgspec
 
-from toolkit.data import journals, schema
+from toolkit.data import record_logs, schema
 from toolkit.data.alignment import missing_file
 from toolkit.data.dataset import Dataset
-from toolkit.data.journals import place_in_set
+from toolkit.data.record_logs import place_in_set
 from toolkit.data.row_index import ShardState
 from toolkit.errors import AlignmentError
 from toolkit.storage.artifact import Artifact
-from toolkit.storage.journal import Group
 from toolkit.storage.json_files import load_strictly, save
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, read_once, stat
+from toolkit.storage.record_log import Group
 
 
 class KeySchema(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -178,7 +178,7 @@ def _schema_path(dataset: Dataset, set_name: str) -> str:
 
 def load_models(dataset: Dataset, set_name: str) -> dict[str, str]:
     """Return the names of the models of a set, by sha256; apart from the schema, because a name changes no value."""
-    return journals.of(dataset).load("models", set_name, dict[str, str]) or {}
+    return record_logs.of(dataset).load("models", set_name, dict[str, str]) or {}
 
 
 def save_models(dataset: Dataset, set_name: str, names: dict[str, str], *, only: bool = False) -> None:
@@ -186,38 +186,38 @@ def save_models(dataset: Dataset, set_name: str, names: dict[str, str], *, only:
     known = load_models(dataset, set_name)
     if names.keys() - known.keys() or (only and known != names):
         known = {} if only else known
-        journals.of(dataset).save({("models", set_name): msgspec.json.encode(names | known, order="sorted")})
+        record_logs.of(dataset).save({("models", set_name): msgspec.json.encode(names | known, order="sorted")})
 
 
 def load_record(dataset: Dataset, set_name: str, shard: str) -> ShardRecord | None:
-    return journals.of(dataset).load(*place_in_set(set_name, shard), ShardRecord)
+    return record_logs.of(dataset).load(*place_in_set(set_name, shard), ShardRecord)
 
 
 def is_recorded(dataset: Dataset, set_name: str, shard: str) -> bool:
     """Return whether there is a completion record, be it one of another version."""
-    return journals.of(dataset).get(*place_in_set(set_name, shard)) is not None
+    return record_logs.of(dataset).get(*place_in_set(set_name, shard)) is not None
 
 
 def is_damaged(dataset: Dataset, set_name: str, shard: str) -> bool:
     """Return whether there is a completion record that cannot be read, or there may have been one in a damaged file."""
     if is_recorded(dataset, set_name, shard):
         return load_record(dataset, set_name, shard) is None
-    return bool(journals.of(dataset).damaged) and stat(dataset.attribute_path(set_name, shard)) is not None
+    return bool(record_logs.of(dataset).damaged) and stat(dataset.attribute_path(set_name, shard)) is not None
 
 
 def recorded_shards(dataset: Dataset, set_name: str) -> list[str]:
     """Return the shards of which a set has a completion record, sorted."""
-    return journals.of(dataset).keys(place_in_set(set_name, "")[0])
+    return record_logs.of(dataset).keys(place_in_set(set_name, "")[0])
 
 
 def save_records(dataset: Dataset, shard: str, records: Mapping[str, ShardRecord], group: Group | None = None) -> None:
     """Save the completion records of a shard in some sets, whose data is durable, or belongs to a group."""
     encoded = {place_in_set(name, shard): msgspec.json.encode(record) for name, record in records.items()}
     if group is None:
-        journals.of(dataset).save(encoded)
+        record_logs.of(dataset).save(encoded)
         return
     for place, record in encoded.items():
-        group.save(place, record, journals.of(dataset))
+        group.save(place, record, record_logs.of(dataset))
 
 
 def forget(dataset: Dataset, set_name: str, shard: str) -> None:
@@ -227,4 +227,4 @@ def forget(dataset: Dataset, set_name: str, shard: str) -> None:
 
 def forget_all(dataset: Dataset, set_names: Iterable[str], shards: Collection[str]) -> None:
     """Forget the records of shards in sets, before their data is replaced."""
-    journals.of(dataset).forget(place_in_set(name, shard) for name in set_names for shard in shards)
+    record_logs.of(dataset).forget(place_in_set(name, shard) for name in set_names for shard in shards)

@@ -1,7 +1,7 @@
 """Takedowns: the lists of documents that a dataset must not have, and the record of what was cleared in each shard.
 
 ``.toolkit/takedown/SHA256.txt``  a list as it was given: entries of a blocklist (see `toolkit.rules.blocklist`)
-``.toolkit/journal/``             ``takedown`` "": the lists; ``takedown`` SHARD: a `ClearedShard`
+``.toolkit/record-log/``          ``takedown`` "": the lists; ``takedown`` SHARD: a `ClearedShard`
 
 Ingest, taggers, stages of the whole dataset and mixes ask `takedown_of` for them.
 """
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import journals, row_index
+from toolkit.data import record_logs, row_index
 from toolkit.data.addresses import url_of
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import Dataset
@@ -28,12 +28,12 @@ from toolkit.records.left_out import identity
 from toolkit.records.sets import OutputState, ShardRecord, output_state
 from toolkit.rules.blocklist import Blocklist
 from toolkit.session import current
-from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join
+from toolkit.storage.record_log import Group
 
 KIND = "takedown"
-"""Kind of the records in the journal of a dataset."""
+"""Kind of the records in the record log of a dataset."""
 
 _ENCODER = msgspec.json.Encoder()
 _ATTRIBUTES = msgspec.json.Decoder(AttributesRow)
@@ -132,7 +132,7 @@ class ClearedShard(msgspec.Struct, frozen=True, kw_only=True):
 
 def lists_of(dataset: Dataset) -> Lists:
     """Return the lists of a dataset."""
-    return journals.of(dataset).load(KIND, "", Lists) or Lists()
+    return record_logs.of(dataset).load(KIND, "", Lists) or Lists()
 
 
 def list_path(dataset: Dataset, sha256: str) -> str:
@@ -157,12 +157,12 @@ def opened(files: Sequence[str]) -> Takedown | None:
 
 def load(dataset: Dataset, shard: str) -> ClearedShard | None:
     """Return the record of what was cleared in a shard; None if nothing was."""
-    return journals.of(dataset).load(KIND, shard, ClearedShard)
+    return record_logs.of(dataset).load(KIND, shard, ClearedShard)
 
 
 def load_all(dataset: Dataset) -> dict[str, ClearedShard]:
     """Return the records of all shards in which something was cleared, sorted."""
-    found = ((shard, load(dataset, shard)) for shard in journals.of(dataset).keys(KIND) if shard)
+    found = ((shard, load(dataset, shard)) for shard in record_logs.of(dataset).keys(KIND) if shard)
     return {shard: cleared for shard, cleared in found if cleared}
 
 
@@ -341,7 +341,7 @@ def clear(work: ShardToClear, forget_derived: Callable[[Dataset, str], None]) ->
     Raises:
         DataError: if the shard, or a set, is not what its record describes.
     """
-    dataset, shard, journal = work.dataset, work.shard, journals.of(work.dataset)
+    dataset, shard, log = work.dataset, work.shard, record_logs.of(work.dataset)
     before, found = load(dataset, shard) or ClearedShard(), find(work).documents
     if not found and before.pending is None:
         return None
@@ -350,12 +350,12 @@ def clear(work: ShardToClear, forget_derived: Callable[[Dataset, str], None]) ->
     pending = before.pending
     if pending is None:
         row_index.ensure(dataset, shard, work.max_document_bytes)
-        places = [(journals.ROWS, shard), *(journals.place_in_set(name, shard) for name in work.sets)]
-        pending = {kind: msgspec.Raw(record) for kind, key in places if (record := journal.get(kind, key))}
+        places = [(record_logs.ROWS, shard), *(record_logs.place_in_set(name, shard) for name in work.sets)]
+        pending = {kind: msgspec.Raw(record) for kind, key in places if (record := log.get(kind, key))}
     begun = msgspec.structs.replace(before, documents=documents, pending=pending)
-    journal.save({(KIND, shard): msgspec.json.encode(begun)})
+    log.save({(KIND, shard): msgspec.json.encode(begun)})
     forget_derived(dataset, shard)
-    with Group(journal) as group:
+    with Group(log) as group:
         clearing = _Clearing(work, {document.row for document in documents}, pending, group)
         done = msgspec.structs.replace(
             begun,
@@ -374,11 +374,11 @@ class _Clearing:
         self._work, self._rows, self._group = work, rows, group
         self.changes: list[Change] = []
         self.output: OutputState | None = None
-        old = msgspec.json.decode(pending[journals.ROWS], type=row_index.ShardState)
+        old = msgspec.json.decode(pending[record_logs.ROWS], type=row_index.ShardState)
         state = self._documents(old) if work.ours else old
         records: dict[str, tuple[ShardRecord, OutputState]] = {}
         for name in work.sets:
-            kind = journals.place_in_set(name, "")[0]
+            kind = record_logs.place_in_set(name, "")[0]
             if kind in pending and exists(work.dataset.attribute_path(name, work.shard)):
                 record = msgspec.json.decode(pending[kind], type=ShardRecord)
                 records[name] = record, self._attributes(name, record)
@@ -423,7 +423,7 @@ class _Clearing:
         work = self._work
         path, schema = work.dataset.attribute_path(name, work.shard), sets.load_schema(work.dataset, name)
         types = schema.types() if schema else {}
-        self._group.forget(journals.place_in_set(name, work.shard))
+        self._group.forget(record_logs.place_in_set(name, work.shard))
         with attribute_lines(path, digest=True) as lines, RowOutput(path, together=self._group.files) as output:
             for number, line in enumerate(lines, 1):
                 if number in self._rows:

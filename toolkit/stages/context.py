@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from toolkit.config.settings import Config, ConfigNode
-from toolkit.data import journals
+from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount
@@ -271,18 +271,18 @@ class Context(Running):
 
     def merge_records(self) -> None:
         """Merge the records that were asked for, of which the command, or a run that failed, has noted some."""
-        for asked in journals.asked():
-            merge(asked.journal, leases.folder_in(asked.bookkeeping), forgive=self._remakes(asked.name))
+        for asked in record_logs.asked():
+            merge(asked.log, leases.folder_in(asked.bookkeeping), forgive=self._remakes(asked.name))
 
     def merge_inputs(self) -> None:
         """Merge the records of inputs if some were lost, and all inputs were ingested: later stages need them."""
-        journal = journals.inputs_of(self.dataset)
-        if journal.damaged:
-            merge(journal, leases.folder_in(self.dataset.bookkeeping), forgive=True)
+        log = record_logs.inputs_of(self.dataset)
+        if log.damaged:
+            merge(log, leases.folder_in(self.dataset.bookkeeping), forgive=True)
 
-    def _remakes(self, journal: str) -> bool:
-        """Tell whether the command makes again what is lost of a journal, by the name of its folder."""
-        if journal == journals.INPUTS:
+    def _remakes(self, log: str) -> bool:
+        """Tell whether the command makes again what is lost of a record log, by the name of its folder."""
+        if log == record_logs.INPUTS:
             return self.options.command in ("ingest", "run") and not self.in_part
         return self.options.command in REMAKES and self.options.remakes
 

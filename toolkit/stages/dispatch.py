@@ -20,7 +20,7 @@ from toolkit.session import Session, current
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome
 from toolkit.stages.sections import STAGES
-from toolkit.storage.journal import apart
+from toolkit.storage.record_log import apart
 from toolkit.storage.roots import note_roots
 
 

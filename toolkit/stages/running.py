@@ -1,4 +1,4 @@
-"""Runs the tasks of a command on the configured executor, names its steps, and merges its journal as the last one."""
+"""Runs the tasks of a command on the configured executor, names its steps, and merges its record log at the end."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -18,7 +18,7 @@ from toolkit.interrupts import pause
 from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.session import InSession, Session, current
-from toolkit.storage.journal import Journal, apart
+from toolkit.storage.record_log import RecordLog, apart
 
 STEPS = {
     "again": "reading again what may be a repeat",
@@ -75,30 +75,30 @@ def in_words(step: str) -> str:
     return STEPS.get(step) or STEPS.get(f"{word} NAME", step).replace("NAME", name)
 
 
-def merge(journal: Journal, leases_folder: str, *, forgive: bool = False) -> None:
-    """Put the segments of a journal into one file, which takes up what others have written until then.
+def merge(log: RecordLog, leases_folder: str, *, forgive: bool = False) -> None:
+    """Put the segments of a record log into one file, which takes up what others have written until then.
 
     Commands that end at once do so one after the other; who has nothing left to merge writes nothing.
 
     Args:
-        journal: that the command has asked for.
+        log: that the command has asked for.
         leases_folder: folder of the leases of the dataset, or output, that it belongs to. The next command that leases
             something there deletes that of one which was killed.
-        forgive: as in `Journal.merge`.
+        forgive: as in `RecordLog.merge`.
 
     Raises:
         Unreadable: if it is not known what there is.
     """
     waiting = leases.Waiting()
-    while journal.is_apart(forgive=forgive):
+    while log.is_apart(forgive=forgive):
         with ExitStack() as stack:
             try:
-                stack.enter_context(_lease(journal.folder, leases_folder))
+                stack.enter_context(_lease(log.folder, leases_folder))
             except ConfigError as error:  # another one is at it; its lease ends with it, or by itself if it was killed
                 waiting.tell(error)
                 pause(leases.POLL_INTERVAL)
                 continue
-            journal.merge(forgive=forgive)
+            log.merge(forgive=forgive)
 
 
 def _lease(folder: str, leases_folder: str) -> AbstractContextManager[None]:

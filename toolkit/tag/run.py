@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from toolkit.data import journals, row_index, schema
+from toolkit.data import record_logs, row_index, schema
 from toolkit.data.alignment import AttributeRows, attribute_lines, is_of_experiment
 from toolkit.data.documents import DOCUMENT_DECODER, LATE_DECODER, Document, Rows, Span, to_document
 from toolkit.errors import DataError, did_you_mean, in_words
@@ -23,11 +23,11 @@ from toolkit.execution.grouped import ShardDone, ShardWork, Work, one_by_one
 from toolkit.records import foreign, sets
 from toolkit.records.freshness import ShardAttributes
 from toolkit.records.takedown import takedown_of
-from toolkit.storage.journal import Group
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines, version_read
+from toolkit.storage.record_log import Group
 from toolkit.tag.plan import Plan, Step, build
 from toolkit.tag.set_options import Numbered
 from toolkit.tag.steps import ASKED, Effort, values_of
@@ -92,7 +92,7 @@ def as_it_was(work: ShardToTag) -> ShardDone | None:
 
 def tag_together(tasks: list[Task[ShardToTag]], report: Report) -> list[Result[ShardDone]]:
     """Do what `tag_shard` does for small shards, which become durable together."""
-    with Group(journals.of(tasks[0].payload.dataset)) as group:
+    with Group(record_logs.of(tasks[0].payload.dataset)) as group:
         return one_by_one(partial(tag_shard, group=group), tasks, report, group)
 
 
@@ -121,7 +121,7 @@ def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> S
         state = row_index.build(dataset, shard, work.max_document_bytes)
     contents = {name: ShardAttributes(dataset, name, shard, state).content() for name in external}
     sets.forget_all(dataset, todo, [shard])
-    with nullcontext(group) if group else Group(journals.of(dataset)) as own:
+    with nullcontext(group) if group else Group(record_logs.of(dataset)) as own:
         output, state = _write(work, todo, external, state, report, own)
         output.record(state, contents)
     return ShardDone(shard=shard, documents=state.rows, written=todo)

@@ -258,8 +258,8 @@ def _check_numbers(folder: str) -> Iterator[str]:
 
 
 def _check_manifest(folder: str) -> Iterator[str]:
-    if exists(publish.journal_path(folder)):
-        yield f"{publish.journal_path(folder)}: expected a finished publication; run `toolkit mix` again to finish it"
+    if exists(publish.intent_path(folder)):
+        yield f"{publish.intent_path(folder)}: expected a finished publication; run `toolkit mix` again to finish it"
     manifest = publish.load_manifest(folder)
     if manifest is None:
         return

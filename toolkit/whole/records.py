@@ -1,4 +1,4 @@
-"""Records of sets of duplicates: in the journal of the dataset, and below ``.toolkit/dedup/SET/``.
+"""Records of sets of duplicates: in the record log of the dataset, and below ``.toolkit/dedup/SET/``.
 
 ``signatures SET`` SHARD    a `SignatureRecord`: written last, forgotten before its files are replaced
 ``signatures/SHARD/NAME``   the files of a kind, and `NAMES`
@@ -13,14 +13,14 @@ from typing import Any, Literal
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import journals
+from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
 from toolkit.session import cached
 from toolkit.storage.artifact import Artifact, FileRecord, state, stored_sha256
-from toolkit.storage.journal import Place
 from toolkit.storage.paths import absolute, join, parent_of
+from toolkit.storage.record_log import Place
 
 NAMES = "names.jsonl.gz"
 """Of each row ``{"source":…,"id":…}``, in order: what is needed of the documents to write attributes."""
@@ -171,7 +171,7 @@ def signatures_folder(dataset: Dataset, set_name: str) -> str:
 
 
 def place_of(set_name: str, shard: str) -> Place:
-    """Return the place of the record of a shard's signatures in the journal of its dataset."""
+    """Return the place of the record of a shard's signatures in the record log of its dataset."""
     return f"signatures {set_name}", shard
 
 
@@ -183,7 +183,7 @@ def load_signatures(dataset: Dataset, set_name: str, shard: str) -> SignatureRec
 
 def load_record(dataset: Dataset, set_name: str, shard: str) -> SignatureRecord | None:
     """Return the record of a shard's signatures, whatever has become of the files."""
-    return journals.of(dataset).load(*place_of(set_name, shard), SignatureRecord)
+    return record_logs.of(dataset).load(*place_of(set_name, shard), SignatureRecord)
 
 
 def files_in(dataset: Dataset, set_name: str, shard: str) -> Callable[[SignatureRecord], list[FileRecord]]:
@@ -201,13 +201,13 @@ def files_in(dataset: Dataset, set_name: str, shard: str) -> Callable[[Signature
 
 def load_resolution(dataset: Dataset, set_name: str) -> Resolution | None:
     """Return what was resolved of a set; None of a set that is not made of the whole dataset."""
-    return journals.of(dataset).load(f"resolved {set_name}", "", Resolution)
+    return record_logs.of(dataset).load(f"resolved {set_name}", "", Resolution)
 
 
 def load_resolved(dataset: Dataset, set_name: str) -> dict[str, ResolvedShard]:
     """Return what became of each shard, sorted."""
-    journal, kind = journals.of(dataset), f"resolved {set_name}"
-    found = ((shard, journal.load(kind, shard, ResolvedShard)) for shard in journal.keys(kind) if shard)
+    log, kind = record_logs.of(dataset), f"resolved {set_name}"
+    found = ((shard, log.load(kind, shard, ResolvedShard)) for shard in log.keys(kind) if shard)
     return {shard: resolved for shard, resolved in found if resolved}
 
 
@@ -219,7 +219,7 @@ def save_resolution(
     records: dict[Place, bytes | None] = {(kind, shard): None for shard in before.keys() - shards.keys()}
     changed = (shard for shard, resolved in shards.items() if before.get(shard) != resolved)
     records |= {(kind, shard): msgspec.json.encode(shards[shard]) for shard in changed}
-    journals.of(dataset).save({**records, (kind, ""): msgspec.json.encode(resolution)})
+    record_logs.of(dataset).save({**records, (kind, ""): msgspec.json.encode(resolution)})
 
 
 DECISIONS = "decisions-"

@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 
 import msgspec
 
-from toolkit.data import chosen_text, journals, row_index
+from toolkit.data import chosen_text, record_logs, row_index
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
@@ -28,10 +28,10 @@ from toolkit.records.freshness import ShardAttributes
 from toolkit.records.takedown import takedown_of
 from toolkit.rules.text_edits import EditedDocument, edits_in, text_after
 from toolkit.storage.artifact import State, state
-from toolkit.storage.journal import Group
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, looking, remove, stat
 from toolkit.storage.reading import Lines, version_read
+from toolkit.storage.record_log import Group
 from toolkit.text.batch import Batch
 from toolkit.text.editing import Edit
 from toolkit.text.kernels.signatures import Array
@@ -102,7 +102,7 @@ def signatures_state(
             for name, file in record.files.items()
         }
         encoded = msgspec.json.encode(msgspec.structs.replace(record, files=files))
-        journals.of(dataset).save({place_of(entry.set, shard): encoded})
+        record_logs.of(dataset).save({place_of(entry.set, shard): encoded})
     return found
 
 
@@ -203,10 +203,10 @@ class Signing:
         self.whole = _joined(work, todo)
         self._shard = work.shard
         self._todo = [entry for entry in work.entries if entry.set in todo]
-        self._journal, self._group = journals.of(work.dataset), group
+        self._log, self._group = record_logs.of(work.dataset), group
 
     def __enter__(self) -> Self:
-        self._journal.forget(place_of(entry.set, self._shard) for entry in self._todo)
+        self._log.forget(place_of(entry.set, self._shard) for entry in self._todo)
         places = [(entry, join(folder_of(self.whole.dataset, entry), self._shard)) for entry in self._todo]
         for _, folder in places:
             for name in list_files(folder):  # what another attempt at once has not ended stays
@@ -266,10 +266,10 @@ class Signing:
             )
             records[place_of(each.entry.set, self._shard)] = msgspec.json.encode(record)
         if self._group is None:
-            self._journal.save(records)
+            self._log.save(records)
             return
         for place, encoded in records.items():
-            self._group.save(place, encoded, self._journal)
+            self._group.save(place, encoded, self._log)
 
 
 class _EntrySigning:

@@ -37,8 +37,8 @@ from toolkit.rules.expression_tree import parse
 from toolkit.rules.expressions import paths_in
 from toolkit.rules.rule import LABEL, CompiledRule, Role
 from toolkit.session import Session, current
-from toolkit.storage.journal import apart
 from toolkit.storage.reading import lines_at
+from toolkit.storage.record_log import apart
 from toolkit.tag.sample import key_of
 from toolkit.text.editing import PastEnd, clamp
 

@@ -1,7 +1,7 @@
-"""The journals of a dataset: which entries its records are, and when they are read.
+"""The record logs of a dataset: which entries its records are, and when they are read.
 
 They are read once a stage (`Session.stage`), between commands whenever they are asked for; see `of`. Records of
-inputs have a journal of their own (`inputs_of`): a lost one must not pass for "never ingested".
+inputs have a record log of their own (`inputs_of`): a lost one must not pass for "never ingested".
 
 kind         key                    record
 set NAME     shard                  `toolkit.records.sets.ShardRecord`
@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 from toolkit.data.dataset import Dataset
 from toolkit.session import current
-from toolkit.storage.journal import SUFFIX, UNLIKE_DATA, Journal, Place
 from toolkit.storage.paths import join
+from toolkit.storage.record_log import SUFFIX, UNLIKE_DATA, Place, RecordLog
 
-FOLDER = "journal"
+FOLDER = "record-log"
 INPUTS = "inputs"
-"""Folders of the journals, below the bookkeeping folder."""
+"""Folders of the record logs, below the bookkeeping folder."""
 
 ROWS = "rows"
 INGEST = "ingest"
@@ -39,22 +39,22 @@ def place_in_set(set_name: str, shard: str) -> Place:
     return f"set {set_name}", shard
 
 
-def open_journal(dataset: Dataset) -> Journal:
-    """Return the journal of a dataset as it is now.
+def open_log(dataset: Dataset) -> RecordLog:
+    """Return the record log of a dataset as it is now.
 
     Raises:
         Unreadable: if it is not known what there is.
     """
-    return Journal(join(dataset.bookkeeping, FOLDER), suffix=_suffix(dataset))
+    return RecordLog(join(dataset.bookkeeping, FOLDER), suffix=_suffix(dataset))
 
 
-def open_inputs(dataset: Dataset) -> Journal:
-    """Return the journal of the inputs of a dataset as it is now.
+def open_inputs(dataset: Dataset) -> RecordLog:
+    """Return the record log of the inputs of a dataset as it is now.
 
     Raises:
         Unreadable: if it is not known what there is.
     """
-    return Journal(join(dataset.bookkeeping, INPUTS), suffix=_suffix(dataset), remedy=MAKES_INPUTS)
+    return RecordLog(join(dataset.bookkeeping, INPUTS), suffix=_suffix(dataset), remedy=MAKES_INPUTS)
 
 
 def _suffix(dataset: Dataset) -> str:
@@ -64,75 +64,75 @@ def _suffix(dataset: Dataset) -> str:
 
 class _Asked(NamedTuple):
     bookkeeping: str
-    opened: Callable[[], Journal]
+    opened: Callable[[], RecordLog]
 
 
-class _Journals:
-    """The journals, by folder, that this process has asked for: as they are in a stage, and in the whole command."""
+class _RecordLogs:
+    """The record logs, by folder, that this process has asked for: as they are in a stage, and in the whole command."""
 
     def __init__(self) -> None:
         self.stage = ""
-        self.open: dict[str, Journal] = {}
+        self.open: dict[str, RecordLog] = {}
         self.seen: dict[str, _Asked] = {}
         self.lock = threading.RLock()
 
 
-def _known() -> _Journals:
-    return current().kept(_Journals, _Journals)
+def _known() -> _RecordLogs:
+    return current().kept(_RecordLogs, _RecordLogs)
 
 
 class Asked(NamedTuple):
-    """A journal that this process has asked for.
+    """A record log that this process has asked for.
 
     Attributes:
-        journal: itself.
+        log: itself.
         bookkeeping: the folder of records that it is in.
-        name: of its folder: `FOLDER`, `INPUTS`, or another one for a journal of an output.
+        name: of its folder: `FOLDER`, `INPUTS`, or another one for a record log of an output.
     """
 
-    journal: Journal
+    log: RecordLog
     bookkeeping: str
     name: str
 
 
 def asked() -> list[Asked]:
-    """Return the journals that this process has asked for since the command began."""
+    """Return the record logs that this process has asked for since the command began."""
     return [
         Asked(_opened(folder, *found), found.bookkeeping, folder.rpartition("/")[2])
         for folder, found in list(_known().seen.items())
     ]
 
 
-def of(dataset: Dataset) -> Journal:
-    """Return the journal of a dataset as it was when this process first asked for it in this command, or stage.
+def of(dataset: Dataset) -> RecordLog:
+    """Return the record log of a dataset as it was when this process first asked for it in this command, or stage.
 
     Raises:
-        Unreadable: as `open_journal`.
+        Unreadable: as `open_log`.
     """
-    return _opened(join(dataset.bookkeeping, FOLDER), dataset.bookkeeping, lambda: open_journal(dataset))
+    return _opened(join(dataset.bookkeeping, FOLDER), dataset.bookkeeping, lambda: open_log(dataset))
 
 
-def inputs_of(dataset: Dataset) -> Journal:
-    """Return the journal of the inputs of a dataset, as `of`."""
+def inputs_of(dataset: Dataset) -> RecordLog:
+    """Return the record log of the inputs of a dataset, as `of`."""
     return _opened(join(dataset.bookkeeping, INPUTS), dataset.bookkeeping, lambda: open_inputs(dataset))
 
 
-def at(bookkeeping: str, folder: str) -> Journal:
-    """Return the journal in a folder of an output, as `of`.
+def at(bookkeeping: str, folder: str) -> RecordLog:
+    """Return the record log in a folder of an output, as `of`.
 
     Args:
         bookkeeping: folder of the output's records, in which that folder is.
-        folder: of the journal.
+        folder: of the record log.
     """
-    return _opened(folder, bookkeeping, lambda: Journal(folder, suffix=UNLIKE_DATA))
+    return _opened(folder, bookkeeping, lambda: RecordLog(folder, suffix=UNLIKE_DATA))
 
 
-def of_output(bookkeeping: str) -> Journal:
-    """Return the journal of an output, as `of`."""
+def of_output(bookkeeping: str) -> RecordLog:
+    """Return the record log of an output, as `of`."""
     return at(bookkeeping, join(bookkeeping, FOLDER))
 
 
-def _opened(folder: str, bookkeeping: str, opened: Callable[[], Journal]) -> Journal:
+def _opened(folder: str, bookkeeping: str, opened: Callable[[], RecordLog]) -> RecordLog:
     known, stage = _known(), current().stage
     with known.lock:
         if known.stage != stage:

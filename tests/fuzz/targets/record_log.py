@@ -1,10 +1,10 @@
-"""Journals: each entry that is read is one that was written, whatever else the file holds."""
+"""Record logs: each entry that is read is one that was written, whatever else the file holds."""
 
 import gzip
 
 from tests.fuzz.targets._files import refuses
-from toolkit.storage.journal import entries
-from toolkit.storage.journal.entries import Contents, Entry, State, header, line_of
+from toolkit.storage.record_log import entries
+from toolkit.storage.record_log.entries import Contents, Entry, State, header, line_of
 
 _ENTRIES = [
     Entry("rows", "a", 1, b'{"version":3,"size":5}'),

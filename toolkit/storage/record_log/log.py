@@ -1,4 +1,4 @@
-"""Reading, writing and merging a journal; and groups of shards, whose files and records are made durable together.
+"""Reading, writing and merging a record log; and groups of shards, whose files and records are made durable together.
 
     tombstones ──> all files synced ──> all files renamed ──> their folders synced ──> records
 
@@ -20,10 +20,10 @@ from toolkit.decoders import decoded
 from toolkit.errors import DataError, Unreadable, in_words
 from toolkit.storage import store_of
 from toolkit.storage.compression import compressor_for
-from toolkit.storage.journal.entries import Contents, Entry, Place, State, header, line_of, one_line
 from toolkit.storage.json_files import tell_damage
 from toolkit.storage.outputs import RowOutput, Together
 from toolkit.storage.paths import join, list_anew, list_files, remove
+from toolkit.storage.record_log.entries import Contents, Entry, Place, State, header, line_of, one_line
 from toolkit.storage.threads import for_each
 
 T = TypeVar("T")
@@ -32,20 +32,20 @@ MERGED = "records"
 SEGMENTS = "segments"
 SUFFIX = ".jsonl.gz"
 UNLIKE_DATA = ".records"
-"""Suffix of the files of a journal that lies among data of others, where a glob for data must not match them."""
+"""Suffix of the files of a record log that lies among data of others, where a glob for data must not match them."""
 
 AT_ONCE = 256
 """Segments that are in memory at a time."""
 
 LOOKS = 100
-"""Times that a journal is looked at which others merge meanwhile, each time again."""
+"""Times that a record log is looked at which others merge meanwhile, each time again."""
 
 REMEDY = "the toolkit ignores the damaged entries, and does the work that they record again"
 
 
 @dataclass
 class _Found:
-    """What there is of a journal.
+    """What there is of a record log.
 
     Attributes:
         state: that it comes to.
@@ -58,7 +58,7 @@ class _Found:
     damaged: dict[str, str] = field(default_factory=dict)
 
 
-class Journal:
+class RecordLog:
     """The records of a dataset, or of an output, as they are when it is made.
 
     Several threads may ask it; one thread writes. What others write meanwhile is seen by a new one.
@@ -67,8 +67,8 @@ class Journal:
         damaged: files that are damaged, with what is wrong with each: of their entries, the sound ones count.
 
     Args:
-        folder: of the journal.
-        known: entries that another journal knew (see `entries`), to work with these alone: nothing is read.
+        folder: of the record log.
+        known: entries that another record log knew (see `entries`), to work with these alone: nothing is read.
         suffix: of its files, which are compressed in any case.
         remedy: what is told of damage, behind what is damaged.
 
@@ -253,25 +253,25 @@ class Group:
         files: that belong to it, for `toolkit.storage.outputs.Output`.
 
     Args:
-        journal: that knows the places of the shards.
+        log: that knows the places of the shards.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, log: RecordLog) -> None:
         self.files = Together()
-        self._journal = journal
+        self._log = log
         self._then: list[Callable[[], None]] = []
-        self._noted: dict[str, _Noted] = {journal.folder: _Noted(journal)}
+        self._noted: dict[str, _Noted] = {log.folder: _Noted(log)}
 
-    def forget(self, *places: Place, journal: Journal | None = None) -> None:
-        """Note that the data of these places, of the group's journal or another one, will be replaced."""
-        self._of(journal).forgotten.extend(places)
+    def forget(self, *places: Place, log: RecordLog | None = None) -> None:
+        """Note that the data of these places, of the group's record log or another one, will be replaced."""
+        self._of(log).forgotten.extend(places)
 
-    def save(self, place: Place, record: bytes, journal: Journal | None = None) -> None:
-        """Note a record, of the group's journal or another one, of data that belongs to the group, or is durable."""
-        self._of(journal).records[place] = record
+    def save(self, place: Place, record: bytes, log: RecordLog | None = None) -> None:
+        """Note a record, of the group's record log or another one, of data that belongs to the group, or is durable."""
+        self._of(log).records[place] = record
 
-    def _of(self, journal: Journal | None) -> "_Noted":
-        found = journal or self._journal
+    def _of(self, log: RecordLog | None) -> "_Noted":
+        found = log or self._log
         return self._noted.setdefault(found.folder, _Noted(found))
 
     def then(self, function: Callable[[], None]) -> None:
@@ -293,13 +293,13 @@ class Group:
 
     def commit(self) -> None:
         """Make all durable."""
-        noted, self._noted = self._noted, {self._journal.folder: _Noted(self._journal)}
+        noted, self._noted = self._noted, {self._log.folder: _Noted(self._log)}
         for each in noted.values():
-            each.journal.forget(each.forgotten)
+            each.log.forget(each.forgotten)
         self.files.commit()
         with Together() as segments:
             for each in noted.values():
-                each.journal.save(each.records, segments)
+                each.log.save(each.records, segments)
         done, self._then = self._then, []
         for function in done:
             function()
@@ -317,11 +317,11 @@ class Group:
 
 @dataclass
 class _Noted:
-    """What a group notes in a journal: places without a record, then records."""
+    """What a group notes in a record log: places without a record, then records."""
 
-    journal: Journal
+    log: RecordLog
     forgotten: list[Place] = field(default_factory=list)
     records: dict[Place, bytes] = field(default_factory=dict)
 
     def copy(self) -> "_Noted":
-        return _Noted(self.journal, list(self.forgotten), dict(self.records))
+        return _Noted(self.log, list(self.forgotten), dict(self.records))

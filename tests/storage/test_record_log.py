@@ -1,4 +1,4 @@
-"""Journals against a dict: whatever is written, merged, lost or killed, by however many, in whatever order."""
+"""RecordLogs against a dict: whatever is written, merged, lost or killed, by however many, in whatever order."""
 
 import gzip
 import json
@@ -19,9 +19,9 @@ from toolkit import storage
 from toolkit.errors import Unreadable
 from toolkit.session import Session
 from toolkit.storage import Stat
-from toolkit.storage.journal import Journal, Place
-from toolkit.storage.journal.entries import Contents, Entry, State, entry_of, line_of
 from toolkit.storage.paths import join, list_files, looking
+from toolkit.storage.record_log import Place, RecordLog
+from toolkit.storage.record_log.entries import Contents, Entry, State, entry_of, line_of
 from toolkit.testing import MemoryStore
 
 KINDS = ("set a", "rows")
@@ -89,7 +89,7 @@ def _memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def store_of(path: str) -> storage.Store:
         return made[-1] if path.startswith("memory://") else original(path)
 
-    for module in ("toolkit.storage.paths", "toolkit.storage.outputs", "toolkit.storage.journal.journal"):
+    for module in ("toolkit.storage.paths", "toolkit.storage.outputs", "toolkit.storage.record_log.log"):
         monkeypatch.setattr(f"{module}.store_of", store_of)
     yield
     _made.clear()
@@ -104,13 +104,15 @@ def _fresh() -> Hooked:
     return store
 
 
-FOLDER = "memory://x/journal"
+FOLDER = "memory://x/record-log"
 
 
 def _read(folder: str = FOLDER) -> dict[Place, bytes]:
-    journal = Journal(folder)
-    found = {(kind, key): record for kind in KINDS for key in journal.keys(kind) if (record := journal.get(kind, key))}
-    assert _of(journal, PLACES) == found
+    record_log = RecordLog(folder)
+    found = {
+        (kind, key): record for kind in KINDS for key in record_log.keys(kind) if (record := record_log.get(kind, key))
+    }
+    assert _of(record_log, PLACES) == found
     return found
 
 
@@ -121,16 +123,16 @@ def _elsewhere() -> Iterator[None]:
         yield
 
 
-def _of(journal: Journal, listed: Iterable[Place]) -> dict[Place, bytes]:
-    return {place: record for place in listed if (record := journal.get(*place))}
+def _of(record_log: RecordLog, listed: Iterable[Place]) -> dict[Place, bytes]:
+    return {place: record for place in listed if (record := record_log.get(*place))}
 
 
 def _files(folder: str = FOLDER) -> list[str]:
     return list(list_files(folder))
 
 
-class Journals(RuleBasedStateMachine):
-    """Two commands at a journal, each with shards of its own; what one knows of its own is never old.
+class RecordLogs(RuleBasedStateMachine):
+    """Two commands at a record log, each with shards of its own; what one knows of its own is never old.
 
     A killed one begins anew. Each step is done whole or not at all.
     """
@@ -139,17 +141,17 @@ class Journals(RuleBasedStateMachine):
         super().__init__()
         self.store = _fresh()
         self.model: dict[Place, bytes] = {}
-        self.writers = [Journal(FOLDER), Journal(FOLDER)]
+        self.writers = [RecordLog(FOLDER), RecordLog(FOLDER)]
 
     def _do(
-        self, who: int, action: Callable[[Journal], object], after: dict[Place, bytes], killed_at: int | None
+        self, who: int, action: Callable[[RecordLog], object], after: dict[Place, bytes], killed_at: int | None
     ) -> None:
         if killed_at is not None:
             _Once(self.store, killed_at, _kill)
         try:
             action(self.writers[who])
         except Killed:
-            self.writers[who] = Journal(FOLDER)
+            self.writers[who] = RecordLog(FOLDER)
             found = _read()
             assert found in (self.model, after)
             self.model = found
@@ -179,12 +181,12 @@ class Journals(RuleBasedStateMachine):
 
     @rule(who=st.integers(0, 1))
     def begin(self, who: int) -> None:
-        self.writers[who] = Journal(FOLDER)
+        self.writers[who] = RecordLog(FOLDER)
 
     @rule(who=st.integers(0, 1))
     def work_elsewhere(self, who: int) -> None:
         """A worker knows what it was given."""
-        self.writers[who] = Journal(FOLDER, known=Journal(FOLDER).entries(PLACES))
+        self.writers[who] = RecordLog(FOLDER, known=RecordLog(FOLDER).entries(PLACES))
 
     @invariant()
     def all_is_known(self) -> None:
@@ -198,8 +200,8 @@ class Journals(RuleBasedStateMachine):
         assert not self.writers[who].is_apart()
 
 
-TestJournals = Journals.TestCase
-TestJournals.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestRecordLogs = RecordLogs.TestCase
+TestRecordLogs.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
 
 
 @given(st.lists(groups, min_size=1, max_size=4), groups, st.integers(0, 12), st.booleans(), st.booleans())
@@ -209,7 +211,7 @@ def test_who_reads_while_others_merge_or_write_finds_the_state_before_or_after(
 ) -> None:
     """And who writes while others merge loses nothing; who reads what was listed for others before finds no less."""
     store = _fresh()
-    writer = Journal(FOLDER)
+    writer = RecordLog(FOLDER)
     before: dict[Place, bytes] = {}
     for group in written:
         writer.save(group)
@@ -223,13 +225,13 @@ def test_who_reads_while_others_merge_or_write_finds_the_state_before_or_after(
             seen.append(_read())
 
         _Once(store, number, meanwhile)
-        Journal(FOLDER).merge()
+        RecordLog(FOLDER).merge()
     else:  # a reader is interrupted by a writer and a merge
 
         def merged() -> None:
             with _elsewhere():
                 writer.save(new)
-                Journal(FOLDER).merge()
+                RecordLog(FOLDER).merge()
 
         _Once(store, number, merged)
         with looking("memory://x") if listed else nullcontext():
@@ -239,7 +241,7 @@ def test_who_reads_while_others_merge_or_write_finds_the_state_before_or_after(
     store.before = lambda request: None
     writer.save(new)
     assert _read() == after
-    Journal(FOLDER).merge()
+    RecordLog(FOLDER).merge()
     assert _read() == after
     assert _files() == ["records.jsonl.gz"]
 
@@ -250,9 +252,9 @@ def test_of_two_attempts_at_a_task_one_holds_in_whatever_order_they_go_on(order:
     """Both know the same: a record is believed when one of them has ended, and no earlier one after the first step."""
     _fresh()
     place = PLACES[0]
-    Journal(FOLDER).save({place: b'"old"'})
-    known = Journal(FOLDER).entries([place])
-    attempts = [Journal(FOLDER, known=known) for _ in range(2)]
+    RecordLog(FOLDER).save({place: b'"old"'})
+    known = RecordLog(FOLDER).entries([place])
+    attempts = [RecordLog(FOLDER, known=known) for _ in range(2)]
     begun: set[int] = set()
     ended: set[bytes] = set()
     for at, who in enumerate(order):
@@ -263,7 +265,7 @@ def test_of_two_attempts_at_a_task_one_holds_in_whatever_order_they_go_on(order:
             attempts[who].forget([place])
             begun.add(who)
         if at == merged_after:
-            Journal(FOLDER).merge()
+            RecordLog(FOLDER).merge()
         assert _read().get(place) in (ended or (None,))
 
 
@@ -272,13 +274,13 @@ def test_of_a_record_and_a_tombstone_with_one_number_the_tombstone_holds() -> No
     for merges in (False, True):
         _fresh()
         place = PLACES[0]
-        Journal(FOLDER).save({place: b'"old"'})
-        noting, replacing = Journal(FOLDER), Journal(FOLDER)
+        RecordLog(FOLDER).save({place: b'"old"'})
+        noting, replacing = RecordLog(FOLDER), RecordLog(FOLDER)
         noting.save({place: b'"touched"'})
         replacing.forget([place])
         if merges:
-            Journal(FOLDER).merge()
-        assert Journal(FOLDER).get(*place) is None
+            RecordLog(FOLDER).merge()
+        assert RecordLog(FOLDER).get(*place) is None
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------
@@ -291,13 +293,13 @@ def _group(number: int) -> dict[Place, bytes]:
 @pytest.mark.parametrize("lost", [0, 1, 2])
 def test_a_lost_segment_costs_its_group(lost: int) -> None:
     store = _fresh()
-    journal = Journal(FOLDER)
+    record_log = RecordLog(FOLDER)
     for number in range(3):
-        journal.save(_group(number))
+        record_log.save(_group(number))
     path = next(p for p in store.files(FOLDER) if (("set a", f"{lost}/0.jsonl.gz") in _places(store, join(FOLDER, p))))
     store.remove(join(FOLDER, path))
     expected = {place: each for number in range(3) if number != lost for place, each in _group(number).items()}
-    assert _of(Journal(FOLDER), (place for number in range(3) for place in _group(number))) == expected
+    assert _of(RecordLog(FOLDER), (place for number in range(3) for place in _group(number))) == expected
 
 
 def _places(store: Hooked, path: str) -> set[Place]:
@@ -308,24 +310,24 @@ def test_a_file_that_is_cut_between_two_members_is_damaged(monkeypatch: pytest.M
     """Where no decompressor notices."""
     store = _fresh()
     monkeypatch.setattr("toolkit.storage.outputs.BLOCK", 500)
-    journal = Journal(FOLDER)
-    journal.save(_group(0) | _group(1))
-    journal.merge()
+    record_log = RecordLog(FOLDER)
+    record_log.save(_group(0) | _group(1))
+    record_log.merge()
     path = f"{FOLDER}/records.jsonl.gz"
     stored = store.read(path)
     store.put(path, stored[: stored.rindex(b"\x1f\x8b\x08")])
-    (fault,) = Journal(FOLDER).damaged.values()
+    (fault,) = RecordLog(FOLDER).damaged.values()
     assert re.fullmatch(r".*: expected 10 entries, got [1-9]", fault)
 
 
 @given(st.data())
 def test_damage_costs_what_is_damaged_and_is_told_by_each_command_until_it_is_forgiven(data: st.DataObject) -> None:
     store = _fresh()
-    journal = Journal(FOLDER)
-    journal.save(_group(0))
-    journal.merge()
-    merged = journal.folder + "/records.jsonl.gz"
-    journal.save(_group(1))
+    record_log = RecordLog(FOLDER)
+    record_log.save(_group(0))
+    record_log.merge()
+    merged = record_log.folder + "/records.jsonl.gz"
+    record_log.save(_group(1))
     (segment,) = (join(FOLDER, name) for name in store.files(FOLDER) if name.startswith("segments/"))
     path = data.draw(st.sampled_from([merged, segment]))
     stored = store.read(path)
@@ -335,7 +337,7 @@ def test_damage_costs_what_is_damaged_and_is_told_by_each_command_until_it_is_fo
     else:
         store.put(path, stored[:at] + bytes([stored[at] ^ (1 << data.draw(st.integers(0, 7)))]) + stored[at + 1 :])
     whole, damaged = _group(0) | _group(1), store.read(path)
-    found = Journal(FOLDER)
+    found = RecordLog(FOLDER)
     kept = _of(found, whole)
     assert kept.items() <= whole.items()
     assert kept.items() >= _group(1 if path == merged else 0).items()
@@ -343,14 +345,14 @@ def test_damage_costs_what_is_damaged_and_is_told_by_each_command_until_it_is_fo
         assert [*found.damaged] == [path]
         assert path in found.damaged[path]
     found.merge()
-    again = Journal(FOLDER)
+    again = RecordLog(FOLDER)
     assert _of(again, whole) == kept
     assert again.damaged == found.damaged
     assert not again.is_apart()
     if again.damaged:
         assert store.read(path) == damaged
     found.merge(forgive=True)
-    again = Journal(FOLDER)
+    again = RecordLog(FOLDER)
     assert _of(again, whole) == kept
     assert again.damaged == {}
     assert _files() == ["records.jsonl.gz"]
@@ -360,7 +362,7 @@ def test_damage_is_told_once_in_a_process(capsys: pytest.CaptureFixture[str]) ->
     store = _fresh()
     store.put("memory://told/records.jsonl.gz", b"no gzip")
     for _ in range(2):
-        assert Journal("memory://told").keys("set a") == []
+        assert RecordLog("memory://told").keys("set a") == []
     assert capsys.readouterr().err == (
         "warning: memory://told/records.jsonl.gz: expected gzip data by the suffix, got data that begins with "
         "b'no g'; the toolkit ignores the damaged entries, and does the work that they record again\n"
@@ -370,16 +372,16 @@ def test_damage_is_told_once_in_a_process(capsys: pytest.CaptureFixture[str]) ->
 def test_records_of_another_version_are_an_error_and_no_damage() -> None:
     """Or else a newer version's would be taken for nothing, and replaced."""
     store = _fresh()
-    store.put(f"{FOLDER}/segments/x.jsonl.gz", gzip.compress(b'{"journal":2,"entries":0}\n'))
+    store.put(f"{FOLDER}/segments/x.jsonl.gz", gzip.compress(b'{"version":2,"entries":0}\n'))
     with pytest.raises(
         Unreadable, match=r"x\.jsonl\.gz: expected records of version 1, got version 2; use the version"
     ):
-        Journal(FOLDER)
+        RecordLog(FOLDER)
 
 
 def test_what_a_store_does_not_say_is_no_nothing() -> None:
     store = _fresh()
-    Journal(FOLDER).save(_group(0))
+    RecordLog(FOLDER).save(_group(0))
 
     def refuse() -> None:
         raise Unreadable("expected an answer, got none", path=FOLDER)
@@ -387,7 +389,7 @@ def test_what_a_store_does_not_say_is_no_nothing() -> None:
     for number in range(3):
         _Once(store, number, refuse)
         with pytest.raises(Unreadable, match="got none"):
-            Journal(FOLDER)
+            RecordLog(FOLDER)
 
 
 # --- in memory and as text --------------------------------------------------------------------------------------------
@@ -402,8 +404,8 @@ def test_a_state_holds_the_highest_number_wherever_an_entry_is_kept(
     entries = [Entry(*place, n, record) for place, n, record in found]
     packed = data.draw(st.lists(st.sampled_from(entries), max_size=40)) if entries else []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("toolkit.storage.journal.entries.BLOCK", data.draw(st.sampled_from([1, 300, 1 << 18])))
-        patch.setattr("toolkit.storage.journal.entries.LOOSE", data.draw(st.sampled_from([1, 3, 1000])))
+        patch.setattr("toolkit.storage.record_log.entries.BLOCK", data.draw(st.sampled_from([1, 300, 1 << 18])))
+        patch.setattr("toolkit.storage.record_log.entries.LOOSE", data.draw(st.sampled_from([1, 3, 1000])))
         state = State(packed)
         state.add(entries)
     best: dict[Place, Entry] = {}
@@ -428,14 +430,14 @@ def test_an_entry_is_read_as_it_was_written(kind: str, key: str) -> None:
                 entry_of(changed)
 
 
-def test_people_read_a_journal_by_zcat_and_jq(tmp_path: Path) -> None:
-    journal = Journal(str(tmp_path))
-    journal.save({("set a", "x.jsonl.gz"): b'{\n "rows": 3}', ("rows", "x.jsonl.gz"): b'{"rows":3}'})
-    journal.forget([("rows", "x.jsonl.gz")])
-    journal.merge()
+def test_people_read_a_record_log_by_zcat_and_jq(tmp_path: Path) -> None:
+    record_log = RecordLog(str(tmp_path))
+    record_log.save({("set a", "x.jsonl.gz"): b'{\n "rows": 3}', ("rows", "x.jsonl.gz"): b'{"rows":3}'})
+    record_log.forget([("rows", "x.jsonl.gz")])
+    record_log.merge()
     shown = subprocess.run(["zcat", "records.jsonl.gz"], cwd=tmp_path, capture_output=True, check=True).stdout
     lines: list[dict[str, Any]] = [json.loads(line) for line in shown.splitlines()]
-    assert lines[0] == {"journal": 1, "entries": 2}
+    assert lines[0] == {"version": 1, "entries": 2}
     assert [(each["kind"], each["key"], each["n"], each["record"]) for each in lines[1:]] == [
         ("rows", "x.jsonl.gz", 2, None),
         ("set a", "x.jsonl.gz", 1, {"rows": 3}),
@@ -448,9 +450,9 @@ class Record(msgspec.Struct):
 
 def test_a_record_that_is_not_of_this_version_is_told_and_counts_as_none(capsys: pytest.CaptureFixture[str]) -> None:
     _fresh()
-    journal = Journal(FOLDER)
-    journal.save({("rows", "x"): b'{"rows":3}', ("rows", "y"): b"{}"})
-    assert journal.load("rows", "x", Record) == Record(3)
-    assert journal.load("rows", "z", Record) is None
-    assert [journal.load("rows", "y", Record) for _ in range(2)] == [None, None]
+    record_log = RecordLog(FOLDER)
+    record_log.save({("rows", "x"): b'{"rows":3}', ("rows", "y"): b"{}"})
+    assert record_log.load("rows", "x", Record) == Record(3)
+    assert record_log.load("rows", "z", Record) is None
+    assert [record_log.load("rows", "y", Record) for _ in range(2)] == [None, None]
     assert capsys.readouterr().err.count("expected a record of this version of the toolkit for rows y, got: ") == 1

@@ -1,4 +1,4 @@
-"""Entries of a journal: the lines that they are in a file, and `State`, what there is of them in memory.
+"""Entries of a record log: the lines that they are in a file, and `State`, what there is of them in memory.
 
 Those of 100,000 shards are some hundred MB of JSON, and a tenth of that packed. The merged file is sorted. So its
 entries are kept as they come, in compressed blocks of which only the first place is known; one is unpacked when an
@@ -22,7 +22,7 @@ from toolkit.storage.compression import compress_fast, decompress
 from toolkit.storage.reading import Lines
 
 VERSION = 1
-"""Of the files of a journal."""
+"""Of the files of a record log."""
 
 MAX_LINE = 1 << 28
 """Bytes of an entry, at most."""
@@ -73,11 +73,11 @@ class _Header(msgspec.Struct, frozen=True):
     """The first line of a file.
 
     Attributes:
-        journal: the version.
+        version: of the file.
         entries: that follow.
     """
 
-    journal: int
+    version: int
     entries: int
 
 
@@ -172,11 +172,11 @@ class Contents:
         try:
             found = _HEADER.decode(line)
         except _BAD as error:
-            self._blame(f"expected the header of a journal, got: {error}", 1)
+            self._blame(f"expected the header of a record log, got: {error}", 1)
             return -1
-        if found.journal != VERSION:
+        if found.version != VERSION:
             raise Unreadable(
-                f"expected records of version {VERSION}, got version {found.journal}; use the version of the toolkit "
+                f"expected records of version {VERSION}, got version {found.version}; use the version of the toolkit "
                 "that wrote them, or a later one",
                 path=self.path,
             )

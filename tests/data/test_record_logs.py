@@ -1,4 +1,4 @@
-"""The journal of a dataset: when it is read, and what a store is asked for."""
+"""The record log of a dataset: when it is read, and what a store is asked for."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, tree
-from toolkit.data import journals
+from toolkit.data import record_logs
 from toolkit.data.dataset import open_dataset
-from toolkit.data.journals import ROWS, open_journal
+from toolkit.data.record_logs import ROWS, open_log
 from toolkit.data.row_index import ShardState
 from toolkit.execution import leases
 from toolkit.records.ingested import load_all
@@ -28,18 +28,18 @@ def test_a_command_sees_what_others_have_written_since(tmp_path: Path) -> None:
     session = current()
     session.begin()
     try:
-        first = journals.of(dataset)
-        open_journal(dataset).save({(ROWS, "x"): b"{}"})
-        assert journals.of(dataset) is first
+        first = record_logs.of(dataset)
+        open_log(dataset).save({(ROWS, "x"): b"{}"})
+        assert record_logs.of(dataset) is first
         assert first.get(ROWS, "x") is None
         stage = session.begin() and session.stage
-        assert journals.of(dataset).get(ROWS, "x") == b"{}"
+        assert record_logs.of(dataset).get(ROWS, "x") == b"{}"
         session.begin(stage)
-        open_journal(dataset).forget([(ROWS, "x")])
-        assert journals.of(dataset).get(ROWS, "x") == b"{}"
+        open_log(dataset).forget([(ROWS, "x")])
+        assert record_logs.of(dataset).get(ROWS, "x") == b"{}"
     finally:
         session.begin("")
-    assert journals.of(dataset).get(ROWS, "x") is None
+    assert record_logs.of(dataset).get(ROWS, "x") is None
 
 
 @pytest.mark.s3
@@ -47,14 +47,14 @@ def test_records_cost_a_listing_and_one_request(bucket: str) -> None:
     """However many shards there are."""
     dataset = open_dataset(join(bucket, "data"), None, None)
     state = ShardState(size=1, stamp="etag x", content="0" * 32, rows=1, chars=1, bytes=1, head="0" * 16)
-    journal = open_journal(dataset)
-    journal.save({(ROWS, f"{number}.jsonl.gz"): msgspec.json.encode(state) for number in range(SHARDS)})
-    merge(journal, leases.folder_in(dataset.bookkeeping))
+    record_log = open_log(dataset)
+    record_log.save({(ROWS, f"{number}.jsonl.gz"): msgspec.json.encode(state) for number in range(SHARDS)})
+    merge(record_log, leases.folder_in(dataset.bookkeeping))
     store = store_of(bucket)
     assert isinstance(store, S3)
     asked: Counter[str] = Counter()
     store.client.meta.events.register("before-call.s3", lambda model, **_: asked.update([model.name]))
-    found = open_journal(dataset)
+    found = open_log(dataset)
     assert len(found.keys(ROWS)) == SHARDS
     assert found.load(ROWS, "7.jsonl.gz", ShardState) == state
     assert dict(asked) == {"ListObjectsV2": 1, "GetObject": 1}
