@@ -235,8 +235,40 @@ def test_run_aligns_between_ingest_and_mix(tmp_path: Path, run: Run) -> None:
     tagged.write_text(f"{text}{tag}\n")
     asked = run("run", "-c", tagged, "--json").json
     assert asked["tag"]["asked"] == {"length-0": sum(row["quality"] > 2 for row in values_of())}
-    refused = run("run", "-c", config, "--shard", "0/2")
+    refused = run("run", "-c", config, "--limit", 1)
     assert (refused.code, "expected a run of all shards" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["align", "run"])
+def test_shares_read_and_the_last_run_joins(command: str, tmp_path: Path, run: Run) -> None:
+    """Each file and shard is read once, by one share; sets that read the values wait; then files are the same."""
+    trees = []
+    for name in ("whole", "shares"):
+        folder = tmp_path / name
+        documents_of(folder)
+        for i in range(3):
+            _jsonl(folder / f"v{i}.jsonl.gz", values_of()[i::3])
+        config = _config(folder, f"from: {folder}/v*.jsonl.gz, id: key.id, values: [quality, label]")
+        tag = 'tag: {length-0: {tagger: length, when: "quality is not None and quality > 2"}}'
+        config.write_text(config.read_text().replace("[v-0]", "[v-0, length-0]") + tag + "\n")
+        for i in range(2 if name == "shares" else 0):
+            made = run(command, "-c", config, "--shard", f"{i}/2")
+            assert (made.code, "the values and ids of v-0 are ready" in made.out) == (0, True), made.err
+            assert not (folder / "data/attributes/length-0").exists()
+        if name == "shares":
+            assert len([*(folder / "data/.toolkit/align/v-0").glob("*.rows")]) == 5
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(join, "_read_input", None)
+                patch.setattr(join, "_read_shard", None)
+                done = run(command, "-c", config)
+        else:
+            done = run(command, "-c", config)
+        assert done.code == 0, done.err
+        trees.append(sorted((path.name, path.read_bytes()) for path in (folder / "data/attributes/v-0").iterdir()))
+        if command == "run":
+            again = run("run", "-c", config, "--shard", "0/2")
+            assert (again.code, "1 shard" in again.out) == (0, True), again.err
+    assert trees[0] == trees[1]
 
 
 def test_a_run_tells_why_there_is_no_set_that_later_stages_read(tmp_path: Path, run: Run) -> None:

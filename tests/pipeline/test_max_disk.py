@@ -65,11 +65,15 @@ def test_a_run_that_cannot_fit_says_so_and_writes_nothing(project: Project) -> N
     assert not project.out.exists()
 
 
-@pytest.mark.parametrize("command", ["tag", "mix"])
+@pytest.mark.parametrize("command", ["align", "tag", "mix"])
 def test_a_stage_that_cannot_fit_is_refused_by_itself(project: Project, command: str) -> None:
     project.ok("ingest")
     if command == "mix":
         project.ok("tag")
+    if command == "align":
+        rows = ({"id": f"{n}-{i}", "q": i} for n in range(INPUTS) for i in range(200))
+        write_rows(project.root / "q.jsonl.gz", rows)
+        project.config["align"] = {"q-0": {"format": "jsonl", "from": str(project.root / "q.jsonl.gz")}}
     bounded(project, held(project) / 1e6 + 0.01)
     ran = project(command)
     assert ran.code == 2

@@ -6,8 +6,8 @@ shards ──`read_shard`──> names ──┘
 
 Below the folder of a set are objects of `toolkit.exchange`, and a record beside those of each task:
 
-    values-N   payload: the id as JSON, a line end, the values as JSON
-    names-N    payload: the source and the id of a document, as its row begins
+    values-N   payload: the id as JSON, a line end, the values as JSON; N is the number of the input
+    names-N    payload: the source and the id of a document, as its row begins; N is the hash of the shard
     rows-N     payload: rows of the set
 """
 
@@ -27,7 +27,6 @@ from toolkit.data.documents import BAD_ROW, Rows, explain_bad_row
 from toolkit.data.schema import from_json
 from toolkit.errors import DataError
 from toolkit.exchange.scatter import Scatter, gather, once
-from toolkit.exchange.tables import MEMORY, Tables
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
 from toolkit.ingest.reader import Draft, Input
@@ -39,16 +38,16 @@ from toolkit.text.kernels.signatures import Array
 SHOWN = 5
 """Ids of a kind that are named."""
 
-BLOCK = 1 << 16
+BLOCK = 1 << 14
 """Rows of all shards together that are a partition of the set."""
 
 _HASH = "xxh3-128 of source and id, behind the length of the source"
 
 _KEY = [("hi", "<u8"), ("lo", "<u8"), ("shard", "<u8")]
-"""The hash of an id, and that of a shard, or a row in it, where the values are of one; 0 where they are not."""
+"""The hash of an id, and that of the shard; of values that are of any shard 0, of those of one row that of the row."""
 
 _VALUE = np.dtype([*_KEY, ("row", "<u8"), ("input", "<u4"), ("payload", "<u4")])
-_NAME = np.dtype([*_KEY, ("place", "<u8"), ("row", "<u8"), ("number", "<u4"), ("payload", "<u4")])
+_NAME = np.dtype([*_KEY, ("place", "<u8"), ("row", "<u8"), ("payload", "<u4")])
 ROW = np.dtype([("row", "<u8"), ("payload", "<u4"), ("missing", "u1")])
 
 _DRAFTS = 1 << 10  # that are scattered at a time, at least
@@ -57,20 +56,25 @@ _ENCODER = msgspec.json.Encoder()
 
 def hash_of(source: str | None, id: str, shard: str | None = None) -> bytes:
     """Return the xxh3-128 of an id, with its source where that counts, and its shard likewise."""
-    name = id if source is None else f"{len(source)}:{source}{id}"
+    name = _key(source, id)
     return xxhash.xxh3_128_digest((name if shard is None else f"{name}\0\0{shard}").encode())
 
 
-def _shard_hash(shard: str) -> int:
+def _key(source: str | None, id: str) -> str:
+    return id if source is None else f"{len(source)}:{source}{id}"
+
+
+def shard_hash(shard: str) -> int:
+    """Return the hash by which values and names name a shard, by its file; of a row in it by ``FILE:ROW``."""
     return xxhash.xxh3_64_intdigest(shard.encode()) | 1
 
 
 def _scatter(
-    scatter: Scatter, task: Any, hashes: list[bytes], payload: list[bytes], type: np.dtype[Any], **columns: Any
+    scatter: Scatter, task: Any, keys: list[str], payload: list[bytes], type: np.dtype[Any], **columns: Any
 ) -> None:
-    """Scatter rows by hash; `columns` has the other fields of their records."""
-    records = np.zeros(len(hashes), dtype=type)
-    halves = np.frombuffer(b"".join(hashes), dtype=">u8").reshape(-1, 2)
+    """Scatter rows by the hash of their key; `columns` has the other fields of their records."""
+    records = np.zeros(len(keys), dtype=type)
+    halves = np.frombuffer(b"".join(map(xxhash.xxh3_128_digest, map(str.encode, keys))), dtype=">u8").reshape(-1, 2)
     records["hi"], records["lo"] = halves[:, 0], halves[:, 1]
     for name, column in columns.items():
         records[name] = column
@@ -98,6 +102,11 @@ class InputToRead(ConfigStruct):
     folder: str
     partitions: int
     limit: int
+
+    @property
+    def stem(self) -> str:
+        """Path of the objects and of the record, without their ends."""
+        return join(self.folder, f"values-{self.number:06d}")
 
 
 class InputRead(ConfigStruct):
@@ -128,26 +137,25 @@ def read_input(task: InputToRead, report: Report) -> InputRead:
     state = stat(task.path)
     if state is None:
         raise DataError(f"expected a file with values, got {lacking(task.path)}", path=task.path)
-    stem = join(task.folder, f"values-{task.number:06d}")
     key = [_HASH, task.entry.recorded(), task.types, task.path, state, task.partitions]
-    return once(stem + ".json", key, InputRead, lambda: _read_input(task, stem, state, report))
+    return once(task.stem + ".json", key, InputRead, lambda: _read_input(task, state, report))
 
 
-def _read_input(task: InputToRead, stem: str, state: Stat, report: Report) -> InputRead:
+def _read_input(task: InputToRead, state: Stat, report: Report) -> InputRead:
     stored = InputBytes(task.path, state)
     source = Input(task.path, None, task.limit, None, stored.open)
     values = value_struct({name: from_json(value) for name, value in task.types.items()})
     before = rows = 0
     drafts: list[Draft] = []
-    with Scatter(stem, _VALUE, task.partitions) as scatter:
+    with Scatter(task.stem, _VALUE, task.partitions) as scatter:
 
         def scatter_drafts() -> None:
             ids = [draft.id or "" for draft in drafts]
             payload = _encoded(drafts, ids, values, task.path)
-            shards = [0 if draft.shard is None else _shard_hash(draft.shard) for draft in drafts]
+            shards = [0 if draft.shard is None else shard_hash(draft.shard) for draft in drafts]
             numbers = [draft.number for draft in drafts]
-            hashes = [hash_of(draft.source, id) for draft, id in zip(drafts, ids, strict=True)]
-            _scatter(scatter, task, hashes, payload, _VALUE, shard=shards, row=numbers, input=task.number)
+            keys = [_key(draft.source, id) for draft, id in zip(drafts, ids, strict=True)]
+            _scatter(scatter, task, keys, payload, _VALUE, shard=shards, row=numbers, input=task.number)
             drafts.clear()
 
         try:
@@ -178,20 +186,20 @@ def _read_input(task: InputToRead, stem: str, state: Stat, report: Report) -> In
 
 def _encoded(drafts: Sequence[Draft], ids: list[str], type: type[msgspec.Struct], path: str) -> list[bytes]:
     """Return the payload of each row: its id, a line end, and its values, which are of the type."""
-    texts = [_ENCODER.encode(draft.extra) for draft in drafts]
-    decoder = msgspec.json.Decoder(type)
     try:
-        values = [*map(decoder.decode, texts)]
+        values = msgspec.json.decode(_ENCODER.encode([draft.extra for draft in drafts]), type=list[type])  # type: ignore[valid-type]
     except msgspec.ValidationError:
-        for draft, id, text in zip(drafts, ids, texts, strict=True):
+        for draft, id in zip(drafts, ids, strict=True):
+            text = _ENCODER.encode(draft.extra)
             try:
-                decoder.decode(text)
+                msgspec.json.decode(text, type=type)
             except msgspec.ValidationError as error:
                 reason = explain_bad_row(text, error).replace("- at $.", "- at ")
                 hint = "its type is that of the first rows, or the columns of all files: name it under `typed:`"
                 raise DataError(f"{reason}; {hint}", path=path, line=draft.number, id=id) from None
         raise
-    return [b"%b\n%b" % pair for pair in zip(map(_ENCODER.encode, ids), map(_ENCODER.encode, values), strict=True)]
+    lines = (_ENCODER.encode_lines(each).split(b"\n")[:-1] for each in (ids, values))
+    return [*map(b"\n".join, zip(*lines, strict=True))]
 
 
 def _batches(entry: Entry, source: Input) -> Iterator[Sequence[Draft]]:
@@ -221,7 +229,6 @@ class ShardToRead(ConfigStruct):
     Attributes:
         dataset: Dataset of the shard.
         shard: Name of the shard.
-        number: Number of the shard among all.
         folder: Folder of the objects.
         partitions: Number of partitions.
         by_source: True if ids count together with sources.
@@ -231,12 +238,16 @@ class ShardToRead(ConfigStruct):
 
     dataset: Dataset
     shard: str
-    number: int
     folder: str
     partitions: int
     by_source: bool
     by_shard: bool
     limit: int
+
+    @property
+    def stem(self) -> str:
+        """Path of the objects and of the record, without their ends."""
+        return join(self.folder, f"names-{shard_hash(self.dataset.file_of(self.shard)):016x}")
 
 
 class ShardRead(ConfigStruct):
@@ -250,28 +261,25 @@ class ShardRead(ConfigStruct):
 def read_shard(task: ShardToRead, report: Report) -> ShardRead:
     """Scatter the names of a shard's documents, unless that has been done."""
     state = row_index.ensure(task.dataset, task.shard, task.limit)
-    stem = join(task.folder, f"names-{task.number:06d}")
     key = [_HASH, task.shard, state.content, task.by_source, task.by_shard, task.partitions]
-    return once(stem + ".json", key, ShardRead, lambda: _read_shard(task, stem, state, report))
+    return once(task.stem + ".json", key, ShardRead, lambda: _read_shard(task, state, report))
 
 
-def _read_shard(task: ShardToRead, stem: str, state: row_index.ShardState, report: Report) -> ShardRead:
+def _read_shard(task: ShardToRead, state: row_index.ShardState, report: Report) -> ShardRead:
     dataset, path = task.dataset, task.dataset.shard_path(task.shard)
     file, share = dataset.file_of(task.shard), Share(report, state.rows, state.size)
     row = 0
-    with dataset.lines(task.shard, task.limit) as lines, Scatter(stem, _NAME, task.partitions) as scatter:
+    with dataset.lines(task.shard, task.limit) as lines, Scatter(task.stem, _NAME, task.partitions) as scatter:
         for block in lines.blocks():
             try:
                 names = [*map(_NAMED.decode, block)]
             except BAD_ROW:
                 names = [name for name, _ in Rows(iter(block), _NAMED, path, row)]  # which names the bad one
             rows = range(row + 1, row + len(names) + 1)
-            columns: dict[str, Any] = {"row": rows, "number": task.number}
-            if task.by_shard:
-                columns |= {"shard": _shard_hash(file), "place": [_shard_hash(f"{file}:{number}") for number in rows]}
-            hashes = [hash_of(name.source if task.by_source else None, name.id) for name in names]
-            payload = [_ENCODER.encode(name)[:-1] for name in names]
-            _scatter(scatter, task, hashes, payload, _NAME, **columns)
+            places = [shard_hash(f"{file}:{number}") for number in rows] if task.by_shard else 0
+            keys = [_key(name.source, name.id) if task.by_source else name.id for name in names]
+            payload = _ENCODER.encode_lines(names).split(b"}\n")[:-1]
+            _scatter(scatter, task, keys, payload, _NAME, row=rows, shard=shard_hash(file), place=places)
             row += len(names)
             share(len(names))
     return ShardRead(content=state.content, documents=row, objects=scatter.objects)
@@ -283,11 +291,13 @@ class Layout(ConfigStruct):
     Attributes:
         made_of: Digest of all inputs and documents.
         keys: Keys of the set.
+        shards: Hash of each shard.
         starts: Number of the first row of each shard, and of the first after the last, among those of all shards.
     """
 
     made_of: str
     keys: list[str]
+    shards: list[int]
     starts: list[int]
 
 
@@ -327,42 +337,64 @@ def join_part(task: PartToJoin, report: Report) -> Joined:
     layout = json_files.load_strictly(join(task.folder, LAYOUT), Layout)
     assert layout is not None
     stem = join(task.folder, f"rows-{task.number:06d}")
-    key = [layout.made_of, layout.starts, task.first, task.last]
+    key = [layout.made_of, layout.shards, layout.starts, task.first, task.last]
     return once(stem + ".json", key, Joined, lambda: _join(task, layout, stem))
 
 
-_IDS = "SELECT n, row_number() OVER (PARTITION BY hi, lo, shard ORDER BY n) AS again FROM v ORDER BY hi, lo, shard, n"
+def _same(*columns: Array) -> Array:
+    """Return a number for each row, the same where all columns are, in the order of the first two."""
+    order = np.lexsort(columns[::-1])
+    is_new = np.zeros(len(order), dtype=bool)
+    for column in columns:
+        is_new[1:] |= column[order][1:] != column[order][:-1]
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(is_new)
+    return numbers
 
-_MATCHES = """
-SELECT d.n AS d, v.n AS v FROM d JOIN v USING (hi, lo) WHERE v.is_first AND (v.shard IN (0, d.shard, d.place))
-QUALIFY row_number() OVER (PARTITION BY d.n ORDER BY v.shard = d.place DESC, v.shard = d.shard DESC) = 1
-"""
-"""Of values of one id, those of the document's row count before those of its shard, and these before others."""
+
+def _matches(values: Array, names: Array) -> tuple[Array, Array, Array]:
+    """Match documents with values: those of its row count before those of its shard, and these before others.
+
+    Returns:
+        order: Numbers of the values by id, and those of one in their order.
+        is_first: For each in this order, whether none before it is of the same id and shard.
+        places: The number of the values of each document; -1 if it has none.
+    """
+    both = [np.concatenate([values[name], names[name]]) for name in ("hi", "lo")]
+    ids = _same(*both)
+    shards, shard = np.unique(values["shard"], return_inverse=True)
+    keys = ids[: len(values)] * len(shards) + shard
+    order = np.argsort(keys, kind="stable")
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[1:] = np.diff(keys[order]) != 0
+    first = order[is_first]
+    places = np.full(len(names), -1, dtype=np.int64)
+    for column in (np.uint64(0), names["shard"], names["place"]) if len(shards) else ():
+        number = np.minimum(np.searchsorted(shards, column), len(shards) - 1)
+        wanted = ids[len(values) :] * len(shards) + number
+        at = np.minimum(np.searchsorted(keys[first], wanted), len(first) - 1)
+        found = (shards[number] == column) & (keys[first[at]] == wanted)
+        places[found] = first[at[found]]
+    return order, is_first, places
 
 
 def _join(task: PartToJoin, layout: Layout, stem: str) -> Joined:
     values, lines = gather(task.folder, "values", task.first, task.last, _VALUE)
     names, documents = gather(task.folder, "names", task.first, task.last, _NAME)
-    of_values, of_names = _columns(values, "hi", "lo", "shard"), _columns(names, "hi", "lo", "shard", "place")
-    with Tables(MEMORY) as tables:
-        ids = tables.query(_IDS, v=of_values)
-        first = np.zeros(len(values), dtype=bool)
-        first[ids["n"][ids["again"] == 1]] = True
-        matches = tables.query(_MATCHES, v=of_values | {"is_first": first}, d=of_names)
-    places = np.full(len(names), -1, dtype=np.int64)
-    places[matches["d"]] = matches["v"]
+    order, is_first, places = _matches(values, names)
     with_values = np.flatnonzero(places >= 0)
     is_shared = np.ones(len(with_values), dtype=bool)
     is_shared[np.unique(places[with_values], return_index=True)[1]] = False
-    is_surplus = first.copy()
-    is_surplus[places[with_values]] = False
+    is_matched = np.zeros(len(values), dtype=bool)
+    is_matched[places[with_values]] = True
     missing, shared = np.flatnonzero(places < 0), with_values[is_shared]
-    again = np.flatnonzero(ids["again"] > 1)
-    pairs = zip(ids["n"][again[:SHOWN] - 1].tolist(), ids["n"][again[:SHOWN]].tolist(), strict=True)
-    surplus = [n for n in ids["n"].tolist() if is_surplus[n]][:SHOWN] if is_surplus.any() else []
+    again, surplus = np.flatnonzero(~is_first), order[is_first & ~is_matched[order]]
+    pairs = zip(order[again[:SHOWN] - 1].tolist(), order[again[:SHOWN]].tolist(), strict=True)
+    by_hash = np.argsort(np.array(layout.shards, dtype="<u8"))
+    numbers = by_hash[np.searchsorted(np.array(layout.shards, dtype="<u8")[by_hash], names["shard"])]
     null = b"{" + b",".join(_ENCODER.encode(key) + b":null" for key in layout.keys) + b"}"
     rows = np.zeros(len(names), dtype=ROW)
-    rows["row"] = np.array(layout.starts, dtype="<u8")[names["number"]] + names["row"] - np.uint64(1)
+    rows["row"] = np.array(layout.starts, dtype="<u8")[numbers] + names["row"] - np.uint64(1)
     rows["missing"] = places < 0
     with Scatter(stem, ROW, -(-layout.starts[-1] // BLOCK)) as scatter:
         payload = [
@@ -371,24 +403,20 @@ def _join(task: PartToJoin, layout: Layout, stem: str) -> Joined:
         ]
         scatter.add(rows, (rows["row"] // BLOCK).astype(np.int64), payload)
 
-    def examples(numbers: Array) -> list[tuple[int, int, str]]:
-        order = np.lexsort((names["row"][numbers], names["number"][numbers]))[:SHOWN]
-        return [(int(names["number"][n]), int(names["row"][n]), _id(documents[n])) for n in numbers[order].tolist()]
+    def examples(some: Array) -> list[tuple[int, int, str]]:
+        first = some[np.argsort(rows["row"][some])[:SHOWN]].tolist()
+        return [(int(numbers[n]), int(names["row"][n]), _id(documents[n])) for n in first]
 
     return Joined(
         objects=scatter.objects,
-        counts={"ids": int(first.sum()), "repeated": len(again), "missing": len(missing),
-                "surplus": int(is_surplus.sum()), "shared": len(shared)},
+        counts={"ids": int(is_first.sum()), "repeated": len(again), "missing": len(missing),
+                "surplus": len(surplus), "shared": len(shared)},
         repeated=[(msgspec.json.decode(lines[j].partition(b"\n")[0]), *values[["input", "row"]][i].item(),
                    *values[["input", "row"]][j].item()) for i, j in pairs],
-        surplus=[msgspec.json.decode(lines[n].partition(b"\n")[0]) for n in surplus],
+        surplus=[msgspec.json.decode(lines[n].partition(b"\n")[0]) for n in surplus[:SHOWN].tolist()],
         missing=examples(missing),
         shared=examples(shared),
     )  # fmt: skip
-
-
-def _columns(records: Array, *names: str) -> dict[str, Array]:
-    return {name: np.ascontiguousarray(records[name]) for name in names} | {"n": np.arange(len(records))}
 
 
 def _id(name: bytes) -> str:

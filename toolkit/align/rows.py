@@ -56,7 +56,9 @@ def _draft(self: Any, row: dict[str, Any], number: int) -> Draft:
     source = _name(row, self.source, "source") if self.source else None
     shard = _name(row, self.shard, "shard") if self.shard else None
     if self.values == "rest":
-        values = {name: value for name, value in row.items() if name not in (self.id, self.source, self.shard)}
+        values = row
+        for name in (self.id, self.source, self.shard):
+            values.pop(name, None)
     else:
         values = {}
         for name in self.values:

@@ -19,6 +19,9 @@ from toolkit.records import aligned, sets
 from toolkit.records.freshness import ShardAttributes
 from toolkit.storage.outputs import RowOutput
 
+_BLOCKS = 4
+"""Blocks of rows that are read at a time."""
+
 
 class ShardToWrite(ConfigStruct):
     """A shard whose attributes are written.
@@ -72,9 +75,10 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
     missing, last = 0, work.first + state.rows
     sets.forget(dataset, work.set, shard)
     share = Share(report, state.rows, state.size)
+    end_block = -(-last // BLOCK)
     with RowOutput(dataset.attribute_path(work.set, shard)) as output:
-        for block in range(work.first // BLOCK, -(-last // BLOCK)):
-            records, lines = gather(work.folder, "rows", block, block + 1, ROW)
+        for block in range(work.first // BLOCK, end_block, _BLOCKS):
+            records, lines = gather(work.folder, "rows", block, min(block + _BLOCKS, end_block), ROW)
             order = np.argsort(records["row"])
             begin, end = np.searchsorted(records["row"][order], [work.first, last]).tolist()
             mine = order[begin:end]

@@ -9,17 +9,19 @@ import msgspec
 from toolkit.align import join as joining
 from toolkit.align import section, write
 from toolkit.align.write import Todo, progress_of, works_to_write
-from toolkit.command_line import Configured, Flag
+from toolkit.command_line import Configured, Flag, Shared
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError, amount
 from toolkit.exchange.scatter import ranges, settle
 from toolkit.exchange.tables import MEMORY
 from toolkit.execution.executors import Report, Task
+from toolkit.execution.room import Needs
 from toolkit.records import aligned, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
 from toolkit.stages.context import Context
+from toolkit.stages.disk import NAMES, VALUES
 from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage import json_files
@@ -42,7 +44,7 @@ class Alignment(CommandResult, kw_only=True):
     failed: list[str]
 
 
-class Options(Configured, frozen=True, kw_only=True):
+class Options(Configured, Shared, frozen=True, kw_only=True):
     """Options of ``toolkit align``."""
 
     EXAMPLES: ClassVar = ("toolkit align -c my.yaml", "toolkit align -c my.yaml align.signals-0.missing=null")
@@ -65,7 +67,9 @@ def run(context: Context, options: Options) -> Outcome:
         return show_plan(context, {"align": {name: _shown(found) for name, found in todo.items()}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
     making = _Making(context, dataset, shards)
-    holds = {f"the set {entry.set}": json_files.json_digest(entry.recorded()) for entry in entries}
+    holds = {
+        f"the set {entry.set}": json_files.json_digest(entry.recorded()) if context.share else "" for entry in entries
+    }
     with context.lease(dataset.bookkeeping, dataset.attributes, holds):
         for entry in entries:
             making.make(entry, todo[entry.set])
@@ -91,11 +95,16 @@ class _Making:
         self.said: list[str] = []
         self._noted = FailureRecords(dataset, "align")
         self._limit = context.config.max_document_bytes
+        self._ready: list[str] = []
 
     def outcome(self) -> Outcome:
         failed = amount(len(self.failed), "failure")
         text = f"{amount(len(self.made), 'set')} made, {failed} -> {self.dataset.attributes}\n"
-        text += "\n".join([table(self.rows, right=range(1, 8)), *self.said])
+        shown = [table(self.rows, right=range(1, 8))] if self.rows[1:] else []
+        text += "\n".join([*shown, *self.said])
+        if self._ready:
+            ready = f"the values and ids of {', '.join(self._ready)} are ready"
+            text += f"\n{self.context.named}{ready}. Which belong together depends on all: {self.context.next_step}"
         data = Alignment(attributes=self.dataset.attributes, sets=self.data, failed=self.failed)
         return Outcome(text=text, data=data, failures=self.failed)
 
@@ -104,12 +113,17 @@ class _Making:
             made = aligned.load_aligned(self.dataset, entry.set)
             self.made.add(entry.set)
             self._tell(entry, made.counts if made else {}, 0)
-            self._clear(entry)  # what a run has left that could not delete it
+            if not self.context.share:
+                self._clear(entry)  # what a run has left that could not delete it
             return
         try:
-            self._make(entry, todo, self._folder(entry))
+            is_made = self._make(entry, todo, self._folder(entry))
         except StepFailed as error:
             self.failed += error.messages
+            return
+        if not is_made:
+            self.context.waiting.add(entry.set)
+            self._ready.append(entry.set)
             return
         self.made.add(entry.set)
         self._clear(entry)
@@ -121,26 +135,35 @@ class _Making:
     def _clear(self, entry: section.Entry) -> None:
         remove_tree(self._folder(entry))
 
-    def _make(self, entry: section.Entry, todo: Todo, folder: str) -> None:
+    def _make(self, entry: section.Entry, todo: Todo, folder: str) -> bool:
+        """Make a set; a share only scatters its files and shards, and False is returned."""
         types = {name: key.type for name, key in todo.schema.keys.items()}
-        sizes = [size_of(path) for path in todo.inputs]
-        partitions = _partitions(sum(size or 0 for size in sizes))
+        sizes = {path: size_of(path) for path in todo.inputs}
+        partitions, share = _partitions(sum(size or 0 for size in sizes.values())), self.context.share
+        mine = {*(share.owned("file", sizes) if share else sizes)}
         inputs = [
             Task(path, joining.InputToRead(entry=entry, types=types, path=path, number=i, folder=folder,
                                            partitions=partitions, limit=self._limit), size)
-            for i, (path, size) in enumerate(zip(todo.inputs, sizes, strict=True))
+            for i, (path, size) in enumerate(sizes.items()) if path in mine
         ]  # fmt: skip
-        read: list[joining.InputRead] = self._run(f"read {entry.set}", joining.read_input, inputs)
+        disk = self.context.disk
+        needs = disk.of_text(inputs, VALUES)
+        read: list[joining.InputRead] = self._run(f"read {entry.set}", joining.read_input, inputs, needs=needs)
         reader = entry.reader()
         by_shard = bool(reader.shard or getattr(reader, "SHARD", ""))
-        paths = [self.dataset.shard_path(shard) for shard in self.shards]
+        paths, stored = [self.dataset.shard_path(shard) for shard in self.shards], self.dataset.sizes()
         tasks = [
-            Task(path, joining.ShardToRead(dataset=self.dataset, shard=shard, number=i, folder=folder,
+            Task(path, joining.ShardToRead(dataset=self.dataset, shard=shard, folder=folder,
                                            partitions=partitions, by_source=reader.source is not None,
-                                           by_shard=by_shard, limit=self._limit))
-            for i, (path, shard) in enumerate(zip(paths, self.shards, strict=True))
+                                           by_shard=by_shard, limit=self._limit), stored.get(shard))
+            for path, shard in zip(paths, self.shards, strict=True)
         ]  # fmt: skip
-        shards: list[joining.ShardRead] = self._run("look up", joining.read_shard, tasks)
+        needs = disk.of_text(tasks, NAMES)
+        shards: list[joining.ShardRead] = self._run("look up", joining.read_shard, tasks, needs=needs)
+        if share:
+            if sets.load_schema(self.dataset, entry.set) is None:  # later stages of the share read it
+                sets.save_schema(self.dataset, entry.set, todo.schema)
+            return False
         parts, starts = self._join(folder, todo, read, shards)
         sums = joining.sum_up(parts, starts[-1], todo.inputs, paths)
         self._check(entry, sums, todo.inputs)
@@ -151,6 +174,7 @@ class _Making:
         )
         written = self._write(entry, todo, folder, made, shards, starts)
         self._tell(entry, made.counts, written)
+        return True
 
     def _join(
         self, folder: str, todo: Todo, read: list[joining.InputRead], shards: list[joining.ShardRead]
@@ -161,7 +185,8 @@ class _Making:
         starts = [0, *accumulate(each.documents for each in shards)]
         contents = [[each.content for each in read], [each.content for each in shards]]
         made_of = json_files.json_digest([contents, [key.type for key in todo.schema.keys.values()]])
-        layout = joining.Layout(made_of=made_of, keys=list(todo.schema.keys), starts=starts)
+        hashes = [joining.shard_hash(self.dataset.file_of(shard)) for shard in self.shards]
+        layout = joining.Layout(made_of=made_of, keys=list(todo.schema.keys), shards=hashes, starts=starts)
         json_files.save(join(folder, joining.LAYOUT), layout)
         tasks = [
             Task(f"part {i}", joining.PartToJoin(folder=folder, number=i, first=first, last=last))
@@ -245,10 +270,17 @@ class _Making:
         self.data[entry.set] = matched | ({"annotations": said} if said else {}) | {"written": written}
 
     def _run(
-        self, what: str, function: Callable[[Any, Report], Any], tasks: Sequence[Task[Any]], *, noted: bool = False
+        self,
+        what: str,
+        function: Callable[[Any, Report], Any],
+        tasks: Sequence[Task[Any]],
+        *,
+        noted: bool = False,
+        needs: Needs | None = None,
     ) -> list[Any]:
         unit = "shards" if noted else "tasks"
-        return all_values(self.context.run(what, function, tasks, unit, failed=self._noted if noted else None))
+        failed = self._noted if noted else None
+        return all_values(self.context.run(what, function, tasks, unit, failed=failed, needs=needs))
 
 
 def _partitions(size: int) -> int:

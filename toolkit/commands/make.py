@@ -219,9 +219,12 @@ def _folder(context: Context) -> str:
     return context.dataset.bookkeeping
 
 
-def _check(context: Context, checked: Checked) -> None:
-    if not checked.faults:  # or else sets are not known
-        checked.sets |= schemas_of(context, checked.sets, overwrite=context.options.overwrite)
+def _check(context: Context, checked: Checked) -> dict[str, sets.SetSchema]:
+    if checked.faults:  # sets are not known
+        return {}
+    schemas = schemas_of(context, checked.sets, overwrite=context.options.overwrite)
+    checked.sets |= schemas
+    return schemas
 
 
 STAGE = Declaration("per shard", _progress, _check, _folder, goes_on=True)

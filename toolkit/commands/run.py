@@ -88,7 +88,7 @@ def run(context: Context, options: Options) -> Outcome:
     present = [name for name in STAGES if context.has(name)]
     if not present:
         raise ConfigError(f"{options.config}: expected one of the sections {', '.join(STAGES)}; got none")
-    if "align" in present and (options.shard is not None or options.limit is not None):
+    if "align" in present and options.limit is not None:
         raise context.section("align").error(
             (), "expected a run of all shards, because `align:` needs all ids, got a part of them; run `toolkit "
             "ingest`, `align` (of all), `tag` and `mix` one by one"
@@ -107,7 +107,8 @@ def run(context: Context, options: Options) -> Outcome:
         if options.dry_run and name != present[0]:
             break
         context.stage = f"{present.index(name) + 1} of {len(present)}" if len(present) > 1 else ""
-        stage = _stage(context, options, name, known.get(name, ()), outcome)
+        waits = context.waiting & _reads(plans.get(name)) if name in ("tag", "make") else set()
+        stage = None if waits else _stage(context, options, name, known.get(name, ()), outcome)
         if stage is None:
             context.waiting.update(getattr(context.config, name))
             left_out.append(name)
@@ -131,6 +132,11 @@ def run(context: Context, options: Options) -> Outcome:
         texts.append(f"not run: {', '.join(left_out)}")
     outcome.text = "\n\n".join(dict.fromkeys(texts))  # a share that has nothing says so once
     return outcome
+
+
+def _reads(schemas: Any) -> set[str]:
+    """Return the sets that the sets of a section read, by the schemas of these."""
+    return {name for schema in (schemas or {}).values() for name in schema.reads}
 
 
 def _stage(context: Context, options: Options, name: str, known: tuple[Any, ...], outcome: Outcome) -> Outcome | None:

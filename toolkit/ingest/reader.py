@@ -289,15 +289,16 @@ class Input:
                 stored = copy
             yield stored if hasattr(stored, "read1") else io.BufferedReader(cast("io.RawIOBase", stored), READ)
 
-    def items(self, lines: Lines, make: Callable[[bytes, int], T | None]) -> Iterator[T]:
+    def items(self, lines: Lines, make: Callable[[bytes, int], T | None], most: int | None = None) -> Iterator[T]:
         """Yield what is made of each line; errors of libraries become bad items, or errors with a line, here alone.
 
         Args:
             lines: of the input.
             make: of a line and its number; None if it has said itself what is bad. It may raise `BAD_ROW`, and
                 DataError without a path.
+            most: number of lines that are read; all by default.
         """
-        for line in lines:
+        for line in itertools.islice(lines, most):
             if isinstance(line, LongLine):
                 self.too_large("line", line, lines.number, line.size, line.offset)
                 continue

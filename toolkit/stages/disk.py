@@ -48,6 +48,9 @@ ATTRIBUTES = 0.025
 TOKENS = 0.9
 """Likewise, of tokens: four or five characters each, of four bytes."""
 
+VALUES, NAMES = 2.0, 0.06
+"""Bytes that `align` keeps of a byte of values, which it writes twice, and of documents, until their set is made."""
+
 DOCUMENT, LINE = 3000, 80
 """Bytes of text of a document, and of a line."""
 
@@ -242,6 +245,10 @@ class Disk:
     def of_made(self, tasks: "Iterable[Task[ShardToMake]]") -> Needs:
         """Return what tells what a stage of the section ``make:`` needs of a shard, as `of_tags`."""
         return self._kept(tasks, lambda work, text: text * (DOCUMENTS if work.entry.root else ATTRIBUTES) + FILES)
+
+    def of_text(self, tasks: "Iterable[Task[Any]]", part: float) -> Needs:
+        """Return the needs of tasks of `align` that keep a part of their text: half of it now, and half when joined."""
+        return self._kept(tasks, lambda work, text: text * part / (1 + exists(work.stem + ".json")) + FILES)
 
     def of_signatures(self, tasks: "Iterable[Task[ShardToSign]]") -> Needs:
         """Return what tells what the signatures of a shard need, with what comes of them, as `of_tags`."""

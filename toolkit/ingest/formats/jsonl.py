@@ -1,10 +1,14 @@
 """JSON Lines of any shape: fields mapped by name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain, count
 from typing import Any
 
 import msgspec
 
+from toolkit.data.documents import BAD_ROW, is_nested_too_deeply
+from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input
 from toolkit.ingest.tables.fields import FieldReader
 
@@ -21,6 +25,20 @@ class Jsonl(FieldReader):
     IN_PLACE = True
 
     def read(self, source: Input) -> Iterator[Draft]:
-        decoder = msgspec.json.Decoder(dict[str, Any])
+        yield from chain.from_iterable(self.read_batches(source))
+
+    def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
+        decode = msgspec.json.Decoder(dict[str, Any]).decode
         with source.lines() as lines:
-            yield from source.items(lines, lambda line, number: self.draft(decoder.decode(line), number))
+            for block in lines.blocks():
+                drafts: list[Draft] = []
+                number = lines.number - len(block)
+                if number and not source.skip and not source.sample:  # the first line may have a byte order mark
+                    with suppress(*BAD_ROW, DataError):
+                        if not any(map(is_nested_too_deeply, block)):
+                            drafts = [*map(self.draft, map(decode, block), count(number + 1))]
+                if drafts:
+                    yield drafts
+                    continue
+                lines.give_back(block)
+                yield from zip(source.items(lines, lambda line, number: self.draft(decode(line), number), len(block)))
