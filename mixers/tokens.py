@@ -7,7 +7,7 @@ import functools
 import struct
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Annotated, Literal
 
 import msgspec
 
@@ -156,8 +156,7 @@ class Tokens(Labelling, Writer):
     def assemble_files(self, pieces: Iterator[bytes], files: Sequence[IO[bytes]]) -> None:
         files, ids = (files[:-1], files[-1]) if self.ids else (files, None)
         *files, out = files
-        head: dict[str, Any] = {"width": self._width, "offset": self._kind.OFFSET, "tokenizer": self.tokenizer}
-        head["sequence"] = self.sequence_length
+        head = {"width": self._width, "offset": self._kind.OFFSET, "sequence": self.sequence_length}
         trace = TraceWriter(out, ids, head, self._loaded)
         read = (entry for piece in pieces for entry in _entries(piece))
         bounds = array("q", [0])

@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,22 @@ def test_the_command_goes_both_ways(project: Project) -> None:
     for wrong in ([], ["--tokens", f"{file}:9-9"], ["--tokens", f"{file}:0-99999999"], ["--step", "1"]):
         ran = project("trace", *wrong)
         assert (ran.code, "expected" in ran.err) == (2, True), ran.err
+
+
+def test_a_trace_depends_on_no_path_and_needs_no_tokenizer(project: Project, tmp_path: Path) -> None:
+    traces, spans = [], []
+    for name in ("one", "moved/to/another"):
+        copy = tmp_path / name / "tokenizer.json"
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(Path(BYTES).read_bytes())
+        lay_out(project, "megatron", tokenizer=str(copy))
+        project.ok("run")
+        copy.unlink()
+        traces.append((project.out / "tokens.bin.trace").read_bytes())
+        spans.append([piece.span for piece in toolkit.trace(tokens=f"{project.out}/tokens.bin:7-300").pieces])
+        shutil.rmtree(project.out)
+    assert traces[0] == traces[1]
+    assert spans[0] == spans[1]
 
 
 def test_tokens_without_a_mix_are_listed_once(project: Project) -> None:

@@ -4,12 +4,13 @@ Beside a file of tokens, ``FILE.trace`` lists its pieces in order: the tokens of
 and in one document. ``FILE.ids`` has sources and ids in the same order; it may be absent. Both are written as a stream
 and read at random::
 
-    FILE.trace = block* footer u32(bytes of the footer) "TRACE\1"
+    FILE.trace = block* footer u32(bytes of the footer) "TRACE\2"
     block, footer = zlib(JSON head, line feed, columns)
 
 A column of integers is its least value, bytes of an item, and the bytes of all items, those of one rank together, so
 that zlib finds few values beside each other. Places in the text follow from the tokens: each stands for as many code
-points as its own text has. A block lists only where that is not so (`Origin.odds`).
+points as its own text has (`Tokenizer.widths`, which the footer has: a trace depends on no path, and outlives the
+tokenizer). A block lists only where that is not so (`Origin.odds`).
 """
 
 import functools
@@ -33,7 +34,7 @@ TRACE, IDS = ".trace", ".ids"
 PIECES = 1024
 """Pieces of a block: a look at one token inflates some kB."""
 
-_MAGIC = b"TRACE\1"
+_MAGIC = b"TRACE\2"
 _END = struct.Struct("<I6s")
 _COLUMN = struct.Struct("<qBI")
 _MOST = 1 << 28
@@ -88,7 +89,8 @@ class TraceWriter:
         out: Takes the trace.
         ids: Takes the ids; None for none.
         head: Facts that readers need: ``width`` (bytes of a token), ``offset`` (bytes before the first one),
-            ``tokenizer``, ``sequence`` (tokens of a sequence; null for documents).
+            ``sequence`` (tokens of a sequence; null for documents).
+        tokenizer: Tokenizer of the tokens.
     """
 
     def __init__(self, out: IO[bytes], ids: IO[bytes] | None, head: dict[str, Any], tokenizer: Tokenizer) -> None:
@@ -132,7 +134,8 @@ class TraceWriter:
         """
         self._flush()
         head = self._head | {"tokens": tokens, "shards": list(self._shards), "ids": self._ids is not None}
-        footer = _packed(head, [list(column) for column in zip(*self._blocks, strict=True)])
+        blocks = [[block[i] for block in self._blocks] for i in range(3)]
+        footer = _packed(head, [*blocks, *(column.tolist() for column in self._tokenizer.widths)])
         self._out.write(footer + _END.pack(len(footer), _MAGIC))
 
     def _flush(self) -> None:
@@ -194,7 +197,8 @@ class TraceFile:
         head, columns = self._unpacked(self._read(size - _END.size - length, length))
         self.tokens: int = head["tokens"]
         self._head = head
-        self._firsts, *offsets = columns or [np.zeros(0, np.int64)] * 3
+        self._firsts, *offsets, widths, inner = columns
+        self._widths = widths.astype(np.int32), inner.astype(bool)
         self._offsets = [*offsets[0].tolist(), size - _END.size - length]
         ids = path + IDS
         self.has_ids = bool(head["ids"]) and exists(ids)
@@ -203,10 +207,6 @@ class TraceFile:
     def __len__(self) -> int:
         """Return the number of blocks."""
         return len(self._firsts)
-
-    @functools.cached_property
-    def _tokenizer(self) -> Tokenizer:
-        return Tokenizer(self._head["tokenizer"])
 
     def pieces(self, first: int = 0, end: int | None = None) -> Iterator[Piece]:
         """Yield the pieces that have tokens of a range, whole, in order; tokens between them are of no document."""
@@ -267,7 +267,7 @@ class TraceFile:
     def _places(self, piece: Piece, first: int, end: int) -> tuple[int, int]:
         import numpy as np
 
-        widths, inner = self._tokenizer.widths
+        widths, inner = self._widths
         numbers = self.numbers(piece.first, end)
         skip, last = first - piece.first, end - 1 - piece.first
         moved = np.cumsum(widths[numbers], dtype=np.int64)
