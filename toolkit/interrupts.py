@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from types import FrameType
 
 from toolkit.session import current
@@ -49,47 +50,62 @@ class _Note:
         self.number, self.since, self.is_seen = number, time.monotonic(), False
 
 
-# Handlers run in the main thread, between any two steps of it: they make one object, and take no lock.
-_notes: list[_Note] = []
-_raised: dict[int, Callable[[], BaseException]] = {}  # what `check` raises, by signal
-_open: list[None] = []  # an entry for each `raising` block
-_stopped: list[None] = []  # an entry if `stop` was called
+@dataclass
+class _Process:
+    """What has come to this process, whose sessions share it.
+
+    Handlers run in the main thread, between any two steps of it: they make one object, and take no lock.
+
+    Attributes:
+        notes: Signals that have come.
+        raised: What `check` raises, by signal.
+        open: Number of `raising` blocks.
+        stopped: True if `stop` was called.
+    """
+
+    notes: list[_Note] = field(default_factory=list)
+    raised: dict[int, Callable[[], BaseException]] = field(default_factory=dict)
+    open: int = 0
+    stopped: bool = False
+
+
+_process = _Process()
 
 
 def is_terminated() -> bool:
     """Return whether SIGTERM has come, before any Ctrl-C."""
-    return bool(_notes) and _notes[0].number == signal.SIGTERM
+    return bool(_process.notes) and _process.notes[0].number == signal.SIGTERM
 
 
 def is_signalled() -> bool:
     """Return whether a signal has come."""
-    return bool(_notes)
+    return bool(_process.notes)
 
 
 def is_ending() -> bool:
     """Return whether nothing is waited for any more."""
-    return bool(_notes or _stopped or current().fault)
+    return bool(_process.notes or _process.stopped or current().fault)
 
 
 def check() -> None:
     """Raise what a signal asks for, in the main thread, before more work is begun; also the fault of the session."""
     if fault := current().fault:
         raise fault
-    if (_notes or _stopped) and threading.current_thread() is threading.main_thread():
+    if (_process.notes or _process.stopped) and threading.current_thread() is threading.main_thread():
         raise _error()
 
 
 def _error() -> BaseException:
-    if not _notes:
+    if not _process.notes:
         return KeyboardInterrupt()
     seen()
-    return _raised.get(_notes[0].number, KeyboardInterrupt)()
+    return _process.raised.get(_process.notes[0].number, KeyboardInterrupt)()
 
 
 def seen() -> None:
     """Note that a signal is looked at: nothing reminds of it any more."""
-    if _notes and not _notes[0].is_seen:
-        _notes[0].is_seen = True
+    if _process.notes and not _process.notes[0].is_seen:
+        _process.notes[0].is_seen = True
         if signal.getsignal(signal.SIGALRM) is _remind:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -105,12 +121,12 @@ def pause(seconds: float) -> None:
 @contextlib.contextmanager
 def raising() -> Iterator[None]:
     """Let a signal interrupt what is done in the ``with`` block, as Python's own handler does: to wait for a person."""
-    _open.append(None)
+    _process.open += 1
     try:
         check()
         yield
     finally:
-        _open.pop()
+        _process.open -= 1
 
 
 def note_signals(sigterm: Callable[[], BaseException], *, sigint: bool = True) -> None:
@@ -121,7 +137,7 @@ def note_signals(sigterm: Callable[[], BaseException], *, sigint: bool = True) -
         sigint: note SIGINT, too, unless it is ignored, as a shell without job control does for its background.
     """
     forget()
-    _raised[signal.SIGTERM] = sigterm
+    _process.raised[signal.SIGTERM] = sigterm
     for number in (signal.SIGTERM, signal.SIGINT) if sigint else (signal.SIGTERM,):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _note)
@@ -140,10 +156,10 @@ def noted() -> Iterator[None]:
     signal.signal(signal.SIGINT, _note_for_others)
     try:
         yield
-        if _notes:  # nobody has looked
+        if _process.notes:  # nobody has looked
             raise KeyboardInterrupt
     except Exception:
-        if _notes:  # what was given up because of it
+        if _process.notes:  # what was given up because of it
             raise KeyboardInterrupt from None
         raise
     finally:
@@ -154,13 +170,13 @@ def noted() -> Iterator[None]:
 def forget() -> None:
     """Take no note of signals that have come: the process goes on."""
     seen()
-    _notes.clear()
-    _stopped.clear()
+    _process.notes.clear()
+    _process.stopped = False
 
 
 def stop() -> None:
     """Let `check` raise `KeyboardInterrupt`, as after Ctrl-C; called in any thread."""
-    _stopped.append(None)
+    _process.stopped = True
 
 
 def keep_status(status: int) -> None:
@@ -172,9 +188,9 @@ def keep_status(status: int) -> None:
 
 
 def _note(number: int, frame: FrameType | None) -> None:
-    _notes.append(note := _Note(number))
-    first = _notes[0]
-    if _open:
+    _process.notes.append(note := _Note(number))
+    first = _process.notes[0]
+    if _process.open:
         raise _error()
     if note is first:
         signal.signal(signal.SIGALRM, _remind)  # a thread would wait for native code that keeps Python's lock
@@ -184,19 +200,19 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 
 def _note_for_others(number: int, frame: FrameType | None) -> None:
-    _notes.append(_Note(number))
-    if _open or len(_notes) > 1:
+    _process.notes.append(_Note(number))
+    if _process.open or len(_process.notes) > 1:
         raise _error()
 
 
 def _remind(number: int, frame: FrameType | None) -> None:
-    if _notes and not _notes[0].is_seen:
+    if _process.notes and not _process.notes[0].is_seen:
         raise _error()
 
 
 def _end(note: _Note) -> None:
     """End the process; a worker of ours says nothing."""
-    if _raised.get(signal.SIGTERM) is not Ended:
+    if _process.raised.get(signal.SIGTERM) is not Ended:
         what = "terminated" if note.number == signal.SIGTERM else "interrupted"
         with contextlib.suppress(OSError):
             os.write(2, f"{what}; {GOES_ON}\n".encode())

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from toolkit.session import cached
+
 FOLDER = Path(__file__).parent
 CHARTS = "vendor/uPlot-1.6.32.min"
 
@@ -15,7 +17,7 @@ _ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\x7f
 _ESCAPED |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
 
 
-@cache
+@cached(16)
 def text(name: str) -> str:
     """Return a style or a script by its name below this folder: ``static/base.css``."""
     return (FOLDER / name).read_text(encoding="utf-8")

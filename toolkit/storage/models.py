@@ -17,6 +17,7 @@ import msgspec
 
 from toolkit import distribution
 from toolkit.errors import ConfigError, DataError, MissingModel, Unreadable, did_you_mean, where_looked
+from toolkit.session import cached
 from toolkit.storage import store_of
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import list_files, stat
@@ -244,7 +245,7 @@ def _sha256(path: str, stamp: str) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-@functools.cache  # a tagger asks for its model with each batch, and to look for a package takes 0.3 ms
+@cached(8)  # a tagger asks for its model with each batch, and to look for a package takes 0.3 ms
 def _bundled(model: str) -> str | None:
     package, inside = BUNDLED[model]
     spec = importlib.util.find_spec(package)
