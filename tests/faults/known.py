@@ -5,12 +5,8 @@ A cell that fails in another way than it says here fails its test; one that does
 
 _STAYS = "what may not be deleted stays: the former index is in the way, and so is the temporary file of the new one"
 
-_EDITED = "people may edit a card, so that nobody can tell that it is damaged; its numbers are compared, and are there"
-
 OPEN: dict[str, dict[str, str]] = {
     "in-place-EACCES-row_indexes": {"REMOVE": _STAYS},
     "in-place-EIO-row_indexes": {"REMOVE": _STAYS},
-    "publish-truncated-descriptions": {"out/README.md": _EDITED},
-    "publish-flipped-descriptions": {"out/README.md": _EDITED},
 }
 """By the id of a cell: for each request of it that is judged wrong, why that is so."""

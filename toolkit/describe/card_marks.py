@@ -7,9 +7,11 @@ In the body, under the heading where it stands::
     <!-- toolkit: end NAME -->
 
 In the head the marks are comments, ``# toolkit: keep NAME`` and ``# toolkit: end NAME``; keys between them stand in
-place of ours. Keys that a card of ours never has stay without marks.
+place of ours. Keys that a card of ours never has stay without marks. All else of the body is ours: its digest stands in
+the first mark, by which damage, and what people wrote elsewhere, is found before it is published or lost.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +28,8 @@ _NOTICE = (
     f"{MARK}. Made by `toolkit card`, which writes it anew. To keep what you write, put it between a line\n"
     '"toolkit: keep NAME" and a line "toolkit: end NAME", each a comment like this one; in the head, behind a #. -->'
 )
+
+_DIGEST = re.compile(rf"{MARK} (\S+?)\. Made")
 
 _ANY = {"body": re.compile(r"\s*<!--\s*toolkit:(?!\s*card\b)"), "head": re.compile(r"\s*#\s*toolkit:")}
 _FORM = {
@@ -79,15 +83,9 @@ def read(path: str, text: str, ours: Collection[str], inner: Collection[str]) ->
         ConfigError: if the head is no YAML.
         DataError: if a mark has no other, or is none.
     """
-    lines = list(enumerate(_LINE.findall(text), 1))
     kept = Kept()
-    body = lines
-    if lines and _FENCE.fullmatch(lines[0][1]):
-        end = next((i for i, (_, line) in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
-        if end is None:
-            raise DataError("expected a line --- that ends the head, got none", path=path, line=1)
-        _read_head(path, lines[1:end], ours, kept)
-        body = lines[end + 1 :]
+    head, body = _divided(path, text)
+    _read_head(path, head, ours, kept)
     section = ""
     names: set[str] = set()
     for name, some in _parts(path, body, "body", names):
@@ -96,6 +94,30 @@ def read(path: str, text: str, ours: Collection[str], inner: Collection[str]) ->
         elif (found := _HEADING.fullmatch(some[0][1])) and found[1] not in inner:
             section = found[1]
     return kept
+
+
+def _divided(path: str, text: str) -> tuple[list[Line], list[Line]]:
+    """Return the lines of the head and of the body."""
+    lines = list(enumerate(_LINE.findall(text), 1))
+    if not (lines and _FENCE.fullmatch(lines[0][1])):
+        return [], lines
+    end = next((i for i, (_, line) in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
+    if end is None:
+        raise DataError("expected a line --- that ends the head, got none", path=path, line=1)
+    return lines[1:end], lines[end + 1 :]
+
+
+def _digest(path: str, text: str) -> str:
+    """Return the digest of a card's body without what stays, and without blank lines."""
+    parts = _parts(path, _divided(path, _DIGEST.sub(f"{MARK}. Made", text))[1], "body", set())
+    ours = (line.strip() for name, some in parts if not name for _, line in some)
+    return hashlib.sha256("\n".join(filter(None, ours)).encode()).hexdigest()[:16]
+
+
+def is_as_written(path: str, text: str) -> bool:
+    """Return whether the body of a card of ours is as it was written, but for the parts that stay."""
+    match = _DIGEST.search(text)
+    return match is None or match[1] == _digest(path, text)
 
 
 def write(
@@ -132,7 +154,8 @@ def write(
         parts += [f"{text.strip()}\n"] if text.strip() else []
         parts += [_ended(block) for where, block in kept.blocks if where == section]
     parts += [_ended(block) for where, block in kept.blocks if where not in placed]
-    return "\n".join(parts)
+    text = "\n".join(parts)
+    return text.replace(f"{MARK}. Made", f"{MARK} {_digest(name, text)}. Made", 1)
 
 
 def _ended(text: str) -> str:

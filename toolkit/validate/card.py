@@ -1,4 +1,4 @@
-"""Checks of the head of a dataset card that `toolkit card` wrote: it is made again from the data, and compared."""
+"""Checks of a dataset card that `toolkit card` wrote: its head is made again from the data; its body has a digest."""
 
 import re
 from collections.abc import Iterator
@@ -53,6 +53,11 @@ def check(folder: str, facts: Facts) -> Iterator[str]:
     try:
         kept = card_marks.read(path, text, card_head.KEYS, ())
         source = settings.parse("\n" + match[1], path)
+        if not card_marks.is_as_written(path, text):
+            yield (
+                f"{path}: expected the text that `toolkit card` wrote, got another outside of its marks; run it again, "
+                "which keeps what is between a line `toolkit: keep NAME` and a line `toolkit: end NAME`"
+            )
         configurations = card_head.configurations_of(facts, list_files(folder))
     except ToolkitError as error:
         yield str(error)
