@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 
 import toolkit.text
 from tests.sources import nodes
+from toolkit.config import settings
 
 ROOT = Path(__file__).parent.parent
 
@@ -158,3 +160,21 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 def test_what_all_commands_import_needs_no_numpy() -> None:
     code = "import sys, toolkit.stages.context; print('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_what_runs_stages_names_none_but_that_which_makes_documents() -> None:
+    """A new stage is a section, and a file that declares it: none of this has a list of them, or a branch for one."""
+    stages = {*settings.stages()}
+    for module, path in MODULES.items():
+        if folder(module) not in ("stages", "execution", "exchange", "storage"):
+            continue
+        named = {node.value for node in nodes(path) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        of_config = [node for node in nodes(path) if isinstance(node, ast.Attribute) and node.attr in stages]
+        assert not named & stages, module
+        assert not [node for node in of_config if "config" in ast.unparse(node.value)], module
+
+
+def test_each_stage_is_declared_in_its_command() -> None:
+    found = {name: importlib.import_module(f"toolkit.commands.{name}").STAGE for name in settings.stages()}
+    assert {type(stage).__name__ for stage in found.values()} == {"Declaration"}
+    assert len(stage_fields := next(iter(found.values())).__dataclass_fields__) <= 8, stage_fields

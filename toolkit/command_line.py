@@ -113,6 +113,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     SETTINGS: ClassVar[bool] = True
     """Whether ``KEY=VALUE`` are settings also where there is no configuration."""
 
+    WRITES: ClassVar[bool] = False
+    """Whether the command writes records of datasets."""
+
+    REMAKES: ClassVar[Literal["", "sets", "all"]] = ""
+    """What was lost with damaged records and the command makes again: row indexes and sets, or records of inputs, too.
+    """
+
     config: str | None = None
     overrides: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -142,9 +149,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return not self.only_shows
 
     @property
-    def remakes(self) -> bool:
-        """Return whether the command makes sets anew, if commands of its name do; it may only write files of others."""
-        return True
+    def remakes(self) -> str:
+        """Return `REMAKES`, or less where the command only writes files of others."""
+        return self.REMAKES
 
     def as_of(self, other: type[AnyOptions]) -> AnyOptions:
         """Return the options of another command, with the values that both have."""
@@ -176,6 +183,8 @@ class Configured(Options, frozen=True, kw_only=True):
 
 class Stage(Shared, Limited, frozen=True, kw_only=True):
     """Options of commands that write a dataset or an output."""
+
+    WRITES: ClassVar = True
 
     dry_run: Annotated[bool, Flag("write no data; print the settings, and the plan or what the rules would do")] = False
     overwrite: Annotated[bool, Flag("replace what was made with other settings")] = False

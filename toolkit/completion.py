@@ -78,10 +78,10 @@ def _paths(prefix: str, **_: Any) -> list[str]:
 
 def _sets(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
     """Return the sets that the configuration makes, and those of its dataset."""
-    from toolkit.stages.sections import MAKING
+    from toolkit.config.settings import stages
 
     config, root = _configuration(parsed_args), getattr(parsed_args, "dataset", None)
-    sections = [config.get(name) for name in MAKING]
+    sections = [config.get(name) for name in stages("sets", "whole")]
     names = dict.fromkeys(name for section in sections if isinstance(section, dict) for name in section)
     with suppress(ToolkitError, OSError):
         from toolkit.data.dataset import open_dataset

@@ -19,6 +19,7 @@ import yaml
 from tests.conftest import ROOT
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import Project, document, inputs_of, read_rows, write_rows
+from toolkit.commands import _mix_preparation
 from toolkit.describe import card_head as hub
 from toolkit.describe.about import About
 from toolkit.describe.card import read
@@ -26,7 +27,6 @@ from toolkit.describe.card_head import identifiers
 from toolkit.describe.card_numbers import Picture
 from toolkit.describe.ingest_counts import counted
 from toolkit.errors import DataError
-from toolkit.stages import places
 from toolkit.storage.compression import zstd
 
 Head = dict[str, Any]
@@ -323,7 +323,7 @@ def test_labels_that_yaml_takes_for_values_are_texts(small: Project) -> None:
 
 def test_rejected_documents_are_in_no_configuration(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     # outputs of earlier versions have them
-    monkeypatch.setattr(places, "check_mix", lambda *_: None)
+    monkeypatch.setattr(_mix_preparation, "_check_places", lambda *_: None)
     small.config["mix"] |= {"rejected": str(small.out / "rejected")}
     small.ok("mix")
     small.ok("card")

@@ -11,8 +11,8 @@ import pytest
 
 import toolkit
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
+from toolkit.commands import _mix_preparation
 from toolkit.describe import croissant
-from toolkit.stages import places
 from toolkit.validate import reader
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -586,7 +586,7 @@ def test_dropped_documents_inside_the_output_are_no_rows_of_it(
     released: Project, known: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # outputs of earlier versions have them
-    monkeypatch.setattr(places, "check_mix", lambda *_: None)
+    monkeypatch.setattr(_mix_preparation, "_check_places", lambda *_: None)
     released.config["mix"] |= {"rejected": str(released.out / "dropped")}
     del released.config["mix"]["output"]["part_size"]
     released.ok("mix")

@@ -12,8 +12,8 @@ from tests.conftest import Run
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, oscar_tags, record_log, strays, tree, write_rows
 from toolkit import one_pass
+from toolkit.config.settings import stages
 from toolkit.mix import stage
-from toolkit.stages.sections import STAGES
 from toolkit.tag import run as tagging
 from toolkit.whole import sign
 
@@ -148,7 +148,7 @@ def made(root: Path, run: Run, recipe: dict[str, Any], **ingest: Any) -> Project
 
 
 def singly(project: Project) -> None:
-    for command in STAGES:
+    for command in stages():
         if command in project.config:
             project.ok(command)
 

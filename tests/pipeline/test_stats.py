@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
+from toolkit.commands import _mix_preparation
 from toolkit.data.lines import split_lines
-from toolkit.stages import places
 
 Counts = dict[str, int]
 TEXTS = [
@@ -350,7 +350,7 @@ def test_dropped_documents_in_the_output_are_not_counted_with_it(
     mixable: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # outputs of earlier versions have them
-    monkeypatch.setattr(places, "check_mix", lambda *_: None)
+    monkeypatch.setattr(_mix_preparation, "_check_places", lambda *_: None)
     rules = [{"drop": "True", "name": "all"}]
     output = {"format": "oscar", "path": str(mixable.out)}
     rejected = str(mixable.out / "dropped")

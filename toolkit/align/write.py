@@ -15,7 +15,7 @@ from toolkit.errors import DataError
 from toolkit.exchange.scatter import gather
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
-from toolkit.records import aligned, sets
+from toolkit.records import sets
 from toolkit.records.freshness import ShardAttributes
 from toolkit.storage.outputs import RowOutput
 
@@ -115,13 +115,13 @@ def progress_of(dataset: Dataset, entry: section.Entry, shards: Sequence[str], l
         ConfigError: if its inputs are not there, or the types of its values cannot be told.
     """
     inputs = entry.inputs()
-    made, old = aligned.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
+    made, old = sets.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
     same = (
         made is not None
         and old is not None
         and [each.path for each in made.inputs] == inputs
         and all(key.settings == entry.recorded() for key in old.keys.values())
-        and not aligned.changed_input(made)
+        and not sets.changed_input(made)
     )
     if same and old is not None:
         works = works_to_write(dataset, entry, old, shards, "", limit)

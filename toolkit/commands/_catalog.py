@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from toolkit.commands import _sections as sections
 from toolkit.data.dataset import open_dataset
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
@@ -78,7 +79,7 @@ def _add_configured(context: Context, found: Catalog) -> None:
     if not context.has("mix"):
         _add_stream(context, found, Stream.over(context.dataset), "", sets=None)
         return
-    mix = context.mix
+    mix = sections.mix(context)
     for stream in mix.streams:
         sets = [joined.set for joined in stream.attributes]
         _add_stream(context, found, stream, f"{stream.name}_" if stream.name else "", sets=sets)

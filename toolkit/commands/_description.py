@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from toolkit.command_line import Flag, Looking, Words
+from toolkit.commands import _sections as sections
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.describe import splits
@@ -91,7 +92,7 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
         if unfinished := context.shards(context.dataset)[1]:
             found.notes.append(unfinished.strip())
         return replace(found, origin=origins.origin_of([context.dataset]))
-    settings = context.mix
+    settings = sections.mix(context)
     folder = settings.output.path
     if publish.load_manifest(folder) is None:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")

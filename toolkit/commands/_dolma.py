@@ -1,5 +1,6 @@
 """Dolma's configurations, run by our commands: one after the other, as many as they come to."""
 
+import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -8,9 +9,6 @@ import msgspec
 from toolkit.command_line import Options
 from toolkit.config import settings
 from toolkit.config.settings import Config, ConfigNode
-from toolkit.interop.dolma.dedupe import read_deduper
-from toolkit.interop.dolma.mixer import read_mixer
-from toolkit.interop.dolma.tagger import read_tagger
 from toolkit.result import CommandResult
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome
@@ -25,39 +23,22 @@ class DolmaRuns(CommandResult, kw_only=True):
     runs: list[Any]
 
 
-def mix(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
-    """Run a configuration of Dolma's mixer."""
-    if "streams" not in context.source.value:
-        raise context.source.error((), "expected a configuration of the mixer, with `streams:`")
-    found = read_mixer(context.source)
-    return _run(context, options, run, found.configs, dry_run=found.dry_run)
+_PROGRAMS = {"mix": ("mixer", "streams"), "tag": ("tagger", "taggers"), "dedup": ("deduper", "dedupe")}
+"""The program of Dolma's, and the key of its configurations, by the command that runs these."""
 
 
-def tag(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
-    """Run a configuration of Dolma's tagger."""
-    if "taggers" not in context.source.value:
-        raise context.source.error((), "expected a configuration of the tagger, with `taggers:`")
-    found = read_tagger(context.source)
-    return _run(context, options, run, found.configs, dry_run=found.dry_run, overwrite=found.overwrite)
+def run(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
+    """Run a configuration of the program of Dolma's that does what the command does.
 
-
-def dedup(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
-    """Run a configuration of Dolma's deduper."""
-    if "dedupe" not in context.source.value:
-        raise context.source.error((), "expected a configuration of the deduper, with `dedupe:`")
-    found = read_deduper(context.source)
-    return _run(context, options, run, found.configs, dry_run=found.dry_run)
-
-
-def _run(
-    context: Context,
-    options: AnyOptions,
-    run: Run[AnyOptions],
-    configs: list[dict[str, Any]],
-    *,
-    dry_run: bool,
-    overwrite: bool = False,
-) -> Outcome:
+    Raises:
+        ConfigError: if it is one of another program.
+    """
+    program, key = _PROGRAMS[options.command]
+    if key not in context.source.value:
+        raise context.source.error((), f"expected a configuration of the {program}, with `{key}:`")
+    module = importlib.import_module(f"toolkit.interop.dolma.{program.replace('deduper', 'dedupe')}")
+    found = getattr(module, f"read_{program}")(context.source)
+    dry_run, overwrite, configs = found.dry_run, getattr(found, "overwrite", False), found.configs
     options = msgspec.structs.replace(
         options, dry_run=options.dry_run or dry_run, overwrite=options.overwrite or overwrite
     )

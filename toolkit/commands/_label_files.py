@@ -130,9 +130,8 @@ class FileOptions(Stage, frozen=True, kw_only=True):
         return self.to or (ML_FILTER if self.from_ is not None else None)
 
     @property
-    def remakes(self) -> bool:
-        """Return whether sets are made, and no files."""
-        return self.form is None
+    def remakes(self) -> str:
+        return self.REMAKES if self.form is None else ""
 
     def __post_init__(self) -> None:
         if self.form is None:

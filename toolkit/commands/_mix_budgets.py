@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from toolkit import partials
-from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands._mix_preparation import PreparedMix, with_streams
 from toolkit.data.excerpts import escaped
 from toolkit.errors import DataError
@@ -22,11 +21,11 @@ from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.budget.settings import BudgetSettings
 from toolkit.mix.effects.counts import GroupCount
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
-from toolkit.mix.settings import work_folder
 from toolkit.stages.context import Context
+from toolkit.stages.disk import DOCUMENT, FILES
 from toolkit.stages.outcome import all_values, table
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import join, unlike_data
+from toolkit.storage.paths import exists, join, unlike_data, work_folder
 from toolkit.storage.stores.local.scratch import scratch
 
 SHOWN = 20
@@ -70,10 +69,20 @@ def as_published(prepared: PreparedMix) -> PreparedMix | None:
     return before if unchanged_manifest(before.works) else None
 
 
+DRAWN = 16
+"""Bytes that a budget keeps of each document until the mix is published."""
+
+
+def _kept(work: drawing.ShardToDraw, text: float) -> float:
+    return 0.0 if exists(work.path) else text * DRAWN / DOCUMENT + FILES
+
+
 def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, paths: Sequence[str]) -> PreparedMix:
     works, shared = prepared.works, not context.options.only_shows
     tasks = tasks_of(works, [drawing.ShardToDraw(work, path, shared) for work, path in zip(works, paths, strict=True)])
-    needs = context.disk.of_draws(tasks) if shared else None  # what only shows writes to the system's temporary folder
+    needs = (
+        context.disk.kept(tasks, _kept) if shared else None
+    )  # what only shows writes to the system's temporary folder
     results = context.run("budget", drawing.draw_shard, tasks, needs=needs)
     there: list[str] = []
     copies: list[int] = []
@@ -91,7 +100,7 @@ def _found(context: Context, prepared: PreparedMix, budget: BudgetSettings, path
             available[each.group] = available.get(each.group, 0.0) + each.available
             once[each.group] = once.get(each.group, 0.0) + each.once
     prepared.works = [work for work in works if work.key not in prepared.unreadable]
-    if shared and (why := preparation.shared_ids(context, ((w.dataset, w.shard) for w in prepared.works))):
+    if shared and (why := context.shared_ids((w.dataset, w.shard) for w in prepared.works)):
         raise DataError(why)
     wanted, goals = budget.goals(available)
 

@@ -2,18 +2,20 @@
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import msgspec
 
+from toolkit.commands import _sections as sections
 from toolkit.data import row_index
 from toolkit.data.alignment import is_of_experiment
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
+from toolkit.data.places import Place, check_apart, check_dataset, is_within, normal, of_dataset
 from toolkit.data.row_index import ShardState
-from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean, quoted
+from toolkit.errors import ConfigError, ToolkitError, did_you_mean, quoted
 from toolkit.execution.grouped import shard_tasks
 from toolkit.ingest import own_types
 from toolkit.mix import joined_sets, publish
@@ -23,15 +25,14 @@ from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound
 from toolkit.mix.settings import MixSettings, Stream
-from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.rules import filters
 from toolkit.rules.rule import UnknownAttribute
 from toolkit.source import external_sets, resolve_sets
-from toolkit.stages import places
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import failures
-from toolkit.storage.paths import check_writable, strip_suffix
+from toolkit.storage import store_of
+from toolkit.storage.paths import check_writable, strip_suffix, work_folder
 from toolkit.storage.threads import for_each
 
 SLIP = 0.8
@@ -202,6 +203,43 @@ class PreparedMix:
     budget: BudgetFound | None = None
 
 
+def _check_places(context: Context, settings: MixSettings) -> None:
+    """Check where a mix writes: output and dropped documents, against each other and all datasets.
+
+    Raises:
+        ConfigError: naming both places.
+    """
+    output, rejected = settings.output.path, settings.rejected
+    written = [Place(output, "the output", settings.place)]
+    if rejected is not None:
+        written.append(Place(rejected, "`rejected`", settings.place))
+        check_apart([written[1]])
+        if store_of(rejected).volume(rejected) != store_of(output).volume(output):
+            raise ConfigError(
+                f"{settings.place}: expected `rejected` in the same store (and bucket) as the output {output}, got "
+                f"{rejected}"
+            )
+    datasets = [(stream.dataset, stream.name) for stream in settings.streams]
+    if context.has_dataset and context.dataset not in [dataset for dataset, _ in datasets]:
+        datasets.append((context.dataset, ""))
+    for dataset, _ in datasets:
+        if dataset.notes:
+            _check_notes(dataset, settings)
+        else:
+            check_dataset(dataset, settings.place)
+    check_apart(written, [place for dataset, name in datasets for place in of_dataset(dataset, name)])
+
+
+def _check_notes(dataset: Dataset, settings: MixSettings) -> None:
+    """Raise ConfigError for records of a stream that would lie among parts; its work folder has a place for them."""
+    if is_within(normal(dataset.notes), normal(f"{work_folder(settings.output.path)}/inputs")):
+        return
+    check_apart(
+        [Place(dataset.notes, "`bookkeeping`", settings.place)],
+        [Place(settings.output.path, "the output"), Place(dataset.documents, "the documents")],
+    )
+
+
 def settings_of(context: Context, *, writes: bool = True) -> MixSettings:
     """Return the settings of a configuration's mix, its paths checked.
 
@@ -209,9 +247,9 @@ def settings_of(context: Context, *, writes: bool = True) -> MixSettings:
         context: of the configuration.
         writes: whether the output will be written; on S3, whether it can be is found out by an upload.
     """
-    settings = context.mix
+    settings = sections.mix(context)
     settings.writer().check_installed()
-    places.check_mix(context, settings)
+    _check_places(context, settings)
     for path in filter(None, (settings.output.path, settings.rejected) if writes else ()):
         check_writable(path, settings.place)
     return settings
@@ -371,25 +409,6 @@ def _check_names(prepared: PreparedMix) -> None:
                 f"{prepared.settings.place}: expected a name of its own for each shard with `layout: inputs`, got "
                 f"{name!r} for {other} and {work.name}; make an output of each by itself, or leave `layout` out"
             )
-
-
-def shared_ids(context: Context, listed: Iterable[tuple[Dataset, str]]) -> str:
-    """Return why documents of the datasets are refused for their ids; empty where they may be.
-
-    Where nothing is written, this prints a warning and returns an empty text.
-    """
-    shards: dict[Dataset, list[str]] = {}
-    for dataset, shard in listed:
-        shards.setdefault(dataset, []).append(shard)
-    limit, only_shows = context.config.max_document_bytes, context.options.only_shows
-    for dataset, names in shards.items():
-        try:
-            identity.check_unique(dataset, sorted({*names}), limit, write=not only_shows)
-        except DataError as error:
-            if not only_shows:
-                return str(error)
-            context.warn([str(error)])
-    return ""
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from toolkit.commands import _mix_orphans as orphans
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _mix_publishing as publishing
 from toolkit.commands import _mix_tables as tables
+from toolkit.commands import _sections as sections
 from toolkit.commands import _tag_sample as using
 from toolkit.commands import _tracing as tracing
 from toolkit.commands._mix_preparation import PreparedMix
@@ -125,7 +126,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     )
     if not totals.kept and not broken:
         publishing.empty(context, settings, totals, effects, {})
-    preparation.shared_ids(context, ((work.dataset, work.shard) for work, _ in found))
+    context.shared_ids(((work.dataset, work.shard) for work, _ in found))
     if settings.notes_ids:
         written = [
             ChosenDocuments(work.name, each.kept, IndexedDocuments(work.dataset, work.shard, each.totals.rows))
@@ -187,10 +188,10 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
 
 def planned(context: Context) -> str:
     """Return lines that name the fields which the mix will not carry, of the documents that have been read once."""
-    writer = context.mix.writer()
+    writer = sections.mix(context).writer()
     found = [
         not_carried(writer, state.all_fields)
-        for stream in context.mix.streams
+        for stream in sections.mix(context).streams
         for state in for_each(partial(row_index.current, stream.dataset), stream.dataset.shards())
         if state
     ]

@@ -9,7 +9,6 @@ import msgspec
 from toolkit import partials
 from toolkit.commands import _mix_budgets as budgets
 from toolkit.commands import _mix_orphans as orphans
-from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _mix_tables as tables
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.data import own_types
@@ -18,21 +17,35 @@ from toolkit.data.tables.restored import own_columns
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Task
+from toolkit.execution.room import Need
 from toolkit.mix import assemble, plan, publish, stage
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.effects import unmatched
 from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals, added
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen
-from toolkit.mix.settings import COPY, MixSettings, work_folder
+from toolkit.mix.settings import COPY, MixSettings
 from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.result import CommandResult, absent
 from toolkit.rules import kind_called
 from toolkit.stages.context import Context
+from toolkit.stages.disk import FILES
 from toolkit.stages.outcome import Outcome, all_values, failures
+from toolkit.storage.paths import work_folder
 from toolkit.storage.threads import for_each
+
+
+def _need(task: Task[assemble.PartsToWrite]) -> Need:
+    """Return what the parts of a mix need on disk: about as much as what they are made of."""
+    work = task.payload
+    writer = work.settings.writer()
+    todo = [part for part in work.parts if work.record(part) is None]
+    found = [writer.on_disk(part.stored, part.size) for part in todo]
+    size = sum(size + FILES for size, _ in found)
+    sorted_ = max((part.size for part in todo if part.runs and not assemble.fits(part.size)), default=0)
+    return Need(size + sorted_ + max((held for _, held in found), default=0), size)
 
 
 class MixResult(CommandResult, kw_only=True):
@@ -163,7 +176,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     grouped = assemble.in_groups(parts, context.cores)
     listed = [assemble.PartsToWrite(settings=settings, digest=digest, parts=group) for group in grouped]
     tasks = [Task(work.name, work, work.stored, key=work.name) for work in listed]
-    needs = context.disk.of_parts(tasks)
+    needs = context.disk.checked(tasks, _need, begins=False)
     results = context.run("write", assemble.assemble_parts, tasks, "parts", failed=noted, needs=needs)
     noted.keep_only([work.name for work in listed])
     if broken := failures(results):
@@ -183,9 +196,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
 def _shared_ids(context: Context, prepared: PreparedMix, stages: Mapping[str, stage.StageRecord]) -> str:
     """Return why documents are refused for their ids: in a dataset, or in the output of several; empty for none."""
     settings, mixed = prepared.settings, [work for work in prepared.works if work.key in stages]
-    if not settings.deletes and (
-        why := preparation.shared_ids(context, ((work.dataset, work.shard) for work in mixed))
-    ):
+    if not settings.deletes and (why := context.shared_ids((work.dataset, work.shard) for work in mixed)):
         return why
     written = [stage.written_of(work, stages[work.key]) for work in mixed if settings.notes_ids]
     advice = identity.ADVICE if settings.deletes else identity.ADVICE_FOR_STREAMS

@@ -13,6 +13,8 @@ import msgspec
 
 from toolkit.commands import _mix_editions as editions
 from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands import _sections as sections
+from toolkit.config.settings import stages
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, quoted
 from toolkit.ingest import plan as ingest_plan
@@ -21,7 +23,6 @@ from toolkit.mix import join, publish
 from toolkit.mix.settings import MixSettings
 from toolkit.one_pass import InputToPass
 from toolkit.stages.context import Context
-from toolkit.stages.sections import MAKING, WHOLE
 from toolkit.tag import declared
 from toolkit.tag import run as tagging
 
@@ -67,7 +68,7 @@ class Passing:
                 declared.prepare(
                     self.tag.plan,
                     dataset,
-                    {**ingest_section.set_schemas(context.entries), **context.aligned},
+                    {**ingest_section.set_schemas(context.entries), **sections.aligned(context)},
                     overwrite=context.options.overwrite,
                 )
             for plan in self.plans:
@@ -94,12 +95,12 @@ def plan(context: Context, plans: Mapping[str, Any]) -> Passing | None:
     """
     if context.options.limit is not None:
         return None
-    tagged, wholes = plans.get("tag", {}), [plans[name] for name in WHOLE if name in plans]
+    tagged, wholes = plans.get("tag", {}), [plans[name] for name in stages("whole") if name in plans]
     made = {**ingest_section.set_schemas(context.entries), **tagged}
-    tag = context.to_tag(context.tags, tagged) if tagged else None
+    tag = sections.to_tag(context, sections.tags(context), tagged) if tagged else None
     mix = None
     if context.has("mix"):
-        settings = context.mix
+        settings = sections.mix(context)
         stream = settings.streams[0]
         is_own = [each.dataset for each in settings.streams] == [context.dataset]
         is_whole = not (stream.dataset.include or stream.dataset.exclude)
@@ -137,9 +138,9 @@ def plan_per_shard(context: Context, *, writes: bool) -> Passing:
     settings = _settings(context, dataset, writes=writes)
     made, tag = ingest_section.set_schemas(context.entries), None
     if context.has("tag"):
-        planned, overwrite = {**made, **context.aligned}, context.options.overwrite
-        tagged = declared.prepare(context.tags, dataset, planned, overwrite=overwrite, write=False)
-        made, tag = {**made, **tagged}, context.to_tag(context.tags, tagged)
+        planned, overwrite = {**made, **sections.aligned(context)}, context.options.overwrite
+        tagged = declared.prepare(sections.tags(context), dataset, planned, overwrite=overwrite, write=False)
+        made, tag = {**made, **tagged}, sections.to_tag(context, sections.tags(context), tagged)
     for given in settings.streams[0].attributes:
         if given.set not in made:  # it may have cost much, and would be deleted
             raise ConfigError(
@@ -164,7 +165,7 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
             "expected no section `tokenize:` with --per-shard, which deletes the documents after "
             "the mix; make tokens the output of the mix: `output: {format: tokens, …}`",
         )
-    for name in (each for each in MAKING if each != "tag" and context.has(each)):
+    for name in (each for each in stages("sets", "whole") if each != "tag" and context.has(each)):
         raise context.section(name).error(
             (),
             f"expected no section `{name}:` with --per-shard: its sets need the documents of all "

@@ -13,6 +13,7 @@ from toolkit.aggregate.histogram import Histogram, merged
 from toolkit.aggregate.keys import LABELS
 from toolkit.aggregate.tables import LengthsByLabel
 from toolkit.aggregate.thresholds import thresholds
+from toolkit.commands import _sections as sections
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.inspect.counting import Merged
 from toolkit.mix import publish
@@ -124,7 +125,7 @@ def before_and_after(context: Context, format_: str | None, output: NamedOutput 
     """Show what the manifest says, or those of two editions; no data are read."""
     if len(context.options.targets) == 2:  # an original and another edition
         return deliver(*_editions(*(folder.rstrip("/") for folder in context.options.targets)), "", format_, output)
-    folder = context.output
+    folder = sections.output(context)
     manifest = _noted(folder)
     statistics = manifest.statistics
     dropped: dict[str, int] = {}

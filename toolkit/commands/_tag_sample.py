@@ -4,6 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
+from toolkit.commands import _sections as sections
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
@@ -39,7 +40,7 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
     for given, name in ((options.shard, "shard"), (options.limit, "limit"), (options.dry_run, "dry-run")):
         if given:
             raise ConfigError(f"expected --sample without --{name}: the sample is drawn from all documents")
-    dataset, plan = context.dataset, context.tags
+    dataset, plan = context.dataset, sections.tags(context)
     listed = context.shards(dataset, judges=True)[0]
     declared.set_schemas(plan, dataset)
     copied = _read(context, dataset)
@@ -88,16 +89,21 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
 
 def _read(context: Context, dataset: Dataset) -> list[str]:
     """Return the sets that are read of the dataset's own: by taggers and by the mix, and not made by the section."""
-    read = {reference.set for step in build(context.tags) for reference in step.references}
+    read = {reference.set for step in build(sections.tags(context)) for reference in step.references}
     if context.has("mix"):
-        read |= {each.set for stream in context.mix.streams if stream.dataset == dataset for each in stream.attributes}
+        read |= {
+            each.set
+            for stream in sections.mix(context).streams
+            if stream.dataset == dataset
+            for each in stream.attributes
+        }
     there = set(dataset.sets())
-    return sorted((read & there) - context.tags.sets.keys())
+    return sorted((read & there) - sections.tags(context).sets.keys())
 
 
 def _tag(context: Context, picks: list[sample.Pick], copied: list[str]) -> list[Result[ShardDone]]:
     """Copy the documents that were drawn, and tag them."""
-    dataset, plan, limit = context.dataset, context.tags, context.config.max_document_bytes
+    dataset, plan, limit = context.dataset, sections.tags(context), context.config.max_document_bytes
     drawn = sample.dataset_of(dataset)
     for name in copied:
         if schema := records.load_schema(dataset, name):
@@ -125,7 +131,7 @@ def _failed(dataset: Dataset, broken: list[str]) -> Outcome:
 
 
 def _outcome(context: Context, dataset: Dataset, made: sample.Sample, files: list[str]) -> Outcome:
-    drawn, plan = sample.dataset_of(dataset), context.tags
+    drawn, plan = sample.dataset_of(dataset), sections.tags(context)
     worked = steps.work_done(plan, drawn, files, always=True)
     rows = [["set", "keys", "documents asked", "seconds"]]
     for name, each in worked.items():
@@ -218,7 +224,7 @@ def of(context: Context, names: list[str]) -> sample.Sample:
     if context.has("tag"):
         try:
             planned = ingest_section.set_schemas(context.entries)
-            others = context.others(lambda: drawn, lambda: planned)
+            others = sections.others(context, lambda: drawn, lambda: planned)
             check_section(context.section("tag"), drawn, names, planned, others, context.own_types_known)
         except (ConfigError, DataError) as error:
             raise ConfigError(f"{found}: {error}\nor {again}") from None

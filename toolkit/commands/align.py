@@ -10,6 +10,7 @@ from toolkit.align import join as joining
 from toolkit.align import section, write
 from toolkit.align.write import Todo, progress_of, works_to_write
 from toolkit.command_line import Configured, Flag, Shared
+from toolkit.commands import _sections as sections
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ToolkitError, amount
@@ -17,15 +18,15 @@ from toolkit.exchange.scatter import ranges, settle
 from toolkit.exchange.tables import MEMORY
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.room import Needs
-from toolkit.records import aligned, sets
+from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
 from toolkit.stages.context import Context
-from toolkit.stages.disk import NAMES, VALUES
+from toolkit.stages.disk import FILES, Kept
 from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage import json_files
-from toolkit.storage.paths import join, remove_tree, size_of
+from toolkit.storage.paths import exists, join, remove_tree, size_of
 
 _COUNTED = ("documents", "ids", "missing", "surplus", "repeated", "shared")
 
@@ -47,6 +48,8 @@ class Alignment(CommandResult, kw_only=True):
 class Options(Configured, Shared, frozen=True, kw_only=True):
     """Options of ``toolkit align``."""
 
+    WRITES: ClassVar = True
+    REMAKES: ClassVar = "sets"
     EXAMPLES: ClassVar = ("toolkit align -c my.yaml", "toolkit align -c my.yaml align.signals-0.missing=null")
 
     dry_run: Annotated[bool, Flag("write nothing; show the sets, the types of their values, and the shards to do")] = (
@@ -110,7 +113,7 @@ class _Making:
 
     def make(self, entry: section.Entry, todo: Todo) -> None:
         if not todo.shards:
-            made = aligned.load_aligned(self.dataset, entry.set)
+            made = sets.load_aligned(self.dataset, entry.set)
             self.made.add(entry.set)
             self._tell(entry, made.counts if made else {}, 0)
             if not self.context.share:
@@ -146,8 +149,7 @@ class _Making:
                                            partitions=partitions, limit=self._limit), size)
             for i, (path, size) in enumerate(sizes.items()) if path in mine
         ]  # fmt: skip
-        disk = self.context.disk
-        needs = disk.of_text(inputs, VALUES)
+        needs = _needs(self.context, inputs, VALUES)
         read: list[joining.InputRead] = self._run(f"read {entry.set}", joining.read_input, inputs, needs=needs)
         reader = entry.reader()
         by_shard = bool(reader.shard or getattr(reader, "SHARD", ""))
@@ -158,7 +160,7 @@ class _Making:
                                            by_shard=by_shard, limit=self._limit), stored.get(shard))
             for path, shard in zip(paths, self.shards, strict=True)
         ]  # fmt: skip
-        needs = disk.of_text(tasks, NAMES)
+        needs = _needs(self.context, tasks, NAMES)
         shards: list[joining.ShardRead] = self._run("look up", joining.read_shard, tasks, needs=needs)
         if share:
             if sets.load_schema(self.dataset, entry.set) is None:  # later stages of the share read it
@@ -168,8 +170,8 @@ class _Making:
         sums = joining.sum_up(parts, starts[-1], todo.inputs, paths)
         self._check(entry, sums, todo.inputs)
         kinds = {name: sum(each.counts.get(name, 0) for each in read) for each in read for name in each.counts}
-        made = aligned.Aligned(
-            inputs=[aligned.AlignedInput(each.path, each.size, each.stamp, each.content) for each in read],
+        made = sets.Aligned(
+            inputs=[sets.AlignedInput(each.path, each.size, each.stamp, each.content) for each in read],
             counts=sums.counts | kinds,
         )
         written = self._write(entry, todo, folder, made, shards, starts)
@@ -234,17 +236,17 @@ class _Making:
         entry: section.Entry,
         todo: Todo,
         folder: str,
-        made: aligned.Aligned,
+        made: sets.Aligned,
         shards: Sequence[joining.ShardRead],
         starts: Sequence[int],
     ) -> int:
         dataset = self.dataset
-        before, old = aligned.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
+        before, old = sets.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
         if before is None or before.contents != made.contents or old != todo.schema:
-            record_logs.of(dataset).forget([aligned.place_of(entry.set)])
+            record_logs.of(dataset).forget([sets.place_of_aligned(entry.set)])
             sets.forget_all(dataset, [entry.set], sets.recorded_shards(dataset, entry.set))
         sets.save_schema(dataset, entry.set, todo.schema)
-        record_logs.of(dataset).save({aligned.place_of(entry.set): msgspec.json.encode(made)})
+        record_logs.of(dataset).save({sets.place_of_aligned(entry.set): msgspec.json.encode(made)})
         works = [
             msgspec.structs.replace(work, content=shard.content, first=first)
             for work, shard, first in zip(
@@ -283,6 +285,15 @@ class _Making:
         return all_values(self.context.run(what, function, tasks, unit, failed=failed, needs=needs))
 
 
+VALUES, NAMES = 2.0, 0.06
+"""Bytes that are kept of a byte of values, which are written twice, and of documents, until their set is made."""
+
+
+def _needs(context: Context, tasks: Sequence[Task[Any]], part: float) -> Needs:
+    """Return the needs of tasks that keep a part of their text: half of it now, and half when joined."""
+    return context.disk.kept(tasks, lambda work, text: text * part / (1 + exists(work.stem + ".json")) + FILES)
+
+
 def _partitions(size: int) -> int:
     """Return the number of partitions for inputs of so many bytes, which may be compressed: 8 to a task, about."""
     return min(1 << 16, max(64, 1 << (512 * size // MEMORY).bit_length()))
@@ -310,13 +321,13 @@ def _progress(look: Look) -> Iterator[Progress]:
             yield Progress(name, "align", look.causes(entry.set, shards, todo.shards))
 
 
-def _folder(context: Context) -> str:
-    section.read_section(context.section("align"))
-    return context.dataset.bookkeeping
+def _look(look: Look) -> str:
+    section.read_section(look.context.section("align"))
+    return look.context.dataset.bookkeeping
 
 
 def _check(context: Context, checked: Checked) -> None:
-    checked.sets |= context.aligned
+    checked.sets |= sections.aligned(context)
 
 
-STAGE = Declaration("whole", _progress, _check, _folder)
+STAGE = Declaration("whole", _progress, _check, _look, kept=lambda context: Kept(needs_documents=True))

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -10,6 +10,7 @@ import msgspec
 
 from toolkit.command_line import Configured, Flag
 from toolkit.commands import _label_files as files
+from toolkit.commands import _sections as sections
 from toolkit.commands import tag
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -24,6 +25,7 @@ from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
 from toolkit.stages.context import Context
+from toolkit.stages.disk import Kept
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
@@ -48,6 +50,7 @@ class AnnotatedSets(CommandResult, kw_only=True):
 class Options(Configured, files.FileOptions, frozen=True, kw_only=True):
     """Options of ``toolkit annotate``."""
 
+    REMAKES: ClassVar = "sets"
     EXAMPLES: ClassVar = (
         "toolkit annotate -c my.yaml --dry-run",
         "toolkit annotate -c my.yaml annotate.edu-0.concurrency=64",
@@ -92,7 +95,7 @@ class _Annotating:
     def __init__(self, context: Context, options: Options) -> None:
         self.context, self.options = context, options
         self.dataset: Dataset = context.dataset
-        self.plans = context.annotations()
+        self.plans = sections.annotations(context)
         self.outcome = Outcome(data=AnnotatedSets(attributes=self.dataset.attributes))
         self.texts: list[str] = []
 
@@ -105,7 +108,7 @@ class _Annotating:
         known = context.known_sets("annotate")
         schemas = section.schemas_of(self.plans, dataset, known, overwrite=self.options.overwrite)
         context.check_sets_read(shards, schemas)
-        works = {name: context.to_tag(plan, schemas) for name, plan in self.plans.items()}
+        works = {name: sections.to_tag(context, plan, schemas) for name, plan in self.plans.items()}
         if self.options.dry_run:
             return show_plan(context, {"annotate": {name: self._plan(work, shards) for name, work in works.items()}})
         context.sweep(dataset.attributes, dataset.bookkeeping)
@@ -300,7 +303,7 @@ def _estimated(found: estimates.Estimate, annotator: Annotator) -> dict[str, Any
 def _progress(look: Look) -> Iterator[Progress]:
     context = look.context
     try:
-        plans = context.annotations()
+        plans = sections.annotations(context)
     except ToolkitError as error:
         yield from (Progress(f"annotate {name}", unknown=str(error)) for name in context.config.annotate)
         return
@@ -326,8 +329,13 @@ def _spent(spent: ledger.Spending) -> dict[str, str]:
 
 def _check(context: Context, checked: Checked) -> None:
     if not checked.faults:  # or else sets are not known
-        plans, overwrite = context.annotations(checked.sets), context.options.overwrite
+        plans, overwrite = sections.annotations(context, checked.sets), context.options.overwrite
         checked.sets |= section.schemas_of(plans, context.dataset, checked.sets, overwrite=overwrite)
 
 
-STAGE = Declaration("per shard", _progress, _check)
+def _made(context: Context, names: Collection[str]) -> None:
+    plans = {name: plan for name, plan in sections.annotations(context).items() if name in names}
+    section.schemas_of(plans, context.dataset, context.known_sets("annotate"), overwrite=False)
+
+
+STAGE = Declaration("per shard", _progress, _check, made=_made, kept=lambda context: Kept(needs_documents=True))

@@ -9,6 +9,7 @@ from toolkit.aggregate import drawing
 from toolkit.aggregate.tables import Table
 from toolkit.aggregate.thresholds import compared
 from toolkit.command_line import Flag
+from toolkit.commands import _sections as sections
 from toolkit.commands._description import DescriptionOptions, facts_of, is_replaced, note_origin, section
 from toolkit.commands.stats import Counting, prepare, prepare_dataset
 from toolkit.describe import card, card_head, card_marks, croissant, disclosure
@@ -99,7 +100,7 @@ def _check_readable(counting: Counting) -> None:
 
 def _with_scores(context: Context, facts: Facts, found: Numbers, settings: Settings, *, keep: bool) -> Numbers:
     """Return the numbers with the distributions of what rules compare, and of tokens and personal data."""
-    rules = [rule for stream in context.mix.streams for rule in stream.rules]
+    rules = [rule for stream in sections.mix(context).streams for rule in stream.rules]
     names = [name for name in compared(rules) if root(name) in facts.taggers]
     names += [*attributes_of(facts, "TOKENS"), *attributes_of(facts, "PERSONAL")]
     if not names:

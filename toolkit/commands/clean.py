@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Annotated, ClassVar
 
 from toolkit.command_line import Flag, Looking, Words
+from toolkit.commands import _sections as sections
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import attempts
@@ -14,7 +15,7 @@ from toolkit.make import section as make_section
 from toolkit.make.shard import forget_shards
 from toolkit.records import foreign, ingested, left_out
 from toolkit.records import sets as records
-from toolkit.records.lost import lost_shards
+from toolkit.records.ingested import lost_shards
 from toolkit.result import CommandResult
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome
@@ -42,6 +43,7 @@ class ForgottenInputs(CommandResult, kw_only=True):
 class Options(Looking, frozen=True, kw_only=True):
     """Options of ``toolkit clean``."""
 
+    WRITES: ClassVar = True
     EXAMPLES: ClassVar = (
         "toolkit clean data/quickstart",
         "toolkit clean -c crawl.yaml --forget cc/a.warc.wet.gz",
@@ -162,7 +164,7 @@ def _roots(context: Context) -> list[str]:
     if context.has(make_section.SECTION):
         roots += make_section.roots(context.section(make_section.SECTION))
     if context.has("mix"):
-        mix = context.mix
+        mix = sections.mix(context)
         roots += [mix.output.path, *([mix.rejected] if mix.rejected else [])]
     if not roots:
         raise ConfigError(f"{context.options.config}: expected folders that are written in, got none")

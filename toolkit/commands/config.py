@@ -8,7 +8,8 @@ from toolkit.align import section as align_section
 from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
 from toolkit.commands import _mix_editions as editions
-from toolkit.config.settings import ConfigNode
+from toolkit.commands import _sections as sections
+from toolkit.config.settings import ConfigNode, stages
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, Type
 from toolkit.describe.about import read_about
@@ -20,7 +21,6 @@ from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, show_settings
-from toolkit.stages.sections import WHOLE
 from toolkit.stages.stage import Faults
 from toolkit.tag import plan as tag_plan
 from toolkit.whole import section as whole_section
@@ -38,7 +38,7 @@ def faults(context: Context) -> list[str]:
             align_section.read_section(context.section("align"))
     if context.has("tag"):
         _tag(context.section("tag"), found)
-    for name in filter(context.has, (*WHOLE, "train")):
+    for name in filter(context.has, (*stages("whole"), "train")):
         _whole(context.section(name), name, found)
     if context.has("annotate"):
         _annotate(context, found)
@@ -102,7 +102,7 @@ def _annotate(context: Context, found: _Faults) -> None:
 
 def _mix(context: Context, found: _Faults) -> None:
     with found.noted():
-        settings = context.mix
+        settings = sections.mix(context)
         label = settings.label  # that of a format is our own
         _compile([], label, found)
         for stream in settings.streams:

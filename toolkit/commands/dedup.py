@@ -3,16 +3,14 @@
 Sets of `dedup`, `sample` and `calibrate` are made here: signatures per shard, resolution, attributes per shard.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from toolkit.command_line import Configured, Flag, Stage
-from toolkit.commands import _dolma as dolma
-from toolkit.commands._duplicate_pairs import explain
-from toolkit.commands._mix_preparation import shared_ids
+from toolkit.config.settings import sets_before
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.data.excerpts import escaped
@@ -23,14 +21,15 @@ from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult, absent
 from toolkit.stages.context import Context
+from toolkit.stages.disk import FILES, Kept
 from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.running import in_words
-from toolkit.stages.sections import before
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.addresses import whole
 from toolkit.storage.paths import no_folder
+from toolkit.tag.declared import check_made
 from toolkit.whole import resolve, section, sign
-from toolkit.whole.records import Model, fates_folder, load_resolved
+from toolkit.whole.records import Model, fates_folder, load_resolved, load_signatures
 from toolkit.whole.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states_of, works_to_write, write_shard
 from toolkit.whole.section import Entry, Plan
 
@@ -53,11 +52,15 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
 def run(context: Context, options: Options) -> Outcome:
     """Make the sets of the section ``dedup:``: signatures per shard, resolution of the whole, attributes per shard."""
     if context.is_dolma:
-        return dolma.dedup(context, options, run)
+        from toolkit.commands import _dolma as dolma
+
+        return dolma.run(context, options, run)
     dataset, plan = context.dataset, plan_of(context, "dedup")
     if options.explain is not None:
         shards = context.limited(context.shards(dataset, judges=True)[0])
         context.source_of(dataset, shards).check([entry.set for entry in plan.entries], "warn")
+        from toolkit.commands._duplicate_pairs import explain  # which nothing else needs
+
         return explain(dataset, plan, shards, options.explain, context.config.max_document_bytes)
     return make_sets(context, options, plan)
 
@@ -122,19 +125,20 @@ def plan_of(context: Context, name: str) -> Plan:
     Raises:
         ConfigError: naming the place in the file; if there is no such section, too.
     """
-    if name not in context.plans:
+
+    def read() -> Plan:
         dataset, known = context.dataset, context.known_sets(name)
+        place, own = context.section(name), context.own_types_known()
         try:
-            context.plans[name] = section.read_section(
-                context.section(name), dataset, known, name, context.own_types_known(), external=context.external
-            )
+            return section.read_section(place, dataset, known, name, own, external=context.external)
         except ConfigError as error:
-            for command in before(name):
+            for command in sets_before(name):
                 if missing := [made for made in getattr(context.config, command) if made not in known]:
                     lacks = f"`toolkit {command}` has not made {', '.join(missing)} yet"
                     raise ConfigError(f"{error}; {lacks}{no_folder(dataset.documents)}") from None
             raise
-    return context.plans[name]
+
+    return context.once(name, read)
 
 
 def make_sets(context: Context, options: Stage, plan: Plan, *, refit: bool = False) -> Outcome:
@@ -149,7 +153,7 @@ def make_sets(context: Context, options: Stage, plan: Plan, *, refit: bool = Fal
         nothing = SetsOfWhole(attributes=dataset.attributes, shards=0, failed=[])
         return Outcome(text=context.share.nothing(), data=nothing)
     if options.dry_run:
-        shared_ids(context, ((dataset, shard) for shard in shards))
+        context.shared_ids((dataset, shard) for shard in shards)
         return show_plan(context, {plan.section: {e.set: _todo(dataset, e, shards, refit=refit) for e in plan.entries}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
     # shares sign side by side; while the whole is resolved nobody may write signatures, with the same settings either
@@ -254,7 +258,7 @@ class _Making:
         options, limit = self.context.options, self.context.config.max_document_bytes
         tasks = sign.works(self.dataset, wave, self.shards, limit)
         tasks += [task for entry in wave for task in sign.works_against(entry, options.shard, limit)]
-        self._run(what, sign.sign_shard, tasks, noted=True, needs=self.context.disk.of_signatures(tasks))
+        self._run(what, sign.sign_shard, tasks, noted=True, needs=self.context.disk.kept(tasks, _kept_of))
 
     def _finish(self, entry: Entry) -> None:
         dataset, limit = self.dataset, self.context.config.max_document_bytes
@@ -310,6 +314,12 @@ class _Making:
             return all_values(results)
         except StepFailed as error:
             raise StepFailed(*(_told(each, what, of) for each in error.messages)) from None
+
+
+def _kept_of(work: sign.ShardToSign, text: float) -> float:
+    """Return how many bytes the signatures of a shard take, with what comes of them, by its bytes of text."""
+    left = [each for each in work.entries if load_signatures(work.dataset, each.set, work.shard) is None]
+    return sum(text * entry.configured().kept + FILES for entry in left)
 
 
 def _told(message: str, step: str, of: str) -> str:
@@ -382,7 +392,13 @@ def stage_of(command: str) -> Declaration:
         checked.holds |= section.holds(plan)
         return plan
 
-    return Declaration("whole", progress, check, goes_on=True)
+    def made(context: Context, names: Collection[str]) -> None:
+        check_made(context.dataset, names, plan_of(context, command).schemas, command)
+
+    def kept(context: Context) -> Kept:
+        return Kept(signatures=section.kept(context.source.at(command), command), needs_documents=True)
+
+    return Declaration("whole", progress, check, made=made, kept=kept, goes_on=True)
 
 
 STAGE = stage_of("dedup")

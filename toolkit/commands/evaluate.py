@@ -248,6 +248,7 @@ class Options(Limited, frozen=True, kw_only=True):
         ConfigError: if there are not one or two predictions, or it is not said of which dataset.
     """
 
+    WRITES: ClassVar = True
     EXAMPLES: ClassVar = (
         "toolkit evaluate edu-1.score --against labels.score -c edu.yaml --where 'sample.split == \"test\"'",
         "toolkit evaluate edu-1.score edu-0.score --against labels.score --dataset data/crawl --by host",

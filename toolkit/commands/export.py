@@ -45,6 +45,7 @@ class IndexExport(CommandResult, kw_only=True):
 class Options(Configured, Shared, Limited, frozen=True, kw_only=True):
     """Options of ``toolkit export``."""
 
+    WRITES: ClassVar = True
     EXAMPLES: ClassVar = (
         "toolkit export --parquet data/exported -c configs/quickstart.yaml",
         "toolkit export --parquet data/exported --set language-0 -c configs/quickstart.yaml",

@@ -3,13 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from toolkit import one_pass
 from toolkit.command_line import Configured, Stage
 from toolkit.commands import _mix_tables as tables
+from toolkit.commands import _sections as sections
 from toolkit.commands._one_pass import Passing, plan_per_shard
-from toolkit.errors import ToolkitError, Unreadable, amount, few
+from toolkit.data.places import Inside, Place, check_dataset, of_dataset
+from toolkit.errors import ConfigError, ToolkitError, Unreadable, amount, few
 from toolkit.execution.executors import P, R, Report, Result, Task
 from toolkit.execution.grouped import Work
 from toolkit.execution.room import Need
@@ -21,17 +23,17 @@ from toolkit.ingest import section as ingest_section
 from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded, lost_shards
 from toolkit.mix import stage
 from toolkit.mix.effects.counts import added
-from toolkit.mix.settings import work_folder
 from toolkit.mix.writer import not_carried
 from toolkit.records import ingested, rejected
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.records.rejected import Verdict
 from toolkit.result import CommandResult, absent
-from toolkit.stages import places
 from toolkit.stages.context import Context
+from toolkit.stages.disk import Kept
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage import store_of
+from toolkit.storage.paths import work_folder
 from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ D = TypeVar("D", bound="_Counted")
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
     """Options of ``toolkit ingest``."""
+
+    REMAKES: ClassVar = "all"
 
 
 class IngestResult(CommandResult, kw_only=True):
@@ -98,13 +102,40 @@ def plan(context: Context) -> PlannedIngest:
     dataset, options = context.dataset, context.options
     in_place.refuse_ingest(dataset, context.source)
     inputs, entries, share = context.inputs(), context.entries, context.share
-    places.check_ingest(context, inputs)
+    _check_places(context, inputs)
     context.disk.check(inputs[: options.limit])
     works = context.typed((share.inputs if share else inputs)[: options.limit])
     former = find_superseded(works, inputs, dataset)
     ingest_records.check_settings(works, ((each.made, each.by) for each in former if each.made))
     ingest_section.prepare(entries, dataset, overwrite=options.overwrite, write=False)
     return PlannedIngest(entries, inputs, works, former)
+
+
+def _check_places(context: Context, works: Iterable[ingest_plan.InputToIngest]) -> None:
+    """Check that no input lies where this configuration writes: it would be read again and again.
+
+    Raises:
+        ConfigError: naming the input and the place.
+    """
+    dataset = context.dataset
+    check_dataset(dataset, context.options.config or "")
+    inside = Inside([*of_dataset(dataset), *_of_mix(context.config.mix)])
+    for where, file in ((work.entry.place, file) for work in works for file in work.files):
+        if store_of(file.path).can_write and (place := inside.of(file.path)):
+            raise ConfigError(
+                f"{where}: expected inputs outside of {place.path} ({place.what}), which this configuration "
+                f"writes, got {file.path}"
+            )
+
+
+def _of_mix(mix: dict[str, Any]) -> list[Place]:
+    """Return the folders that a ``mix:`` section names, as far as they can be told without reading it."""
+    output = mix.get("output")
+    named = [
+        (output.get("path") if isinstance(output, dict) else None, "the output"),
+        (mix.get("rejected"), "rejected"),
+    ]
+    return [Place(path, what) for path, what in named if isinstance(path, str) and path.strip() and "\0" not in path]
 
 
 def run(
@@ -214,7 +245,9 @@ def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     selected = estimates(context.entries, context.dataset)
     lines = [line for name, each in selected.items() for line in ("", *show_estimate(name, each))]
     lines += [line for each in found for line in ("", *show_preview(each).split("\n"))]
-    lost = added(not_carried(context.mix.writer(), each.paths) for each in found) if context.has("mix") else {}
+    lost = (
+        added(not_carried(sections.mix(context).writer(), each.paths) for each in found) if context.has("mix") else {}
+    )
     lines += tables.not_carried(lost, sum(each.looked_at for each in found)).split("\n")[1:]
     plan.data.first, plan.data.not_carried = found, lost
     if selected:
@@ -456,16 +489,21 @@ def _is_mixed(look: Look, work: one_pass.InputToPass) -> bool:
     return True
 
 
-def _folder(context: Context) -> str:
-    context.inputs()
-    return context.dataset.bookkeeping
+def _look(look: Look) -> str:
+    look.context.inputs()
+    return look.context.dataset.bookkeeping
+
+
+def _kept(context: Context) -> Kept:
+    return Kept(folders=[context.dataset.documents] if context.has_dataset else [])
 
 
 def _check(context: Context, checked: Checked) -> PlannedIngest:
     found = plan(context)
     checked.sets |= ingest_section.set_schemas(found.entries)
     checked.holds |= ingest_section.holds(found.entries)
+    checked.roots.append(context.dataset.documents)
     return found
 
 
-STAGE = Declaration("per shard", _progress, _check, _folder)
+STAGE = Declaration("per shard", _progress, _check, _look, kept=_kept)

@@ -1,24 +1,25 @@
 """Run stages of your own: each makes an attribute set, or new documents, of the documents of a dataset."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import msgspec
 
 from toolkit.command_line import Configured, Stage
+from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, ToolkitError, amount, few
 from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.make import shard as making
-from toolkit.make.section import SECTION, Entry, read_section, schema_of
+from toolkit.make.section import SECTION, Entry, read_section, roots, schema_of
 from toolkit.make.shard import ShardToMake
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.result import CommandResult
 from toolkit.stages.context import Context
+from toolkit.stages.disk import ATTRIBUTES, DOCUMENTS, FILES, Kept
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
-from toolkit.stages.sections import before
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
@@ -29,6 +30,7 @@ from toolkit.tag.declared import declare_set, what_to_declare
 class Options(Configured, Stage, frozen=True, kw_only=True):
     """Options of ``toolkit make``."""
 
+    REMAKES: ClassVar = "sets"
     EXAMPLES: ClassVar = ("toolkit make -c my.yaml", "toolkit make -c my.yaml make.translated-0.language=de --dry-run")
 
 
@@ -57,7 +59,7 @@ def entries_of(context: Context) -> list[Entry]:
     """
     section = context.section(SECTION)
     entries = read_section(section, context.dataset)
-    taken = {name for command in before(SECTION) for name in getattr(context.config, command)}
+    taken = {name for command in sets_before(SECTION) for name in getattr(context.config, command)}
     taken.update(ingest_section.set_schemas(context.entries))
     roots = set[str]()
     for entry in entries:
@@ -181,7 +183,9 @@ def _make(
         works = [msgspec.structs.replace(work, joined=each) for work, each in zip(works, joined, strict=True)]
         with dataset.looking([*entry.reads(), *([] if entry.root else [name])]):
             tasks = shard_tasks(works, making.as_it_was, dataset.sizes())
-        needs = context.disk.of_made(tasks)
+        needs = context.disk.kept(
+            tasks, lambda work, text: text * (DOCUMENTS if work.entry.root else ATTRIBUTES) + FILES
+        )
         results = context.run(f"make {entry.name}", making.WORK, tasks, spreads=True, failed=noted, needs=needs)
         broken = failures(results)
         if not context.in_part:
@@ -214,9 +218,22 @@ def _progress(look: Look) -> Iterator[Progress]:
             yield Progress(name, name, look.causes(set_name, shards, todo, home), notes=notes)
 
 
-def _folder(context: Context) -> str:
-    entries_of(context)
-    return context.dataset.bookkeeping
+def _look(look: Look) -> str:
+    entries_of(look.context)
+    return look.context.dataset.bookkeeping
+
+
+def _made(context: Context, names: Collection[str]) -> None:
+    dataset, known = context.dataset, context.known_sets(SECTION)
+    for entry in read_section(context.section(SECTION), dataset):
+        known |= {} if entry.root else {entry.name: schema_of(entry, dataset, known, checks=False)}
+    for name in context.config.make:
+        if name in names and name in known and sets.load_schema(dataset, name):
+            what_to_declare(dataset, name, known[name], overwrite=False, command=SECTION)
+
+
+def _kept(context: Context) -> Kept:
+    return Kept(folders=roots(context.section(SECTION)))
 
 
 def _check(context: Context, checked: Checked) -> dict[str, sets.SetSchema]:
@@ -227,4 +244,4 @@ def _check(context: Context, checked: Checked) -> dict[str, sets.SetSchema]:
     return schemas
 
 
-STAGE = Declaration("per shard", _progress, _check, _folder, goes_on=True)
+STAGE = Declaration("per shard", _progress, _check, _look, _made, _kept, goes_on=True)

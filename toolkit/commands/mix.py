@@ -13,6 +13,7 @@ from toolkit.commands import _mix_budgets as budgets
 from toolkit.commands import _mix_editions as editions
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _mix_publishing as publishing
+from toolkit.commands import _sections as sections
 from toolkit.commands import _tag_sample as using
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.commands._mix_publishing import MixResult
@@ -23,23 +24,26 @@ from toolkit.describe.ingest_counts import counted
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount, few
 from toolkit.execution.executors import Task
 from toolkit.execution.grouped import shard_tasks
+from toolkit.execution.room import NOTHING, Need, Needs
 from toolkit.mix import join, lock, publish, stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.lock import Lock
 from toolkit.mix.publish import Manifest, is_unchanged, unchanged_manifest
-from toolkit.mix.settings import MixSettings, Stream, work_folder
+from toolkit.mix.settings import TOKENS as FORMAT
+from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import foreign, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
 from toolkit.stages.context import Context
+from toolkit.stages.disk import DOCUMENT, FILES, Kept, text_of
 from toolkit.stages.outcome import Outcome, told
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.state import state_of
 from toolkit.storage import artifact
 from toolkit.storage.addresses import whole
 from toolkit.storage.outputs import NamedOutput
-from toolkit.storage.paths import absolute, exists, size_of
+from toolkit.storage.paths import absolute, exists, size_of, work_folder
 from toolkit.storage.roots import note_roots
 from toolkit.storage.threads import for_each
 
@@ -176,7 +180,7 @@ def finish(
     """
     if not getattr(outcome.data, "published", False) or (options.lock is None and options.locked is None):
         return
-    settings = context.mix
+    settings = sections.mix(context)
     manifest = publish.load_manifest(settings.output.path)
     assert manifest is not None, "it was just published"
     made = _lock(settings, manifest)
@@ -281,7 +285,7 @@ def _run(context: Context, options: Options) -> Outcome:
             raise ConfigError("--compare takes configurations of our own form, this one is of Dolma's")
         from toolkit.commands import _dolma as dolma
 
-        return dolma.mix(context, options, run)
+        return dolma.run(context, options, run)
     settings = preparation.settings_of(context, writes=not options.only_shows)
     output = settings.output.path
     if replaced := preparation.check_output(context, settings):
@@ -388,7 +392,7 @@ def _encode(context: Context, prepared: PreparedMix, *, whole: bool) -> tuple[Ma
     if manifest:
         return manifest, False, []
     noted = FailureRecords(work_folder(output), "mix")
-    needs = context.disk.of_mixes(tasks)
+    needs = _needs(context, tasks)
     stage.records_of(output, settings.stage_digest())  # which the end of the command will merge
     results = context.run("mix", stage.WORK, tasks, spreads=True, failed=noted, needs=needs)
     if whole:
@@ -429,9 +433,8 @@ def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
 
 def _progress(look: Look) -> Iterator[Progress]:
     """Yield how far the mix is, and its publication."""
-    settings, published = look.settings, look.published
-    assert settings
-    assert published
+    settings = sections.mix(look.context)
+    published: publish.Published = look.published
     if what := settings.needs_all_shards:
         depends = f"{what} {'depend' if what.endswith('s') else 'depends'} on all shards"
         yield Progress("mix", unknown=f"{depends}: `toolkit mix --dry-run` looks at them")
@@ -530,8 +533,12 @@ def _inputs(work: join.ShardToMix) -> tuple[str, dict[str, str]]:
     return state.content, join.inputs_of(work)[1]
 
 
-def _folder(context: Context) -> str:
-    return work_folder(preparation.settings_of(context, writes=False).output.path)
+def _looked(look: Look) -> str:
+    settings = preparation.settings_of(look.context, writes=False)
+    look.datasets += [stream.dataset for stream in settings.streams]
+    look.listings.append(stage.looking(settings))
+    look.published = publish.Published(settings)
+    return work_folder(settings.output.path)
 
 
 def check(context: Context, checked: Checked) -> MixSettings:
@@ -544,7 +551,9 @@ def check(context: Context, checked: Checked) -> MixSettings:
 
 
 def _check_all(context: Context, checked: Checked) -> None:
-    settings = checked.output = check(context, checked)
+    settings = check(context, checked)
+    shares = context.options.shard is not None or getattr(context.options, "per_shard", False)
+    checked.outputs[settings.output.path] = settings.stage_digest() if shares else ""
     if context.options.limit is not None and context.options.shard is None:  # of the documents that there are already
         known = 0
         for stream in settings.streams:
@@ -555,4 +564,49 @@ def _check_all(context: Context, checked: Checked) -> None:
         check(edition, checked)
 
 
-STAGE = Declaration("per shard", _progress, _check_all, _folder, goes_on=True)
+TOKENS = 0.9
+"""Bytes that are kept of a byte of text, of tokens: four or five characters each, of four bytes."""
+
+MIXED = {"": 0.42, "gzip": 0.42, "gzip-fast": 0.46, "zstd": 0.42, "none": 1.0}
+"""Likewise, of documents that are kept, by compression."""
+
+CHOSEN = 0.5
+"""The part of its documents that a mix with rules is taken to keep: a run is not refused for what rules would drop."""
+
+SORTED, LINE = 24, 80
+"""Bytes that a shuffle keeps of each document or line until the mix is published, and bytes of text of a line."""
+
+
+def _kept(context: Context) -> Kept:
+    mix = context.config.mix
+    output = mix["output"] if isinstance(mix.get("output"), dict) else {}
+    size = TOKENS if output.get("format") == FORMAT else MIXED.get(str(output.get("compression", "")), 0.42)
+    written = (context.written or context.config).mix
+    editions = written.get("editions")
+    mixes = [written, *(editions.values() if isinstance(editions, dict) else ())]
+    outputs = [each.get("output") for each in mixes if isinstance(each, dict)]
+    return Kept(
+        mixed=size,
+        chosen=CHOSEN if mix.get("rules") or mix.get("streams") else 1.0,
+        needs_documents=bool(mix.get("editions")),
+        folders=[*(each.get("path") for each in outputs if isinstance(each, dict)), written.get("rejected")],
+    )
+
+
+def _needs(context: Context, tasks: list[Task[join.ShardToMix]]) -> Needs:
+    """Return what tells what the shards of a mix need on disk, as `Disk.checked`."""
+    kept = _kept(context)
+
+    def need(task: Task[join.ShardToMix]) -> Need:
+        work = task.payload
+        shuffle = work.settings.output.shuffle
+        sorted_ = SORTED / (LINE if shuffle.unit == "line" else DOCUMENT) if shuffle else 0.0
+        size = round(text_of(task) * (kept.mixed + sorted_))
+        later = round(size * kept.chosen)
+        done = stage.load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
+        return NOTHING._replace(later=later) if done else Need(size + FILES, later + FILES, later)
+
+    return context.disk.checked(tasks, need)
+
+
+STAGE = Declaration("per shard", _progress, _check_all, _looked, kept=_kept, goes_on=True, on_dataset=False)

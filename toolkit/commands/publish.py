@@ -3,6 +3,7 @@
 from typing import Annotated, Any, ClassVar
 
 from toolkit.command_line import Flag, Looking, Words
+from toolkit.commands import _sections as sections
 from toolkit.commands import validate
 from toolkit.config.sizes import in_words
 from toolkit.data.places import Place as Written
@@ -153,7 +154,7 @@ def _copy(context: Context, output: str, place: Place, files: list[File]) -> lis
 def _output(context: Context, options: Options) -> str:
     """Return the output that the command line names, or the configuration's."""
     if options.config is not None:
-        return context.mix.output.path.rstrip("/")
+        return sections.mix(context).output.path.rstrip("/")
     if len(options.targets) != 1:
         raise ConfigError(f"expected one output, got {', '.join(options.targets)}")
     return options.targets[0].rstrip("/")

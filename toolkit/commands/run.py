@@ -1,19 +1,18 @@
 """Do all steps for which there is a section: ingest, align, tag, dedup, sample, annotate, calibrate, mix and so on."""
 
-import importlib
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import msgspec
 
-from toolkit.command_line import Configured, Flag, Stage
+from toolkit.command_line import Configured, Flag, Stage, find
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _mix_publishing as publishing
 from toolkit.commands import _one_pass as one_pass
 from toolkit.commands import ingest
-from toolkit.commands._mix_preparation import PreparedMix, shared_ids
+from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.commands._mix_publishing import MixResult
 from toolkit.commands.ingest import IngestResult, PlannedIngest
 from toolkit.config import settings
@@ -30,7 +29,6 @@ from toolkit.records import ingested
 from toolkit.result import CommandResult
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, show_plan
-from toolkit.stages.sections import STAGES
 from toolkit.stages.stage import Look, check, plan
 from toolkit.storage.threads import for_each
 
@@ -44,6 +42,8 @@ if TYPE_CHECKING:
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
     """Options of ``toolkit run``."""
+
+    REMAKES: ClassVar = "all"
 
     per_shard: Annotated[
         bool, Flag("finish one input after another, and delete its documents and attributes when it is mixed")
@@ -85,15 +85,15 @@ def run(context: Context, options: Options) -> Outcome:
     All are checked before the first begins. When inputs or shards fail, the others' per-shard work is finished all the
     same; no step over the whole dataset begins, and nothing is published.
     """
-    present = [name for name in STAGES if context.has(name)]
+    present = [*context.stages]
     if not present:
-        raise ConfigError(f"{options.config}: expected one of the sections {', '.join(STAGES)}; got none")
+        raise ConfigError(f"{options.config}: expected one of the sections {', '.join(settings.stages())}; got none")
     if "align" in present and options.limit is not None:
         raise context.section("align").error(
             (), "expected a run of all shards, because `align:` needs all ids, got a part of them; run `toolkit "
             "ingest`, `align` (of all), `tag` and `mix` one by one"
         )  # fmt: skip
-    plans = check(context, shares_output=options.per_shard or options.shard is not None).plans
+    plans = check(context).plans
     inputs, ahead = plans.get("ingest"), None
     if options.per_shard:
         outcome = _run_per_shard(context, options.as_of(ingest.Options), inputs or ingest.plan(context))
@@ -145,9 +145,9 @@ def _stage(context: Context, options: Options, name: str, known: tuple[Any, ...]
     Raises:
         ConfigError: if the configuration is not what it should be, and no stage has failed.
     """
-    command = importlib.import_module(f"toolkit.commands.{name}")  # only of stages that there are
-    if context.is_broken and not command.STAGE.goes_on:
+    if context.is_broken and not context.stages[name].goes_on:
         return None
+    command = find(name)
     try:
         return cast("Outcome", command.run(context, options.as_of(command.Options), *known))
     except ConfigError as error:
@@ -173,8 +173,8 @@ def _notes_of_plan(context: Context, present: list[str]) -> str:
     """
     if not context.has("mix") or present[0] in ("ingest", "mix"):
         return ""
-    if present[0] not in context.sections:
-        shared_ids(context, ((context.dataset, shard) for shard in context.dataset.shards()))
+    if context.stages[present[0]].kind != "whole":
+        context.shared_ids((context.dataset, shard) for shard in context.dataset.shards())
     from toolkit.commands import _mix_previews as previews
 
     return previews.planned(context)

@@ -14,6 +14,7 @@ from toolkit.aggregate import drawing, tables
 from toolkit.aggregate.columns import folder_of
 from toolkit.aggregate.distributions import leaves
 from toolkit.command_line import Flag, Limited, Looking, Words
+from toolkit.commands import _sections as sections
 from toolkit.commands._stats_tables import (
     FORMATS,
     before_and_after,
@@ -348,7 +349,7 @@ class _Finder:
         if not context.has("mix"):
             self.add_dataset(context.dataset)
             return
-        mix = context.mix
+        mix = sections.mix(context)
         if not settings.label and mix.label:
             settings = msgspec.structs.replace(settings, label=mix.label)
         for stream in mix.streams:

@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 import msgspec
 
 from toolkit.command_line import Configured, Shared
+from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, ToolkitError
 from toolkit.execution import leases
 from toolkit.records import ingested
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
-from toolkit.records.lost import lost_shards
+from toolkit.records.ingested import lost_shards
 from toolkit.result import CommandResult, absent
 from toolkit.session import current
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, table, told
-from toolkit.stages.sections import STAGES
 from toolkit.stages.stage import STATES, Item, Look, Progress, State
 
 LOOKS = 3
@@ -102,8 +102,8 @@ def run(context: Context, options: Options) -> Outcome:
 
     What is wrong with the configuration is told, and costs no more than the stages that it is about (status 2).
     """
-    if context.is_dolma or not any(map(context.has, STAGES)):
-        none = f"{options.config}: expected one of the sections {', '.join(STAGES)}; got none"
+    if context.is_dolma or not context.stages:
+        none = f"{options.config}: expected one of the sections {', '.join(settings.stages())}; got none"
         raise ConfigError("\n".join([*context.faults, none]))
     context.options = msgspec.structs.replace(options, quiet=True)
     for _ in range(LOOKS):
@@ -148,8 +148,7 @@ def _there(dataset: Dataset | None) -> dict[str, int]:
 def _lost(look: Look) -> Iterator[Progress]:
     """Yield the documents that are gone, if some are that no input of the configuration makes again."""
     context, made, lost = look.context, set[str](), dict[str, str]()
-    datasets = [look.dataset] if look.dataset else []
-    datasets += [stream.dataset for stream in look.settings.streams] if look.settings else []
+    datasets = [*([look.dataset] if look.dataset else []), *look.datasets]
     with suppress(ToolkitError):
         made = {work.key for work in context.inputs(there=True, asks_web=False)}
     for dataset in dict.fromkeys(datasets):

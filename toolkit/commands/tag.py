@@ -4,11 +4,13 @@ Taggers write attribute files beside the documents, or are tried on some and sho
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from toolkit.command_line import Flag, Stage, Words, natural
+from toolkit.commands import _sections as sections
 from toolkit.commands import _tag_sample as sampling
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -19,10 +21,12 @@ from toolkit.describe.ingest_counts import counted
 from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.execution.executors import Result
 from toolkit.execution.grouped import ShardDone, shard_tasks
+from toolkit.ingest import section as ingest_section
 from toolkit.records.failures import FailureRecords
-from toolkit.records.sets import SetSchema
+from toolkit.records.sets import SetSchema, is_recorded
 from toolkit.result import CommandResult, absent
 from toolkit.stages.context import Context
+from toolkit.stages.disk import ATTRIBUTES, FILES, Kept
 from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.threads import for_each
@@ -67,6 +71,7 @@ class Options(Stage, frozen=True, kw_only=True):
         ConfigError: for options that do nothing together.
     """
 
+    REMAKES: ClassVar = "sets"
     SETTINGS: ClassVar = False
     EXAMPLES: ClassVar = (
         "toolkit tag -c configs/quickstart.yaml processes=2",
@@ -134,10 +139,10 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
             raise ConfigError("--sample takes configurations of our own form, this one is of Dolma's")
         from toolkit.commands import _dolma as dolma
 
-        return dolma.tag(context, options, run)
+        return dolma.run(context, options, run)
     if options.drawn is not None:
         return sampling.tag(context, options.drawn, options.seed)
-    dataset, plan = context.dataset, context.tags
+    dataset, plan = context.dataset, sections.tags(context)
     mine, unfinished = context.shards(dataset, judges=True, writes=True)
     shards = context.limited(mine)
     if context.share and not shards:
@@ -146,7 +151,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     accepted = options.accept_code
     schemas = declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
     context.check_sets_read(shards, schemas)
-    whole = context.to_tag(plan, schemas)
+    whole = sections.to_tag(context, plan, schemas)
     works = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
     if options.dry_run:
         todo = {work.shard: tagging.outdated(work, row_index.current(dataset, work.shard)) for work in works}
@@ -157,7 +162,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         with dataset.looking(tagging.sets_of(plan)):
             tasks = shard_tasks(works, tagging.as_it_was, dataset.sizes())
-        needs = context.disk.of_tags(tasks, overwrite=options.overwrite)
+        needs = context.disk.kept(tasks, partial(_kept_of, kept=_kept(context).attributes, overwrite=options.overwrite))
         results = context.run("tag", tagging.WORK, tasks, spreads=True, failed=noted, needs=needs)
     if not context.in_part:
         noted.keep_only(shards)
@@ -221,7 +226,7 @@ def _try(context: Context, options: Options, path: str) -> Outcome:
                 f"expected no names of taggers with -c, which tries those of the configuration, got "
                 f"{options.targets[0]!r} too"
             )
-        plan = context.tags
+        plan = sections.tags(context)
     steps = trial.steps_of(plan)
     limit = context.config.max_document_bytes
     tried = trial.read_documents(path, options.count, lines=options.lines, max_bytes=limit)
@@ -289,7 +294,9 @@ def progress(look: Look, command: str, plan: Plan) -> Iterator[Progress]:
         if context.share and not shards and not look.gone:  # the sets that are read need not be there yet
             yield from (Progress(f"{command} {name}", command) for name in plan.sets)
             return
-        whole = context.to_tag(plan, declared.prepare(plan, dataset, overwrite=False, write=False, command=command))
+        whole = sections.to_tag(
+            context, plan, declared.prepare(plan, dataset, overwrite=False, write=False, command=command)
+        )
     except ToolkitError as error:
         yield from (Progress(f"{command} {name}", unknown=str(error)) for name in plan.sets)
         return
@@ -317,17 +324,37 @@ def progress(look: Look, command: str, plan: Plan) -> Iterator[Progress]:
         )
 
 
-def _folder(context: Context) -> str:
-    _ = context.tags
-    return context.dataset.bookkeeping
+def _progress(look: Look) -> Iterator[Progress]:
+    return progress(look, "tag", sections.tags(look.context))
+
+
+def _look(look: Look) -> str:
+    sections.tags(look.context)
+    return look.context.dataset.bookkeeping
+
+
+def _made(context: Context, names: Collection[str]) -> None:
+    planned, dataset = ingest_section.set_schemas(context.entries), context.dataset
+    others, own = sections.others(context, lambda: dataset, lambda: planned), context.own_types_known
+    context.warn(declared.check_section(context.section("tag"), dataset, names, planned, others, own))
+
+
+def _kept(context: Context) -> Kept:
+    return Kept(ATTRIBUTES * sum(len(each) if isinstance(each, list) else 1 for each in context.config.tag.values()))
+
+
+def _kept_of(work: tagging.ShardToTag, text: float, *, kept: float, overwrite: bool) -> float:
+    """Return how many bytes the sets of a shard take, by its bytes of text and those that are kept of each."""
+    done = (is_recorded(work.dataset, name, work.shard) for name in work.plan.sets)
+    return 0.0 if all(done) and not overwrite else text * kept + FILES
 
 
 def _check(context: Context, checked: Checked) -> dict[str, SetSchema]:
     overwrite = context.options.overwrite
-    schemas = declared.prepare(context.tags, context.dataset, checked.sets, overwrite=overwrite, write=False)
+    schemas = declared.prepare(sections.tags(context), context.dataset, checked.sets, overwrite=overwrite, write=False)
     checked.sets |= schemas
     checked.holds |= tagging.holds(tagging.settings_of(schemas))
     return schemas
 
 
-STAGE = Declaration("per shard", lambda look: progress(look, "tag", look.context.tags), _check, _folder, goes_on=True)
+STAGE = Declaration("per shard", _progress, _check, _look, _made, _kept, goes_on=True)

@@ -10,6 +10,7 @@ import msgspec
 from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
 from toolkit.commands import _mix_editions as editions
+from toolkit.commands import _sections as sections
 from toolkit.data import record_logs
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import Dataset
@@ -17,7 +18,6 @@ from toolkit.errors import ConfigError, amount, short
 from toolkit.execution.executors import Report, Task
 from toolkit.ingest import section as ingest_section
 from toolkit.mix import publish
-from toolkit.mix.settings import work_folder
 from toolkit.records import ingested, sets, takedown
 from toolkit.records.takedown import ClearedShard, Copy, Found, ListedDocument, Lists, ShardToClear
 from toolkit.result import CommandResult
@@ -25,7 +25,7 @@ from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage.artifact import stored_sha256
 from toolkit.storage.outputs import RowOutput, write_file
-from toolkit.storage.paths import expand, is_folder, join, list_files, remove_tree
+from toolkit.storage.paths import expand, is_folder, join, list_files, remove_tree, work_folder
 from toolkit.storage.reading import Lines, open_stored
 from toolkit.tag import sample
 from toolkit.whole import records as whole
@@ -76,6 +76,7 @@ class TakenDown(CommandResult, kw_only=True):
 class Options(CommonOptions, frozen=True, kw_only=True):
     """Options of ``toolkit takedown``."""
 
+    WRITES: ClassVar = True
     SETTINGS: ClassVar = False
     EXAMPLES: ClassVar = (
         "toolkit takedown -c my.yaml takedown.txt",
@@ -267,8 +268,8 @@ def _outputs(context: Context) -> Iterator[str]:
     contexts = [context, *editions.of(context).values()] if context.has("mix") else []
     contexts += [editions.with_tokens(context)] if context.has(editions.SECTION) else []
     for each in contexts:
-        if is_folder(each.mix.output.path):
-            yield each.mix.output.path
+        if is_folder(sections.mix(each).output.path):
+            yield sections.mix(each).output.path
 
 
 def _again(context: Context) -> Iterator[str]:
@@ -276,12 +277,12 @@ def _again(context: Context) -> Iterator[str]:
     for name in context.dataset.sets():
         if whole.load_resolution(context.dataset, name):
             yield f"set {name}: toolkit {sets.command_of(context.dataset, name)}"
-    tokens = editions.with_tokens(context).mix.output.path if context.has(editions.SECTION) else ""
+    tokens = sections.mix(editions.with_tokens(context)).output.path if context.has(editions.SECTION) else ""
     for output in _outputs(context):
         if publish.load_manifest(output) is not None:
             yield f"{output}: toolkit {'tokenize' if output == tokens else 'mix'}"
-    if context.has("mix") and context.mix.rejected and is_folder(context.mix.rejected):
-        yield f"{context.mix.rejected}: toolkit mix"
+    if context.has("mix") and (rejected := sections.mix(context).rejected) and is_folder(rejected):
+        yield f"{rejected}: toolkit mix"
 
 
 def _external(dataset: Dataset, works: Sequence[ShardToClear], documents: Sequence[ListedDocument]) -> list[str]:

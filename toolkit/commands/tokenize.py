@@ -6,6 +6,7 @@ from toolkit.commands import _mix_editions as editions
 from toolkit.commands import mix
 from toolkit.commands.mix import Locking
 from toolkit.stages.context import Context
+from toolkit.stages.disk import Kept
 from toolkit.stages.outcome import Outcome
 from toolkit.stages.stage import Checked, Declaration
 
@@ -29,4 +30,9 @@ def _check(context: Context, checked: Checked) -> None:
     mix.check(editions.with_tokens(context), checked)
 
 
-STAGE = Declaration("per shard", lambda look: (), _check)
+def _kept(context: Context) -> Kept:
+    path = (context.written or context.config).tokenize.get("path")
+    return Kept(mixed=mix.TOKENS, needs_documents=True, folders=[path])
+
+
+STAGE = Declaration("per shard", lambda look: (), _check, kept=_kept, on_dataset=False)

@@ -6,20 +6,20 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.command_line import Configured, Flag
-from toolkit.commands._mix_preparation import shared_ids
+from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount
 from toolkit.learn.train import folder, making, section
 from toolkit.learn.train.examples import SPLITS
 from toolkit.result import CommandResult
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, table
-from toolkit.stages.sections import before
 from toolkit.whole.section import Entry, Plan
 
 
 class Options(Configured, frozen=True, kw_only=True):
     """Options of ``toolkit train``."""
 
+    WRITES: ClassVar = True
     EXAMPLES: ClassVar = ("toolkit train -c my.yaml --dry-run", "toolkit train -c my.yaml train.edu-1.alpha=0.3")
 
     dry_run: Annotated[bool, Flag("count documents, labels and splits; write nothing")] = False
@@ -60,7 +60,7 @@ def run(context: Context, options: Options) -> Outcome:
     shards = context.shards(dataset, judges=True)[0]  # first: without documents, no set is there either
     plan = _plan(context)
     context.check_sets_read(shards, plan.schemas)
-    if why := shared_ids(context, ((dataset, shard) for shard in shards)):
+    if why := context.shared_ids((dataset, shard) for shard in shards):
         raise DataError(why)
     training = making.Making(dataset, shards, context.config.max_document_bytes, context.run)
     outcome = Outcome(data=PlannedTraining() if options.dry_run else TrainResult())
@@ -87,7 +87,7 @@ def _plan(context: Context) -> Plan:
     try:
         return section.read_section(context.section("train"), context.dataset, known, context.external)
     except ConfigError as error:
-        missing = {name: command for command in before("train") for name in getattr(context.config, command)}
+        missing = {name: command for command in sets_before("train") for name in getattr(context.config, command)}
         todo = [f"{name} (`toolkit {command}`)" for name, command in missing.items() if name not in known]
         if not todo:
             raise

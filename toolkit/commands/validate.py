@@ -5,8 +5,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from toolkit.command_line import Flag, Limited, Looking, Shared, Words
 from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands import _sections as sections
 from toolkit.commands._description import Seen, describer
 from toolkit.commands.dedup import plan_of
+from toolkit.config.settings import stages
 from toolkit.data import line_index, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.describe import dataset as of_dataset
@@ -66,6 +68,7 @@ class Validation(CommandResult, kw_only=True):
 class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
     """Options of ``toolkit validate``."""
 
+    WRITES: ClassVar = True
     EXAMPLES: ClassVar = ("toolkit validate data/quickstart/oscar --first 100",)
 
     targets: Annotated[
@@ -166,7 +169,7 @@ class _Checks:
     def check_configured(self) -> None:
         """Check the datasets and the output of the configuration."""
         context = self.context
-        settings = context.mix if context.has("mix") else None
+        settings = sections.mix(context) if context.has("mix") else None
         streams = settings.streams if settings else []
         self._joined = {(stream.dataset, joining.set) for stream in streams for joining in stream.attributes}
         datasets = [context.dataset] if context.has_dataset or not settings else []
@@ -178,7 +181,7 @@ class _Checks:
             self._check_documents(dataset)
         if context.has("tag"):
             self._check_settings()
-        for name in context.sections:
+        for name in filter(context.has, stages("whole")):
             self._check_whole(name)
         for dataset, name in sorted(self._joined, key=lambda joined: joined[1]):
             is_told = any(f"the set {name}:" in finding for finding in self.findings)
@@ -221,7 +224,7 @@ class _Checks:
     def check_lock(self, lock: Lock) -> None:
         """Check the only target, or the output of the configuration, by a lock."""
         targets = self.options.targets
-        folder = targets[0].rstrip("/") if targets else self.context.mix.output.path
+        folder = targets[0].rstrip("/") if targets else sections.mix(self.context).output.path
         self.checked.append(f"{folder} by the lock {self.options.lock}")
         self.findings += [f"{folder}: {line} (by {self.options.lock})" for line in check_lock(folder, lock)]
 
@@ -294,7 +297,7 @@ class _Checks:
     def _check_settings(self) -> None:
         """Check that the sets were made as the configuration says."""
         dataset = self.context.dataset
-        for set_name, wanted in declared.set_schemas(self.context.tags, dataset).items():
+        for set_name, wanted in declared.set_schemas(sections.tags(self.context), dataset).items():
             found = sets.load_schema(dataset, set_name)
             different = (
                 declared.differences(found, wanted) + declared.edits(found, wanted) if found else ["it is not there"]

@@ -11,6 +11,7 @@ import msgspec
 from toolkit.command_line import Flag, Limited, Looking
 from toolkit.commands import _mix_budgets as budgets
 from toolkit.commands import _mix_preparation as preparation
+from toolkit.commands import _sections as sections
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.own_types import OwnTypes
@@ -47,7 +48,7 @@ def of_configuration(context: Context) -> DatasetCorpus:
             "its datasets: `toolkit view FOLDER`"
         )
     return of_dataset(
-        context, context.dataset, context.options.config or "", context.mix if context.has("mix") else None
+        context, context.dataset, context.options.config or "", sections.mix(context) if context.has("mix") else None
     )
 
 
@@ -137,7 +138,7 @@ def explainer_of(context: Context, corpus: DatasetCorpus) -> Explainer:
 
 def rules_of(context: Context) -> list[dict[str, str]]:
     """Return the rules of a mix that drop documents, as they are written."""
-    rules = [rule for stream in context.mix.streams for rule in stream.all_rules if rule.ROLE.drops]
+    rules = [rule for stream in sections.mix(context).streams for rule in stream.all_rules if rule.ROLE.drops]
     written = {rule.name: rule for rule in reversed(rules)}  # streams may share rules
     return [
         {"name": name, "expression": " and ".join(written[name].expressions)}

@@ -4,12 +4,13 @@ YAML as version 1.2 reads it where 1.1 surprises: only ``true`` and ``false`` ar
 stays a word), and a key given twice is an error.
 """
 
+import functools
 import math
 import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import msgspec
 import yaml
@@ -378,8 +379,13 @@ def refuse_unknown(source: ConfigNode, class_: type[msgspec.Struct], others: Col
 # --- the whole file ---------------------------------------------------------------------------------------------------
 
 
+_SETS, _WHOLE, _DATA = {"stage": "sets"}, {"stage": "whole"}, {"stage": "data"}
+"""Marks of the sections that are stages of a run: which make attribute sets of each shard, of the whole dataset, or
+documents and outputs."""
+
+
 class Config(ConfigStruct):
-    """The top level of a configuration file. Each command reads its own section."""
+    """The top level of a configuration file. Each command reads its own section; stages stand in the order of a run."""
 
     root: Annotated[
         str | None,
@@ -434,36 +440,56 @@ class Config(ConfigStruct):
         ),
     ] = None
     ingest: Annotated[
-        list[Any] | dict[str, Any], Description(description="what to make documents from: an entry, or several")
+        list[Any] | dict[str, Any],
+        Description(description="what to make documents from: an entry, or several", extra=_DATA),
     ] = []
     align: Annotated[
-        dict[str, Any], Description(description="attribute sets made of values of others, found by id")
+        dict[str, Any], Description(description="attribute sets made of values of others, found by id", extra=_SETS)
     ] = {}
-    tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers")] = {}
+    tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers", extra=_SETS)] = {}
     make: Annotated[
-        dict[str, Any], Description(description="attribute sets and new documents, and the stages that make them")
+        dict[str, Any],
+        Description(description="attribute sets and new documents, and the stages that make them", extra=_SETS),
     ] = {}
     dedup: Annotated[
-        dict[str, Any], Description(description="attribute sets that say what is a duplicate of what")
+        dict[str, Any], Description(description="attribute sets that say what is a duplicate of what", extra=_WHOLE)
     ] = {}
     sample: Annotated[
-        dict[str, Any], Description(description="attribute sets that say which documents are in which sample")
+        dict[str, Any],
+        Description(description="attribute sets that say which documents are in which sample", extra=_WHOLE),
     ] = {}
     annotate: Annotated[
-        dict[str, Any], Description(description="attribute sets of what language models say of documents")
+        dict[str, Any], Description(description="attribute sets of what language models say of documents", extra=_SETS)
     ] = {}
     calibrate: Annotated[
-        dict[str, Any], Description(description="attribute sets made of scores: ranks, and maps of scores to others")
+        dict[str, Any],
+        Description(description="attribute sets made of scores: ranks, and maps of scores to others", extra=_WHOLE),
     ] = {}
     train: Annotated[dict[str, Any], Description(description="models that are trained on labels")] = {}
-    mix: Annotated[dict[str, Any], Description(description="attributes, rules, output")] = {}
+    mix: Annotated[dict[str, Any], Description(description="attributes, rules, output", extra=_DATA)] = {}
     tokenize: Annotated[
         dict[str, Any],
-        Description(description="the documents of the mix, or all, as tokens: path, tokenizer, eod, files"),
+        Description(
+            description="the documents of the mix, or all, as tokens: path, tokenizer, eod, files", extra=_DATA
+        ),
     ] = {}
     about: Annotated[
         dict[str, Any], Description(description="what the dataset is, for Croissant and the dataset card")
     ] = {}
+
+
+@functools.cache
+def stages(*marks: str) -> tuple[str, ...]:
+    """Return the sections that are stages and commands, in the order of a run: those with a mark, or all."""
+    hints = get_type_hints(Config, include_extras=True)
+    extras = {name: getattr(hint, "__metadata__", (Description(),))[0].extra or {} for name, hint in hints.items()}
+    return tuple(name for name, extra in extras.items() if extra.get("stage") in (marks or ("sets", "whole", "data")))
+
+
+def sets_before(section: str) -> list[str]:
+    """Return the sections whose sets a section may read; one that is no stage that makes sets reads those of all."""
+    found = [*stages("sets", "whole")]
+    return found[: found.index(section) if section in found else len(found)]
 
 
 def load_source(path: str, overrides: list[str]) -> ConfigNode:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.storage import store_of
 
@@ -86,3 +87,31 @@ class Inside:
 
 def _at(place: Place) -> str:
     return f"{place.where}: " if place.where else ""
+
+
+def of_dataset(dataset: Dataset, name: str = "") -> list[Place]:
+    """Return the folders of a dataset: its documents, its attributes, and the records that lie outside both.
+
+    Records that a stream keeps in the work folder of the output are part of that.
+    """
+    whose = f" of the stream {name}" if name else ""
+    documents = Place(dataset.documents, f"the documents{whose}", is_flat=dataset.is_flat)
+    found = [documents, Place(dataset.attributes, f"the attributes{whose}")]
+    return found if dataset.notes else [*found, Place(dataset.bookkeeping, f"the records{whose}")]
+
+
+def check_dataset(dataset: Dataset, where: str) -> None:
+    """Check that documents and attributes are apart.
+
+    Attributes may lie below documents where globs say which files are documents, or these are in place and lie flat.
+
+    Raises:
+        ConfigError: if one would be taken for the other.
+    """
+    documents, attributes = normal(dataset.documents), normal(dataset.attributes)
+    chosen = bool(dataset.include or dataset.exclude or dataset.is_flat) and documents != attributes
+    if is_within(documents, attributes) or (is_within(attributes, documents) and not chosen):
+        raise ConfigError(
+            f"{where}: expected separate folders for attributes and documents, got "
+            f"{dataset.attributes} and {dataset.documents}"
+        )

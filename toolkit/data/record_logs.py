@@ -7,7 +7,7 @@ kind         key                    record
 set NAME     shard                  `toolkit.records.sets.ShardRecord`
 signatures … shard                  `toolkit.whole.records.SignatureRecord`
 seen NAME    shard                  `toolkit.records.foreign.Seen`
-aligned      set                    `toolkit.records.aligned.Aligned`
+aligned      set                    `toolkit.records.sets.Aligned`
 models       set                    names of models by sha256 (`toolkit.records.sets.load_models`)
 failed STAGE task                   `toolkit.records.failures.FailureRecord`
 rows         shard                  `toolkit.data.row_index.ShardState`

@@ -24,9 +24,6 @@ from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.ingest import own_types
 from toolkit.ingest.plan import InputFile
 from toolkit.ingest.reader import READERS, Input, Reader
-from toolkit.ingest.reading.input_bytes import InputBytes
-from toolkit.ingest.reading.members import Members
-from toolkit.ingest.reading.rows import Documents
 from toolkit.ingest.section import Common, Entry, settings_of
 from toolkit.session import cached
 from toolkit.storage import json_files, store_of
@@ -104,6 +101,10 @@ class RowsInPlace:
     def __init__(
         self, entry: Entry, path: str, relative: str, max_bytes: int, begin: Begin, types: OwnTypes | None
     ) -> None:
+        from toolkit.ingest.reading.input_bytes import InputBytes  # which most commands do not need
+        from toolkit.ingest.reading.members import Members
+        from toolkit.ingest.reading.rows import Documents
+
         found = stat(path)
         if found is None:
             raise DataError(f"expected a readable file, got {lacking(path)}; put it back, or exclude it", path=path)

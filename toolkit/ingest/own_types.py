@@ -15,7 +15,6 @@ from toolkit.data.tables.restored import arrow_schema, to_text
 from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.ingest.plan import InputFile, InputToIngest, as_listed, makers
 from toolkit.ingest.reader import Input, Reader, Sample
-from toolkit.ingest.reading.preview import Unkept
 from toolkit.ingest.section import Entry
 from toolkit.records.ingested import load_undamaged
 from toolkit.storage import json_files, store_of
@@ -110,6 +109,8 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
     stored = json_files.load(path, StoredTypes)
     if stored is not None and state(stored, [("", stamp)]).is_done:
         return stored
+    from toolkit.ingest.reading.preview import Unkept  # which most commands do not need
+
     source = entry.settings().source
     sample = Sample()
     inputs = [Input(file.path, source, limit, Unkept(), sample=sample) for file in files]

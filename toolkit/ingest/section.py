@@ -16,13 +16,13 @@ from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.ingest import folders
-from toolkit.ingest.index.columns import check_form
 from toolkit.ingest.reader import READERS, Reader
 from toolkit.records import sets
 from toolkit.session import current
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import fault_of_name, is_set_name
 
+SECTION = "ingest"
 COMPRESSION = "gzip"
 """Of the shards that are written, if the configuration names none."""
 
@@ -384,6 +384,8 @@ def _check_selection(place: ConfigNode, settings: Common) -> None:
     if settings.files is not None:
         raise place.error(("files",), f"expected no `files` with `{given}`; leave one of them out")
     if settings.where is not None:
+        from toolkit.ingest.index.columns import check_form
+
         try:
             check_form(settings.where)
         except ConfigError as error:

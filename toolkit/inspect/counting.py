@@ -36,7 +36,6 @@ from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, s
 from toolkit.inspect.targets import Format, Home
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mix.joined_sets import names_for_rules
-from toolkit.mix.settings import work_folder
 from toolkit.mix.writer import Reading, Writer
 from toolkit.rules import RuleSet
 from toolkit.rules.checker import Name
@@ -50,6 +49,7 @@ from toolkit.storage.paths import (
     remove,
     stat,
     unlike_data,
+    work_folder,
 )
 from toolkit.storage.reading import version_read
 from toolkit.storage.stores.local.scratch import scratch

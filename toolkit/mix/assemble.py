@@ -24,13 +24,13 @@ from toolkit.data import line_index, record_logs
 from toolkit.errors import DataError, ToolkitError
 from toolkit.execution.executors import Report
 from toolkit.mix.plan import JOINED, PartPlan
-from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import HEAD, frames_in
 from toolkit.mix.stage import stage_path
 from toolkit.storage import Pieces, store_of
 from toolkit.storage.compression import COMPRESSORS, decompress
 from toolkit.storage.outputs import Output
-from toolkit.storage.paths import below, join, stat
+from toolkit.storage.paths import below, join, stat, work_folder
 from toolkit.storage.record_log import Group, RecordLog
 
 RANGE = 32 << 20

@@ -15,11 +15,11 @@ from toolkit.errors import ConfigError
 from toolkit.exchange.thresholds import Keys, KeySource, Run, in_groups
 from toolkit.execution.executors import Report, Task
 from toolkit.mix.budget.bounds import find_bounds
-from toolkit.mix.settings import REJECTED, MixSettings, work_folder
+from toolkit.mix.settings import REJECTED, MixSettings
 from toolkit.mix.stage import Member, StageRecord, stage_path
 from toolkit.rules.kinds.repeat import EVERYTHING
 from toolkit.storage import store_of
-from toolkit.storage.paths import join
+from toolkit.storage.paths import join, work_folder
 
 if TYPE_CHECKING:
     import numpy as np

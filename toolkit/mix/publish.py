@@ -23,7 +23,7 @@ from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.orphans import Found
-from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import inputs_now
 from toolkit.records import origins
 from toolkit.records.origins import Origin
@@ -42,6 +42,7 @@ from toolkit.storage.paths import (
     remove_empty_folders,
     remove_tree,
     size_of,
+    work_folder,
 )
 from toolkit.storage.threads import for_each
 

@@ -37,7 +37,7 @@ from toolkit.storage import store_of
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.models import digest
-from toolkit.storage.paths import fault_of_name, join
+from toolkit.storage.paths import fault_of_name
 from toolkit.tag.tagger import model_name, model_options
 from toolkit.text import editing
 
@@ -349,11 +349,6 @@ class MixSettings(ConfigStruct):
         """Return the digest of all that determines the intermediates but the inputs."""
         streams = [stream.recorded(stream.all_rules) for stream in self.streams]
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode(self._settings(streams)))
-
-
-def work_folder(output: str) -> str:
-    """Return the folder in which a mix keeps what is not published yet, and its records."""
-    return join(output, ".toolkit")
 
 
 def _options(writer: Writer) -> dict[str, Any]:

@@ -21,13 +21,13 @@ from toolkit.mix.effects.counts import Counted, GroupCount, RuleCount, SizesByLa
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
 from toolkit.mix.orphans import Copies, Noted
-from toolkit.mix.settings import MixSettings, work_folder
+from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
 from toolkit.mix.writer import not_carried
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.outputs import Compressing, Output
-from toolkit.storage.paths import join, unlike_data
+from toolkit.storage.paths import join, unlike_data, work_folder
 from toolkit.storage.paths import looking as looking_at
 from toolkit.storage.record_log import Group, RecordLog
 

@@ -14,7 +14,6 @@ from toolkit.data.alignment import attribute_lines, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
 from toolkit.data.tables import TABLE
-from toolkit.data.tables import attributes as table_rows
 from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
 from toolkit.storage import Stat
@@ -151,6 +150,8 @@ def _save(dataset: Dataset, set_name: str, shard: str, seen: Seen) -> None:
 
 
 def _look_at_table(path: str, found: Stat) -> Seen:
+    from toolkit.data.tables import attributes as table_rows
+
     rows, types = table_rows.look(path)
     return Seen(
         size=found.size,

@@ -2,7 +2,8 @@
 
 ``.toolkit/sets/<set>/schema.json``  a `SetSchema`: types and settings, the same for all shards
 ``.toolkit/record-log/``             a `ShardRecord` of each shard: written last, forgotten before its data is replaced;
-                                     what the models are called whose digests the settings have
+                                     what the models are called whose digests the settings have; an `Aligned` of a set
+                                     of aligned values, written before its first shard
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -16,11 +17,11 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.record_logs import place_in_set
 from toolkit.data.row_index import ShardState
 from toolkit.errors import AlignmentError
-from toolkit.storage.artifact import Artifact
+from toolkit.storage.artifact import Artifact, FileRecord, files_state, stored_xxh3
 from toolkit.storage.json_files import load_strictly, save
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, read_once, stat
-from toolkit.storage.record_log import Group
+from toolkit.storage.paths import join, read_once, stat, stat_each
+from toolkit.storage.record_log import Group, Place
 
 
 class KeySchema(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -228,3 +229,46 @@ def forget(dataset: Dataset, set_name: str, shard: str) -> None:
 def forget_all(dataset: Dataset, set_names: Iterable[str], shards: Collection[str]) -> None:
     """Forget the records of shards in sets, before their data is replaced."""
     record_logs.of(dataset).forget(place_in_set(name, shard) for name in set_names for shard in shards)
+
+
+# --- aligned values ---------------------------------------------------------------------------------------------------
+
+
+class AlignedInput(msgspec.Struct, frozen=True):
+    """A file with values: its path, stored bytes, stamp (the quick test), and xxh3-128 (hex) of what is stored."""
+
+    path: str
+    size: int
+    stamp: str
+    content: str
+
+
+class Aligned(msgspec.Struct, frozen=True, kw_only=True):
+    """What a set was made from, in order, and what was found: counts by name."""
+
+    version: int = 1
+    inputs: list[AlignedInput]
+    counts: dict[str, int] = {}
+
+    @property
+    def contents(self) -> list[str]:
+        """Return the digests of the inputs, by which two versions are told apart."""
+        return [each.content for each in self.inputs]
+
+
+def place_of_aligned(set_name: str) -> Place:
+    """Return the place of what a set was made from, in the journal of its dataset."""
+    return "aligned", set_name
+
+
+def load_aligned(dataset: Dataset, set_name: str) -> Aligned | None:
+    """Return what a set was made from; None of other sets."""
+    return record_logs.of(dataset).load(*place_of_aligned(set_name), Aligned)
+
+
+def changed_input(aligned: Aligned) -> str:
+    """Return the path of an input that is another now; one that is not there any more has not changed."""
+    paths = [each.path for each in aligned.inputs]
+    there = {path: found for path, found in zip(paths, stat_each(paths), strict=True) if found}
+    files = [FileRecord(each.path, each.size, each.stamp, each.content, stored_xxh3) for each in aligned.inputs]
+    return files_state((file for file in files if file.path in there), stat=there.get).changed

@@ -1,15 +1,16 @@
 """The context of a command: what its configuration comes to, and the share of its run."""
 
-import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import msgspec
 
+from toolkit import command_line
+from toolkit.config import settings
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
@@ -23,28 +24,22 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.shares import Share
 from toolkit.interop.dolma import is_dolma
-from toolkit.mix import settings as mix_settings
-from toolkit.mix.settings import MixSettings
 from toolkit.records import ingested, rejected, sets
 from toolkit.records.foreign import Seen
-from toolkit.records.lost import lost_shards
+from toolkit.records.ingested import lost_shards
 from toolkit.source import Source, look
 from toolkit.stages.running import Running, merge
-from toolkit.stages.sections import MAKING, REMAKES, WHOLE, WRITES, before
 from toolkit.stages.state import state_of
 from toolkit.storage.compression import compression_of
-from toolkit.storage.paths import absolute, is_folder, not_in, remove_stale_temporaries
-from toolkit.tag import declared
-from toolkit.tag import plan as tag_plan
-from toolkit.tag.declared import check_made, check_section, what_to_declare
-from toolkit.tag.run import ShardToTag, settings_of
+from toolkit.storage.paths import absolute, remove_stale_temporaries
 
 if TYPE_CHECKING:
     from toolkit.stages.disk import Disk
-    from toolkit.whole import section as dedup_section
 
+INPUTS = ingest_section.SECTION
 NAMED = 3
 """Inputs of a kind that are named in a note."""
+T = TypeVar("T")
 
 
 @dataclass
@@ -58,7 +53,6 @@ class Context(Running):
         failed: shards of the dataset that have failed in an earlier stage, which later ones leave out.
         faults: what is wrong with settings that are left out; a command that only looks goes on without them.
         written: the configuration with all outputs, if this one is of an edition, or of tokens.
-        plans: plans of sections whose sets are made of the whole dataset, that have been read.
     """
 
     waiting: set[str] = field(default_factory=set)
@@ -67,9 +61,20 @@ class Context(Running):
     faults: list[str] = field(default_factory=list)
     written: Config | None = None
     _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
-    plans: "dict[str, dedup_section.Plan]" = field(default_factory=dict)
     _external: dict[str, list[Seen]] = field(default_factory=dict)
     _before: str = ""
+    _known: dict[str, Any] = field(default_factory=dict, init=False)
+
+    def once(self, key: str, read: Callable[[], T]) -> T:
+        """Return what something comes to, such as a section; it is read once."""
+        if key not in self._known:
+            self._known[key] = read()
+        return cast("T", self._known[key])
+
+    @cached_property
+    def stages(self) -> dict[str, Any]:
+        """Return the declarations of the stages that the configuration has, by name, in the order of a run."""
+        return {name: cast("Any", command_line.find(name)).STAGE for name in settings.stages() if self.has(name)}
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -80,25 +85,9 @@ class Context(Running):
         """
         found = self.config
         dataset = in_place.open_dataset(self.source, found.dataset, found.documents, found.attributes)
-        if found.ingest:
+        if self.has(INPUTS):
             in_place.refuse_ingest(dataset, self.source)
         return replace(dataset, duplicate_ids=found.duplicate_ids)
-
-    @property
-    def output(self) -> str:
-        """Return the folder of the output that a path names; without one, that of the section ``mix:``.
-
-        Raises:
-            ConfigError: if several paths are named, or the mix of the configuration has not been run.
-        """
-        named = self.options.targets
-        if len(named) > 1:
-            raise ConfigError(f"expected one output, got {len(named)}: {', '.join(named)}")
-        folder = named[0].rstrip("/") if named else self.mix.output.path
-        if not named and not is_folder(folder):
-            lacks = f"expected the output of a mix, got nothing there; run `toolkit mix`{not_in(folder)}"
-            raise ConfigError(f"{folder}: {lacks}")
-        return folder
 
     def section(self, name: str) -> ConfigNode:
         """Return a section of the configuration.
@@ -123,103 +112,26 @@ class Context(Running):
     @cached_property
     def entries(self) -> list[ingest_section.Entry]:
         """Return the entries of the section ``ingest:``; none if there is no such section."""
-        if not self.has("ingest"):
+        if not self.has(INPUTS):
             return []
-        return ingest_section.read_section(
-            self.section("ingest"), self.config.compression or ingest_section.COMPRESSION
-        )
-
-    @cached_property
-    def tags(self) -> tag_plan.Plan:
-        """Return the plan of the section ``tag:``.
-
-        Raises:
-            ConfigError: naming the place in the file; if there is no such section, too.
-        """
-        others = self.others(lambda: self.dataset, self._before_tag)
-        return tag_plan.read_section(self.section("tag"), others, self.own_types_known)
-
-    def others(
-        self, dataset: Callable[[], Dataset], planned: Callable[[], Mapping[str, sets.SetSchema]]
-    ) -> tag_plan.Others:
-        """Return what gives the types of sets that a section reads and does not make; as `declared.types_elsewhere`."""
-        made = {name for command in MAKING for name in getattr(self.config, command)}
-        return declared.types_elsewhere(dataset, planned, lambda name: [] if name in made else self.external(name))
-
-    def to_tag(self, plan: tag_plan.Plan, schemas: Mapping[str, sets.SetSchema]) -> ShardToTag:
-        """Return how each shard is tagged by a plan, whose sets have these schemas; its name is empty."""
-        return ShardToTag(
-            dataset=self.dataset,
-            plan=plan,
-            settings=settings_of({name: schemas[name] for name in plan.sets}),
-            shard="",
-            max_document_bytes=self.config.max_document_bytes,
-        )
-
-    def _before_tag(self) -> dict[str, sets.SetSchema]:
-        """Return the schemas of the sets that inputs carry, and in a run of those that ``align:`` makes."""
-        aligned = self.aligned if self.options.command == "run" else {}
-        return ingest_section.set_schemas(self.entries) | aligned
-
-    @cached_property
-    def aligned(self) -> dict[str, sets.SetSchema]:
-        """Return the schemas of the sets that the section ``align:`` makes, by their inputs as they are now.
-
-        Raises:
-            ConfigError: naming the place in the file, if that cannot be told.
-        """
-        if not self.has("align"):
-            return {}
-        from toolkit.align import section as align_section
-
-        entries, limit = align_section.read_section(self.section("align")), self.config.max_document_bytes
-        return {entry.set: align_section.schema_of(entry, entry.inputs(), limit) for entry in entries}
-
-    def annotations(self, known: Mapping[str, sets.SetSchema] | None = None) -> dict[str, tag_plan.Plan]:
-        """Return the plans of the sets of the section ``annotate:``, in its order; none if there is no such section.
-
-        Args:
-            known: the sets that earlier sections make; by default those that are on disk.
-
-        Raises:
-            ConfigError: naming the place in the file.
-        """
-        if not self.has("annotate"):
-            return {}
-        from toolkit.learn.annotate import section as annotate_section
-
-        made = self.known_sets("annotate") if known is None else known
-        return annotate_section.read_section(
-            self.section("annotate"), self.dataset, made, self.others, self.own_types_known
-        )
-
-    @property
-    def sections(self) -> list[str]:
-        """Return the sections that the configuration has whose sets are made of the whole dataset, in order."""
-        return [name for name in WHOLE if self.has(name)]
+        return ingest_section.read_section(self.section(INPUTS), self.config.compression or ingest_section.COMPRESSION)
 
     def known_sets(self, name: str) -> dict[str, sets.SetSchema]:
         """Return the schemas of the sets on disk that inputs carry, and that sections before one make."""
-        made = [each for command in before(name) for each in getattr(self.config, command)]
+        made = [each for command in settings.sets_before(name) for each in getattr(self.config, command)]
         names = [*ingest_section.set_schemas(self.entries), *made]
         loaded = {name: sets.load_schema(self.dataset, name) for name in names}
         return {name: found for name, found in loaded.items() if found}
 
-    @cached_property
-    def mix(self) -> MixSettings:
-        """Return the settings of the section ``mix:``, with what `about.splits` says of the files of the output.
+    @property
+    def works_on_dataset(self) -> bool:
+        """Tell whether there is a dataset of the configuration's own, or a stage needs one."""
+        return self.has_dataset or any(stage.on_dataset for stage in self.stages.values()) or not self.stages
 
-        Raises:
-            ConfigError: naming the place in the file; if there is no such section, too.
-        """
-        folder = os.path.dirname(self.options.config or "")
-        found = mix_settings.read_section(self.section("mix"), folder, lambda: self.dataset, self.config.duplicate_ids)
-        if not self.has("about"):
-            return found
-        from toolkit.describe.about import read_splits
-
-        splits = read_splits(self.section("about"))
-        return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
+    @property
+    def made_sets(self) -> list[str]:
+        """Return the names of the sets that the sections of the configuration make."""
+        return [name for section in settings.stages("sets", "whole") for name in getattr(self.config, section)]
 
     @property
     def room(self) -> Room | None:
@@ -235,18 +147,10 @@ class Context(Running):
         """
         from toolkit.stages.disk import Disk
 
-        options = self.options
-        return Disk(
-            self.config,
-            self.source,
-            self.dataset if self.has_dataset else None,
-            options.command,
-            per_shard=getattr(options, "per_shard", False),
-            shares=options.shard[1] if options.shard else 1,
-            written=self.written,
-        )
+        return Disk(self)
 
     def has(self, name: str) -> bool:
+        """Tell whether there is a section."""
         return bool(getattr(self.config, name))
 
     def __enter__(self) -> Self:
@@ -267,7 +171,7 @@ class Context(Running):
 
     @property
     def _writes(self) -> bool:
-        return self.options.command in WRITES and not self.options.only_shows
+        return self.options.WRITES and not self.options.only_shows
 
     def merge_records(self) -> None:
         """Merge the records that were asked for, of which the command, or a run that failed, has noted some."""
@@ -282,9 +186,8 @@ class Context(Running):
 
     def _remakes(self, log: str) -> bool:
         """Tell whether the command makes again what is lost of a record log, by the name of its folder."""
-        if log == record_logs.INPUTS:
-            return self.options.command in ("ingest", "run") and not self.in_part
-        return self.options.command in REMAKES and self.options.remakes
+        remakes = self.options.remakes
+        return remakes == "all" and not self.in_part if log == record_logs.INPUTS else remakes != ""
 
     def inputs(self, *, there: bool = False, asks_web: bool = True) -> list[ingest_plan.InputToIngest]:
         """Return the inputs of the section ``ingest:``, sorted by shard; they are listed once.
@@ -298,7 +201,7 @@ class Context(Running):
             DataError: if they cannot be listed.
         """
         if self._inputs is None:
-            self.section("ingest")  # or else there is none, which is an error
+            self.section(INPUTS)  # or else there is none, which is an error
             entries, absent = self.entries, list[NothingThere]()
             if not asks_web and any(map(ingest_plan.is_on_the_web, entries)):
                 return []
@@ -310,7 +213,7 @@ class Context(Running):
                 limit,
                 overwrite=overwrite,
                 absent=absent,
-                selects=selects if self.options.command in ("ingest", "run") else None,
+                selects=selects if self.options.REMAKES == "all" else None,
             )
             self._inputs = planned, absent
         found, absent = self._inputs
@@ -342,7 +245,7 @@ class Context(Running):
 
     def own_types_to_be(self) -> OwnTypes | None:
         """Return the types of the own fields of all documents that there will be behind the ingest."""
-        if not self.has("ingest"):
+        if not self.has(INPUTS):
             return own_types.of_all(self.dataset)
         return own_types.to_be(self.typed(self.inputs(there=True)), self.dataset)
 
@@ -356,7 +259,7 @@ class Context(Running):
         if self.options.shard is None:
             return None
         try:
-            inputs = self.inputs(there=True) if self.has("ingest") else []
+            inputs = self.inputs(there=True) if self.has(INPUTS) else []
         except DataError as error:
             raise ConfigError(
                 f"--shard: expected inputs that can be listed, because shares divide them, got: {error}; correct "
@@ -455,13 +358,33 @@ class Context(Running):
         """Return the share's inputs that a dataset is made of; none if the web would have to be asked for them."""
         if self.share:
             return self.share.inputs if self.share.is_of_inputs(dataset) else []
-        own = self.dataset if self.has("ingest") and self.has_dataset else None
+        own = self.dataset if self.has(INPUTS) and self.has_dataset else None
         if own is None or absolute(own.documents) != absolute(dataset.documents):
             return []
         try:
             return self.inputs(there=True, asks_web=False)
         except ToolkitError:  # without them, what is there can be worked on all the same
             return []
+
+    def shared_ids(self, listed: Iterable[tuple[Dataset, str]]) -> str:
+        """Return why documents of the datasets are refused for their ids; empty where they may be.
+
+        Where nothing is written, this prints a warning and returns an empty text.
+        """
+        from toolkit.records import identity
+
+        shards: dict[Dataset, list[str]] = {}
+        for dataset, shard in listed:
+            shards.setdefault(dataset, []).append(shard)
+        limit, only_shows = self.config.max_document_bytes, self.options.only_shows
+        for dataset, names in shards.items():
+            try:
+                identity.check_unique(dataset, sorted({*names}), limit, write=not only_shows)
+            except DataError as error:
+                if not only_shows:
+                    return str(error)
+                self.warn([str(error)])
+        return ""
 
     def limited(self, shards: list[str]) -> list[str]:
         """Return the first shards, as many as `--limit` says."""
@@ -497,7 +420,7 @@ class Context(Running):
             ConfigError: if a section of the configuration makes the set, so that only its records are missing.
             ToolkitError: if one cannot be read.
         """
-        if any(name in getattr(self.config, command) for command in MAKING):
+        if name in self.made_sets:
             raise ConfigError(f"expected the set {name!r} with its records, got files without them")
         if name not in self._external:
             seen, unreadable = self.source_of(self.dataset, self.dataset.shards()).external([name])
@@ -514,32 +437,9 @@ class Context(Running):
         """
         if not names or not self.has_dataset or dataset != self.dataset:
             return
-        planned = ingest_section.set_schemas(self.entries)
-        if {*self.config.tag} & {*names}:
-            others = self.others(lambda: dataset, lambda: planned)
-            self.warn(check_section(self.section("tag"), dataset, names, planned, others, self.own_types_known))
-        if {*self.config.annotate} & {*names}:
-            from toolkit.learn.annotate import section as annotate_section
-
-            plans = {name: plan for name, plan in self.annotations().items() if name in names}
-            annotate_section.schemas_of(plans, dataset, self.known_sets("annotate"), overwrite=False)
-        if {*self.config.make} & {*names}:
-            from toolkit.make import section as make_section
-
-            known = self.known_sets(make_section.SECTION)
-            for entry in make_section.read_section(self.section(make_section.SECTION), dataset):
-                known |= {} if entry.root else {entry.name: make_section.schema_of(entry, dataset, known, checks=False)}
-            for name in self.config.make:
-                if name in names and name in known and sets.load_schema(dataset, name):
-                    what_to_declare(dataset, name, known[name], overwrite=False, command=make_section.SECTION)
-        for name in self.sections:
-            if not {*getattr(self.config, name)} & {*names}:
-                continue
-            from toolkit.whole import section as dedup_section
-
-            known, own = self.known_sets(name), self.own_types_known()
-            plan = dedup_section.read_section(self.section(name), dataset, known, name, own, external=self.external)
-            check_made(dataset, names, plan.schemas, name)
+        for section in settings.stages("sets", "whole"):
+            if mine := {*getattr(self.config, section)} & {*names}:
+                cast("Any", command_line.find(section)).STAGE.made(self, mine)
 
     @property
     def only_warns(self) -> bool:

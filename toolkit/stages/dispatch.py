@@ -19,7 +19,6 @@ from toolkit.rules.text_edits import name_edits
 from toolkit.session import Session, current
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome
-from toolkit.stages.sections import STAGES
 from toolkit.storage.record_log import apart
 from toolkit.storage.roots import note_roots
 
@@ -57,7 +56,7 @@ def open_context(options: Options) -> Context:
         faults.append(str(error))
         context = Context(options, msgspec.structs.replace(found, executor={}), source)
     context.faults = faults
-    if found.max_disk is not None and options.command in ("run", *STAGES):
+    if found.max_disk is not None and options.command in ("run", *config.stages()):
         _ = context.disk  # or what it bounds cannot be bound
     return context
 

@@ -15,9 +15,9 @@ from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.progress import Progress
 from toolkit.execution.room import Needs, Room
 from toolkit.interrupts import pause
-from toolkit.mix.settings import work_folder
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.session import InSession, Session, current
+from toolkit.storage.paths import work_folder
 from toolkit.storage.record_log import RecordLog, apart
 
 STEPS = {

@@ -1,8 +1,7 @@
 """Stages as their commands declare them: how far each is, what a run has left to do, and whether it can begin."""
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,13 +10,10 @@ import msgspec
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere
 from toolkit.execution import leases
-from toolkit.mix import stage as mix_stage
-from toolkit.mix.publish import Published
-from toolkit.mix.settings import MixSettings, work_folder
 from toolkit.records import sets as records
 from toolkit.stages.context import Context
-from toolkit.stages.sections import STAGES
-from toolkit.storage.paths import check_writable
+from toolkit.stages.disk import Kept
+from toolkit.storage.paths import check_writable, work_folder
 
 Kind = Literal["per shard", "whole"]
 """Whether a stage makes something of each shard by itself, or of all shards together."""
@@ -106,8 +102,16 @@ def plan(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | No
     return found
 
 
-def _records_of_dataset(context: Context) -> str:
-    return context.dataset.bookkeeping
+def _records_of_dataset(look: "Look") -> str:
+    return look.context.dataset.bookkeeping
+
+
+def _unchecked(context: Context, names: Collection[str]) -> None:
+    """Compare nothing."""
+
+
+def _kept(context: Context) -> Kept:
+    return Kept()
 
 
 class Faults:
@@ -145,14 +149,16 @@ class Checked:
         faults: Faults so far; if there are any, `sets` need not be complete.
         sets: Schemas of the sets that the sections make.
         holds: What a run works on in the dataset, with digests of the settings, for `toolkit.execution.leases`.
-        output: Settings of the mix.
+        outputs: Digests of the settings by the folder of an output that a run works on; empty where it does so alone.
+        roots: Folders in which stages write beside the records of the dataset.
         plans: What each section comes to, by the name of its stage.
     """
 
     faults: Faults = field(default_factory=Faults)
     sets: dict[str, records.SetSchema] = field(default_factory=dict)
     holds: dict[str, str] = field(default_factory=dict)
-    output: MixSettings | None = None
+    outputs: dict[str, str] = field(default_factory=dict)
+    roots: list[str] = field(default_factory=list)
     plans: dict[str, Any] = field(default_factory=dict)
 
 
@@ -165,49 +171,43 @@ class Declaration:
         progress: Yields how far it is with each thing that it makes; writes nothing.
         check: Compares its section with sections before it and with what is on disk, and adds what it makes of them;
             returns what the section comes to. Raises ConfigError, and writes nothing.
-        folder: Reads the section; returns the folder of the stage's records.
+        look: Reads the section; returns the folder of the stage's records, and adds to the `Look` what it needs.
+        made: Raises ConfigError for those of some sets that were made otherwise than its section says now.
+        kept: Returns what it keeps on disk of a byte of text, by its section.
         goes_on: True if it does what is per shard of it when shards have failed before.
+        on_dataset: False if it may work on other datasets than that of the configuration.
     """
 
     kind: Kind
     progress: Callable[["Look"], Iterable[Progress]]
     check: Callable[[Context, Checked], Any]
-    folder: Callable[[Context], str] = _records_of_dataset
+    look: Callable[["Look"], str] = _records_of_dataset
+    made: Callable[[Context, Collection[str]], None] = _unchecked
+    kept: Callable[[Context], Kept] = _kept
     goes_on: bool = False
+    on_dataset: bool = True
 
 
-def declared(context: Context) -> dict[str, Declaration]:
-    """Return the stages for which the configuration has a section, by name, in the order of a run."""
-    present = [name for name in STAGES if context.has(name)]
-    return {name: importlib.import_module(f"toolkit.commands.{name}").STAGE for name in present}
-
-
-def check(context: Context, *, shares_output: bool = False) -> Checked:
+def check(context: Context) -> Checked:
     """Check the sections against each other, what is on disk, and other runs; write nothing.
-
-    Args:
-        context: Context of the configuration.
-        shares_output: True if other runs of the same mix may work on the output at the same time.
 
     Raises:
         ConfigError: with all that is wrong.
     """
-    found, stages, is_real = Checked(), declared(context), not context.options.dry_run
-    for name, stage in stages.items():
+    found, is_real = Checked(), not context.options.dry_run
+    for name, stage in context.stages.items():
         with found.faults.noted():
             found.plans[name] = stage.check(context, found)
-    if is_real and (context.has_dataset or {*stages} - {"mix", "tokenize"}):
+    if is_real and context.works_on_dataset:
         with found.faults.noted():
-            dataset = context.dataset
-            for root in (dataset.bookkeeping, *([dataset.documents] if context.has("ingest") else [])):
+            for root in (context.dataset.bookkeeping, *found.roots):
                 check_writable(root, context.options.config or "")
     found.faults.tell()
     if is_real and found.holds:
         with found.faults.noted():
             dataset = context.dataset
             leases.check(leases.folder_in(dataset.bookkeeping), dataset.documents, found.holds)
-    if is_real and found.output:
-        output, digest = found.output.output.path, found.output.stage_digest() if shares_output else ""
+    for output, digest in found.outputs.items() if is_real else ():
         with found.faults.noted():
             leases.check(leases.folder_in(work_folder(output)), output, {"the output": digest})
     found.faults.tell()
@@ -220,41 +220,41 @@ class Look:
     Attributes:
         dataset: Dataset of the configuration; None if it has none.
         faults: Messages of what is wrong with the configuration.
-        stages: Stages of the configuration, by name, in the order of a run.
         folders: Folder of the records of each stage whose section can be read.
-        published: Shards in the output of the mix, if there is a mix.
+        datasets: Datasets that stages read, beside that of the configuration.
+        listings: Context managers, within which the files of stages are looked at by listings.
+        published: What a stage has published; its `has_changed` tells whether that was replaced since.
         gone: Shards whose documents were deleted after they were mixed, by key: True if the output has them.
     """
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.dataset = context.dataset if context.has_dataset or not context.has("mix") else None
+        self.dataset = context.dataset if context.works_on_dataset else None
+        self.datasets = list[Dataset]()
+        self.published: Any = None
+        self.listings = list[AbstractContextManager[None]]()
         self.faults = list(context.faults)
-        self.stages = declared(context)
         self.folders: dict[str, str] = {}
-        for name, stage in self.stages.items():
+        for name, stage in context.stages.items():
             try:
-                self.folders[name] = stage.folder(context)
+                self.folders[name] = stage.look(self)
             except ConfigError as error:
                 self.faults += [] if str(error) in self.faults else [str(error)]
-        self.settings = context.mix if "mix" in self.folders else None
-        self.published = Published(self.settings) if self.settings else None
         self.gone: dict[str, bool] = {}
 
     @contextmanager
     def from_listings(self) -> Iterator[None]:
         """Look at the files of all stages by listings."""
-        config = self.context.config
         with ExitStack() as stack:
             if self.dataset:
-                stack.enter_context(self.dataset.looking([*config.tag, *config.make, *config.annotate]))
-            if self.settings:
-                stack.enter_context(mix_stage.looking(self.settings))
+                stack.enter_context(self.dataset.looking(self.context.made_sets))
+            for listing in self.listings:
+                stack.enter_context(listing)
             yield
 
     def progress(self) -> Iterator[tuple[str, Kind, list[Progress]]]:
         """Yield name and kind of each stage, and how far it is with each thing that it makes."""
-        for name, stage in self.stages.items():
+        for name, stage in self.context.stages.items():
             unread = [Progress(name, unknown="its section has an error, see below")]
             yield name, stage.kind, [*stage.progress(self)] if name in self.folders else unread
 

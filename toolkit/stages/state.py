@@ -5,10 +5,10 @@ from collections.abc import Collection
 
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, StaleError
-from toolkit.records import aligned, sets
+from toolkit.records import sets
 from toolkit.storage import models
 from toolkit.storage.artifact import DONE, State
-from toolkit.whole.records import load_resolution, load_resolved
+from toolkit.whole.resolve import check_resolved
 
 
 def state_of(
@@ -47,7 +47,7 @@ def _state(
         return State("external" if set_name in dataset.sets() else "missing")
     try:
         _check_aligned(dataset, set_name)
-        _check_resolved(dataset, set_name, shards, whole=complete)
+        check_resolved(dataset, set_name, shards, whole=complete)
         learnt_from = _check_files(dataset, set_name, schema, shards)
     except StaleError as error:
         return State("stale", str(error), error=error)
@@ -68,6 +68,11 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
     Raises:
         StaleError: naming the file that has changed, or the model whose labels have.
     """
+    if not any(key.models for key in schema.keys.values()):
+        return []
+    from toolkit.learn.annotate.section import is_prompt_of  # which most sets do not need
+    from toolkit.learn.train import folder as models_of_ours
+
     learnt_from: dict[str, None] = {}
     where = dataset.attribute_path(set_name, "")
     again = "run `toolkit {} --overwrite`"
@@ -75,9 +80,6 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
         for option, path in key.models.items():
             if path in models.SHA256 or not os.path.exists(path):
                 continue
-            from toolkit.learn.annotate.section import is_prompt_of
-            from toolkit.learn.train import folder as models_of_ours
-
             recorded = key.settings["options"][option].get("sha256")
             try:
                 same = models.digest(path) == recorded if recorded else is_prompt_of(path, key)
@@ -109,39 +111,7 @@ def _check_aligned(dataset: Dataset, set_name: str) -> None:
     Raises:
         StaleError: naming the input that has changed.
     """
-    found = aligned.load_aligned(dataset, set_name)
-    if found is not None and (path := aligned.changed_input(found)):
+    found = sets.load_aligned(dataset, set_name)
+    if found is not None and (path := sets.changed_input(found)):
         message = f"expected values of {path} as it is now, got those of an earlier version; run `toolkit align`"
         raise StaleError(message, path=dataset.attribute_path(set_name, ""))
-
-
-def _check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, whole: bool) -> None:
-    """Check that a set made of the whole was resolved over the shards that are there now; other sets are fine.
-
-    Args:
-        dataset: of the set.
-        set_name: of any set.
-        shards: that are to be used with it.
-        whole: whether these are all that there are.
-
-    Raises:
-        StaleError: if it was resolved over others, so that a document may count as a copy of one that is gone, or not
-            as one of a document that is new.
-    """
-    if load_resolution(dataset, set_name) is None:
-        return
-    resolved = load_resolved(dataset, set_name)
-    path, command = dataset.attribute_path(set_name, ""), sets.command_of(dataset, set_name)
-    found, run = _FOUND[command], f"; run `toolkit {command}`"
-    if new := sorted({*shards} - resolved.keys()):
-        raise StaleError(f"expected {found} of all shards, got one without {_some(new)}{run}", path=path)
-    if whole and (gone := sorted(resolved.keys() - {*shards})):
-        what = f"expected {found} of the present shards, got one with {_some(gone)}, which no longer exist"
-        raise StaleError(what + run, path=path)
-
-
-_FOUND = {"dedup": "a search for duplicates", "sample": "a sample", "calibrate": "a calibration"}
-
-
-def _some(shards: list[str]) -> str:
-    return shards[0] + (f" and {len(shards) - 1} others" if shards[1:] else "")

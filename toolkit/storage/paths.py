@@ -421,3 +421,8 @@ def strip_suffix(name: str, suffixes: Sequence[str]) -> str:
         if name.endswith(suffix):
             return name[: -len(suffix)]
     return name
+
+
+def work_folder(output: str) -> str:
+    """Return the folder in which a mix keeps what is not published yet, and its records."""
+    return join(output, BOOKKEEPING)

@@ -15,7 +15,7 @@ from toolkit.inspect.targets import as_part, data_files, is_checksum_file, is_de
 from toolkit.mix import lock, publish
 from toolkit.mix.lock import Lock, LockedPart
 from toolkit.records import identity, ingested
-from toolkit.records.lost import lost_shards
+from toolkit.records.ingested import lost_shards
 from toolkit.storage.compression import compression_in, decompress
 from toolkit.storage.paths import below, exists, join, lacking, list_files, stat
 from toolkit.storage.reading import Lines, content_digest, open_stored, stored_digest

@@ -25,7 +25,6 @@ from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
 from toolkit.rules.reading import GroupForm, IncludeForm
-from toolkit.stages.sections import WHOLE
 from toolkit.storage_options import Duration, StorageOptions
 from toolkit.tag.plan import OF_SETS
 from toolkit.tag.tagger import TAGGERS
@@ -228,7 +227,7 @@ def whole() -> Schema:
         "ingest": {"anyOf": [entry := _input(made), {"type": "array", "items": entry}]},
         "tag": {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": _set(made)},
         "make": _stages(made),
-        **{name: _of_whole(made, name) for name in WHOLE},
+        **{name: _of_whole(made, name) for name in settings.stages("whole")},
         "annotate": _annotations(made),
         "train": _models(made),
         "mix": _mix(made),

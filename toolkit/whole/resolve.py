@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -12,7 +12,7 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index, schema
 from toolkit.data.dataset import Dataset
-from toolkit.errors import DataError, ToolkitError
+from toolkit.errors import DataError, StaleError, ToolkitError
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone
 from toolkit.execution.progress import Share
@@ -312,3 +312,36 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
     works = [ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
     states = for_each(attributes_of, works)
     return {work.signed.shard: "" if each.is_done else UNWRITTEN for work, each in zip(works, states, strict=True)}
+
+
+FOUND = {"dedup": "a search for duplicates", "sample": "a sample", "calibrate": "a calibration"}
+"""What the sections find, by name."""
+
+
+def check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, whole: bool) -> None:
+    """Check that a set made of the whole was resolved over the shards that are there now; other sets are fine.
+
+    Args:
+        dataset: of the set.
+        set_name: of any set.
+        shards: that are to be used with it.
+        whole: whether these are all that there are.
+
+    Raises:
+        StaleError: if it was resolved over others, so that a document may count as a copy of one that is gone, or not
+            as one of a document that is new.
+    """
+    if load_resolution(dataset, set_name) is None:
+        return
+    resolved = load_resolved(dataset, set_name)
+    path, command = dataset.attribute_path(set_name, ""), sets.command_of(dataset, set_name)
+    found, run = FOUND[command], f"; run `toolkit {command}`"
+    if new := sorted({*shards} - resolved.keys()):
+        raise StaleError(f"expected {found} of all shards, got one without {_some(new)}{run}", path=path)
+    if whole and (gone := sorted(resolved.keys() - {*shards})):
+        what = f"expected {found} of the present shards, got one with {_some(gone)}, which no longer exist"
+        raise StaleError(what + run, path=path)
+
+
+def _some(shards: list[str]) -> str:
+    return shards[0] + (f" and {len(shards) - 1} others" if shards[1:] else "")

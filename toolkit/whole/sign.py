@@ -22,7 +22,6 @@ from toolkit.errors import DataError
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone, ShardWork, shard_tasks
 from toolkit.execution.progress import Share
-from toolkit.mix.effects.preview import indexed_rows
 from toolkit.mix.join import JoinedShard, Joiner, RowDecoder, at_document, inputs_of, joint_blocks
 from toolkit.records.freshness import ShardAttributes
 from toolkit.records.takedown import takedown_of
@@ -164,6 +163,8 @@ def _without_documents(
     work: JoinedShard, keys: set[str], stack: ExitStack
 ) -> Iterator[tuple[int, Batch, list[list[Any]]]]:
     """Yield rows before a block, its documents without texts, and their values in all sets, of which one is ours."""
+    from toolkit.mix.effects.preview import indexed_rows  # which needs much
+
     names = next(i for i, joined in enumerate(work.sets) if joined.ours)
     decoders = [RowDecoder(each, keys, names=i == names or not each.ours) for i, each in enumerate(work.sets)]
     blocks = [

@@ -6,11 +6,10 @@ from typing import Any
 
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import BlocklistCount, Unseen
-from toolkit.mix.settings import work_folder
 from toolkit.rules import RuleSet, occurrence
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import exists, join, remove
+from toolkit.storage.paths import exists, join, remove, work_folder
 
 
 def matches(
