@@ -69,6 +69,9 @@ def test_one_configuration_publishes_both_and_stats_compares_them(project: Proje
     ]  # fmt: skip
     before = tree(root / "out", bookkeeping=True)
     project.ok("mix")
+    dry = project.ok("mix", "--dry-run", "--json").json
+    assert list(dry["editions"]) == ["once"]
+    assert dry["editions"]["once"]["totals"].keys() == dry["totals"].keys()
     assert tree(root / "out", bookkeeping=True) == before
     assert project.run("validate", root / "out/once").code == 0
 

@@ -61,6 +61,7 @@ class MixPreview(CommandResult, kw_only=True):
         share: Share of the run, if it is one.
         read_in_place: Counts of items that the readers of files in place left out or changed, by reason.
         sample: The sample that was looked at, if it was.
+        editions: Results of the editions, by name.
     """
 
     totals: Totals
@@ -77,6 +78,7 @@ class MixPreview(CommandResult, kw_only=True):
     share: dict[str, Any] = absent()
     read_in_place: dict[str, int] = {}
     sample: str | None = None
+    editions: dict[str, "MixPreview"] = absent()
 
 
 class MixExplanation(CommandResult, kw_only=True):
