@@ -20,6 +20,7 @@ MASKS = (
     (re.compile(r"(?<![\d.])[\d,]+(\.\d+)? (ms|s|min|h)\b"), "N s"),
     (re.compile(r"(?<![\d.])[\d.,]+ (\w+ )?(\w+)(/s| a second| per second)"), r"N \1\2\3"),
     (re.compile(r"\b[\d.]+ ns a character"), "N ns a character"),
+    (re.compile(r"\(\d+ attempts\)"), "(N attempts)"),
     (re.compile(r"\b(process|pid) \d+"), r"\1 N"),
     (re.compile(r"\b20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00| UTC)?"), "TIME"),
     (re.compile(r'"(seconds|contentSize)": ?("[^"]*"|[\d.e-]+)'), r'"\1": N'),
@@ -31,7 +32,7 @@ STAMPS = re.compile(r'"time_stamps":\[[\d,]*\]|"seconds":[\d.e-]+')
 TIMED = re.compile(
     r"(^|_)(seconds|age|since|per_second|started|created_at|time_stamps|mb_per_s|mb_s|ns_per_char|wall)($|_)"
 )
-"""Keys of JSON whose numbers differ each time: of these, the type counts."""
+"""Keys of JSON whose numbers differ each time: of these, that it is a number counts."""
 
 
 class Step(msgspec.Struct):
@@ -133,7 +134,7 @@ class Mask:
         if isinstance(value, list):
             return [self._values(each, is_timed=is_timed) for each in value]
         if is_timed and isinstance(value, int | float):
-            return 0 * value
+            return 0
         return self.text(value) if isinstance(value, str) else value
 
     def content(self, name: str, data: bytes) -> bytes:
