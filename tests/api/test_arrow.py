@@ -10,7 +10,7 @@ import pytest
 
 import toolkit
 from tests.pipeline.conftest import Project, attributes, document, write_rows
-from toolkit.api import arrow
+from toolkit.api import rows as api_rows
 
 pa = pytest.importorskip("pyarrow", reason="record batches need pyarrow")
 
@@ -49,7 +49,7 @@ def test_values_of_all_kinds_come_through(project: Project, monkeypatch: pytest.
         project.attributes / "x" / "x.jsonl.gz",
         [attributes(str(i), each) for i, each in enumerate(values, 1)],
     )
-    monkeypatch.setattr(arrow, "HELD_ROWS", 2)
+    monkeypatch.setattr(api_rows, "HELD_ROWS", 2)
     reader = toolkit.Dataset(project.data).joined("x").to_arrow()
     batches = list(reader)
     assert [batch.num_rows for batch in batches] == [2, 1]

@@ -14,7 +14,7 @@ from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.execution.executors import Task
 from toolkit.label_files.formats import annotations
-from toolkit.learn.evaluate.rows import Question, ShardAsked
+from toolkit.learn.evaluate.predictions import Question, ShardAsked
 from toolkit.learn.labelling import ml_filter, tasks
 from toolkit.learn.labelling.ml_filter import Names, origins
 from toolkit.mix.join import JoinedShard

@@ -11,7 +11,7 @@ from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.inspect.counting import LABELS_AT
-from toolkit.learn.evaluate.rows import NAMED, WHERE, Question
+from toolkit.learn.evaluate.predictions import NAMED, WHERE, Question
 from toolkit.mix.join import JoinedShard
 from toolkit.records import sets as records
 from toolkit.rules import expressions

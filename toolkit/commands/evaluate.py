@@ -18,13 +18,12 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.grouped import tasks_of
 from toolkit.learn.evaluate import plots
-from toolkit.learn.evaluate.columns import Column, binned_lengths, joined
 from toolkit.learn.evaluate.judged import MAJORITY, SOURCE, Details, Estimate, Group, Judged, Paired
 from toolkit.learn.evaluate.judging import Judge
 from toolkit.learn.evaluate.labels import LabelFiles, Labels, read_spec
 from toolkit.learn.evaluate.metrics import HEADLINES
 from toolkit.learn.evaluate.metrics import Task as What
-from toolkit.learn.evaluate.rows import Answers, Question, ShardToAsk, ask_shard
+from toolkit.learn.evaluate.predictions import Answers, Column, Question, ShardToAsk, ask_shard, binned_lengths, joined
 from toolkit.learn.train import folder
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.records import sets as records

@@ -38,7 +38,7 @@ from toolkit.records.origins import Origin
 from toolkit.report import facts
 from toolkit.report.gather import Gathered, gather
 from toolkit.report.of_output import languages_of, run_of_output
-from toolkit.report.one_shard import VERSION as FACTS_VERSION
+from toolkit.report.shard_stats import VERSION as FACTS_VERSION
 from toolkit.result import CommandResult, FailedResult
 from toolkit.stages.context import Context
 from toolkit.stages.dispatch import opened_apart

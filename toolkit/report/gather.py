@@ -24,8 +24,6 @@ from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import not_carried
 from toolkit.report import facts, of_output
 from toolkit.report.fields import Fields, fields_of
-from toolkit.report.merging import BINS, MARKED_BINS, MOST_LABELS, Merged, sizes_of
-from toolkit.report.one_shard import ShardToCount, Sums, count_shard, load
 from toolkit.report.samples import (
     NAME_CHARS,
     At,
@@ -36,6 +34,17 @@ from toolkit.report.samples import (
     select,
     show_shard,
     text_bytes,
+)
+from toolkit.report.shard_stats import (
+    BINS,
+    MARKED_BINS,
+    MOST_LABELS,
+    Merged,
+    ShardToCount,
+    Sums,
+    count_shard,
+    load,
+    sizes_of,
 )
 from toolkit.rules import Rule
 from toolkit.storage.threads import for_each

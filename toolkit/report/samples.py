@@ -21,7 +21,7 @@ from toolkit.mix.effects.explain import plain
 from toolkit.mix.join import Joiner, JointBlock, ShardToMix, at_document, inputs_of
 from toolkit.report.facts import Line, Marked, PairText, Sample
 from toolkit.report.fields import Fields
-from toolkit.report.merging import MOST_LABELS, Chosen, Merged
+from toolkit.report.shard_stats import MOST_LABELS, Chosen, Merged
 from toolkit.rules import Rule, RuleSet, rules_in
 from toolkit.rules.expressions import FAULTS
 from toolkit.storage.artifact import Derived, state

@@ -7,9 +7,9 @@ import pytest
 
 from toolkit.errors import ConfigError
 from toolkit.learn.evaluate import judging, metrics
-from toolkit.learn.evaluate.columns import Column, joined, part_of
 from toolkit.learn.evaluate.judged import Judged
 from toolkit.learn.evaluate.judging import Judge
+from toolkit.learn.evaluate.predictions import Column, joined, part_of
 
 
 def column(values: Any) -> Column:

@@ -1,4 +1,4 @@
-"""Ridge and logistic regression out of core are those of dense algebra, and metrics what their definitions say."""
+"""Ridge and logistic regression out of core are those of dense algebra."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from toolkit.exchange.sealed import write_sealed
-from toolkit.learn.train import metrics
 from toolkit.learn.train.kinds.linear import solver
 from toolkit.learn.train.kinds.linear.solver import BUCKETS, ROWS, TIMES, Counted, Problem, solve
 from toolkit.text.line_table import LineTable
@@ -75,11 +74,3 @@ def test_the_gradient_is_nothing_at_the_solution(texts: tuple[Counted, np.ndarra
     target[weights == 0] += 5
     again = solve(Problem(rows, idf, lengths, weights, target, logistic, 0.1))
     assert again.weights.tobytes() == found.weights.tobytes()
-
-
-def test_ranks_and_f1() -> None:
-    assert metrics.spearman(np.array([1.0, 2, 3, 4]), np.array([1.0, 4, 9, 16])) == pytest.approx(1)
-    assert metrics.spearman(np.array([1.0, 2, 2, 4]), np.array([4.0, 3, 1, 0])) == pytest.approx(-0.9486833)
-    assert metrics.spearman(np.array([1.0, 1]), np.array([1.0, 2])) is None
-    assert metrics.f1(np.array([True, True, False]), np.array([True, False, True])) == 0.5
-    assert metrics.f1(np.array([False]), np.array([False])) == 0

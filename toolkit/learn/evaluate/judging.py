@@ -19,7 +19,6 @@ import xxhash
 from toolkit.config.scale import Declared, Scale, nearest
 from toolkit.errors import ConfigError
 from toolkit.learn.evaluate import metrics
-from toolkit.learn.evaluate.columns import Column
 from toolkit.learn.evaluate.judged import (
     MAJORITY,
     SOURCE,
@@ -36,6 +35,7 @@ from toolkit.learn.evaluate.judged import (
     Verdict,
 )
 from toolkit.learn.evaluate.metrics import Array, Measure, Task, folds, mean_of, most_frequent, predictions_of_sources
+from toolkit.learn.evaluate.predictions import Column
 
 MOST = 5_000
 """Documents that a round draws, at most."""

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
-import xxhash
 
 from toolkit.align.join import hash_of
 from toolkit.align.section import Entry
@@ -18,14 +17,11 @@ from toolkit.errors import ConfigError, DataError, amount
 from toolkit.ingest import folders
 from toolkit.ingest.reader import Input
 from toolkit.ingest.reading.input_bytes import InputBytes
-from toolkit.learn.evaluate.columns import Column, joined, part_of
 from toolkit.learn.evaluate.metrics import Array
+from toolkit.learn.evaluate.predictions import Column, Match, joined, part_of, text_hash
 from toolkit.storage.paths import lacking, stat
 from toolkit.storage.reading import Lines
 from toolkit.text.fasttext.labelled import parted
-
-Match = Literal["", "id", "source and id", "text"]
-"""By what documents are found in files of labels."""
 
 
 class LabelFiles(ConfigStruct, kw_only=True):
@@ -204,8 +200,3 @@ def _of_fasttext(spec: LabelFiles, limit: int) -> Iterator[_Row]:
 
 def _paths(patterns: Iterable[str]) -> list[str]:
     return [path for pattern in patterns for path, _, _ in folders.named(pattern, ())]
-
-
-def text_hash(text: str) -> bytes:
-    """Return what a text is found by: its words, as white space parts them, which is all that fastText sees."""
-    return xxhash.xxh3_128_digest(" ".join(text.split()).encode("utf-8", "replace"))

@@ -19,7 +19,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
 from toolkit.execution.executors import Report
 from toolkit.label_files.formats import annotations
-from toolkit.learn.evaluate.rows import ShardAsked
+from toolkit.learn.evaluate.predictions import ShardAsked
 from toolkit.records import ingested
 from toolkit.storage import json_files
 from toolkit.storage.artifact import Derived, FileRecord, state

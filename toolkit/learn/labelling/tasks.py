@@ -11,7 +11,7 @@ from toolkit.errors import DataError, short
 from toolkit.execution.executors import Report
 from toolkit.label_files.formats import argilla, label_studio
 from toolkit.label_files.people import Suggestion
-from toolkit.learn.evaluate.rows import ShardAsked
+from toolkit.learn.evaluate.predictions import ShardAsked
 from toolkit.storage.outputs import NamedOutput, RowOutput
 from toolkit.storage.reading import Lines
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.config.scale import Scale, nearest
+from toolkit.config.scale import Scale
+from toolkit.learn.evaluate.metrics import Measured, Numbers, classes
 from toolkit.learn.train.examples import TEST, TRAIN, VALID, Examples
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import grades_of, scores_of
@@ -20,12 +21,8 @@ def measured(examples: Examples, values: Array) -> dict[str, dict[str, Any]]:
         examples: of all splits.
         values: float64 (documents, outcomes), what the model says.
     """
-    found = {}
-    for split in (VALID, TEST):
-        there = examples.of_split(split)
-        if there.any():
-            found[split] = of_documents(examples, values, there)
-    return found
+    there = {split: examples.of_split(split) for split in (VALID, TEST)}
+    return {split: of_documents(examples, values, rows) for split, rows in there.items() if rows.any()}
 
 
 def on_valid(examples: Examples, values: Array) -> float:
@@ -39,77 +36,34 @@ def of_documents(examples: Examples, values: Array, there: Array) -> dict[str, A
 
     The baseline says the same of all: the median of numbers and grades in train, the class that most have there.
     """
-    task, labels, known = examples.task, examples.names, examples.of_split(TRAIN)
+    task, labels, known, values = examples.task, examples.names, examples.of_split(TRAIN), values[there]
+    count = {"documents": len(values)}
     if task == "multilabel":
-        truth, said = examples.targets()[there] > 0.5, values[there] >= 0.5
-        return {
-            "documents": int(there.sum()),
-            "accuracy": float((truth == said).all(axis=1).mean()),
-            "macro_f1": float(np.mean([f1(truth[:, k], said[:, k]) for k in range(truth.shape[1])])),
-            "baseline": {"accuracy": float((~truth).all(axis=1).mean()), "macro_f1": 0.0},
-        }
+        truth, said = examples.targets()[there] > 0.5, values >= 0.5
+        either = np.maximum(truth.sum(axis=0) + said.sum(axis=0), 1)  # a label that is nowhere has an F1 of 0
+        f1 = 2 * (truth & said).sum(axis=0) / either
+        found = {"accuracy": float((truth == said).all(axis=1).mean()), "macro_f1": float(f1.mean())}
+        return count | found | {"baseline": {"accuracy": float((~truth).all(axis=1).mean()), "macro_f1": 0.0}}
     numbers = examples.numbers()
     if task == "classes":
-        most = np.bincount(numbers[known].astype(np.int64), minlength=len(labels)).argmax()
-        truth, said = numbers[there], values[there].argmax(axis=1)
-        return {
-            "documents": int(there.sum()),
-            **_of_classes(truth, said, len(labels)),
-            "baseline": _of_classes(truth, np.full(len(truth), most), len(labels)),
-        }
+        codes = numbers.astype(np.int64)
+        usual = np.bincount(codes[known]).argmax()
+        baseline = _of_classes(codes[there], np.full(len(values), usual), len(labels))
+        return count | _of_classes(codes[there], values.argmax(axis=1), len(labels)) | {"baseline": baseline}
+    said, on_scale = scores_of(task, labels, values), dict[str, float | None]()
     if task == "ordinal":
-        grades = np.array(grades_of(labels))
-        accuracy = {"accuracy": float((values[there].argmax(axis=1) == numbers[there]).mean())}
-        numbers = grades[numbers.astype(np.int64)]
-    else:
-        accuracy = dict[str, float]()
-    truth, said = numbers[there], scores_of(task, labels, values[there])
-    if task == "regression" and isinstance(examples.scale, Scale):
+        on_scale["accuracy"] = float((values.argmax(axis=1) == numbers[there]).mean())
+        numbers = np.array(grades_of(labels))[numbers.astype(np.int64)]
+    elif isinstance(examples.scale, Scale):
         said = np.clip(said, *examples.scale.bounds)
-        accuracy = _on_grades(truth, said, examples.scale)
-    usual = float(np.median(numbers[known]))
-    return {
-        "documents": int(there.sum()),
-        "mae": float(np.abs(said - truth).mean()),
-        "spearman": spearman(said, truth),
-        **accuracy,
-        "baseline": {"mae": float(np.abs(usual - truth).mean()), "spearman": None},
-    }
+        if grades := examples.scale.grades:
+            of_grades = Numbers(numbers[there], said, np.array(grades, np.float64)).more(np.ones(len(said)))
+            on_scale = {name: of_grades[name] for name in ("accuracy", "macro_f1")}
+    whole = Numbers(numbers[there], said).headlines(np.ones(len(said)))
+    mae = float(np.abs(np.median(numbers[known]) - numbers[there]).mean())
+    found_ = {"mae": whole["mae"], "spearman": whole["spearman"]}
+    return count | found_ | on_scale | {"baseline": {"mae": mae, "spearman": None}}
 
 
-def _on_grades(truth: Array, said: Array, scale: Scale) -> dict[str, float]:
-    """Return accuracy and macro F1 of numbers as grades of their scale; nothing if it has none."""
-    if not scale.grades:
-        return {}
-    grades = np.array(scale.grades, np.float64)
-    one, other = (np.searchsorted(grades, nearest(values, grades)) for values in (truth, said))
-    return _of_classes(one, other, len(grades))
-
-
-def _of_classes(truth: Array, said: Array, classes: int) -> dict[str, float]:
-    there = [k for k in range(classes) if (truth == k).any() or (said == k).any()]
-    return {
-        "accuracy": float((truth == said).mean()),
-        "macro_f1": float(np.mean([f1(truth == k, said == k) for k in there])),
-    }
-
-
-def f1(truth: Array, said: Array) -> float:
-    """Return 2 x both / (truth + said); 0 where neither has any."""
-    total = int(truth.sum() + said.sum())
-    return 2 * int((truth & said).sum()) / total if total else 0.0
-
-
-def spearman(one: Array, other: Array) -> float | None:
-    """Return the correlation of ranks, ties having their mean rank; None where one does not vary."""
-    a, b = _ranks(one), _ranks(other)
-    a, b = a - a.mean(), b - b.mean()
-    both = float(np.sqrt((a * a).sum() * (b * b).sum()))
-    return float((a * b).sum()) / both if both else None
-
-
-def _ranks(values: Array) -> Array:
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    means: Array = (ends - counts + ends - 1) / 2
-    return means[place]
+def _of_classes(truth: Array, said: Array, number: int) -> Measured:
+    return classes(truth, said, number).headlines(np.ones(len(truth)))
