@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import toolkit
+from tests.learn.annotate.server import serving
 from tests.pipeline.conftest import Project, read_rows, tree, write_rows
 from tests.storage.conftest import bucket, seaweed
 from toolkit.records import takedown
@@ -21,7 +22,7 @@ __all__ = ["bucket", "seaweed"]
 
 SECRET = "the secret of number {} is that nobody knows the word {}"
 LISTED = ("a-1", "a-3", "b-2")
-UNDECIDED = {"dedup exact-0", "sample some-0", "mix", "publish"}
+UNDECIDED = {"dedup exact-0", "sample some-0", "calibrate rank-0", "mix", "publish"}
 """Stages that must be done again."""
 GONE = ("a-1", "b-2")
 """Those of which there is no copy."""
@@ -55,6 +56,7 @@ def taken(project: Project) -> Project:
         "tag": {"shape-0": ["line_shape"], "mail-0": ["emails"], "late-0": [{"tagger": "length", "when": "emails"}]},
         "dedup": {"exact-0": {"kind": "exact"}},
         "sample": {"some-0": {"documents": 3}},
+        "calibrate": {"rank-0": {"kind": "rank", "score": "line_shape.lines"}},
         "mix": mix,
     }
     project.config["tag"]["late-0"][0]["when"] = "line_shape.lines > 1"
@@ -216,6 +218,39 @@ def test_external_documents_stay_and_no_output_has_them(project: Project) -> Non
 def _rows_of_mail(project: Project) -> list[dict[str, Any]]:
     (path,) = (project.attributes / "mail-0").rglob("*.gz")
     return read_rows(path)
+
+
+def test_answers_of_models_go_and_no_stream_has_the_documents(project: Project) -> None:
+    for i in range(9):
+        (project.root / f"n{i}.txt").write_text(f"note {i} is about {'qwzyx'[i % 5] * 9}{i}\n")
+    write_rows(
+        project.root / "other" / "a.jsonl", [{"id": f"o{i}", "source": "o", "text": f"of others {i}"} for i in (1, 2)]
+    )
+    project.config["ingest"] = [{"format": "text", "from": f"{project.root}/n*.txt", "source": "notes"}]
+    project.config["tag"] = {"mail-0": ["emails"], "length-0": ["length"]}
+    place = {
+        "documents": {"format": "jsonl", "path": f"{project.root}/other/*.jsonl"},
+        "attributes": f"{project.root}/sets",
+    }
+    project.config["mix"] = {"streams": {"own": {}, "other": {"dataset": place}}, "rules": []}
+    project.config["mix"]["output"] = {"format": "dolma", "path": str(project.out)}
+    with serving() as server:
+        entry = {"endpoint": server.url, "model": "m", "prompt": {"prompt_name": "p", "prompt": "Judge. {{ text }}"}}
+        project.config["annotate"] = {"edu-0": entry, "some-0": {**entry, "when": "length.chars < 30", "model": "n"}}
+        project.ok("run")
+        answers = [line for path in project.data.rglob("answers/*/*.jsonl") for line in path.read_text().splitlines()]
+        (project.root / "list.txt").write_text("n3.txt:1\nn8.txt:1\no2\n")
+        _apply(project)
+        left = [line for path in project.data.rglob("answers/*/*.jsonl") for line in path.read_text().splitlines()]
+        assert (len(answers), len(left), {*left} - {*answers}) == (18, 14, set())
+        asked = len(server.bodies)
+        project.ok("run")
+        project.ok("annotate", "--overwrite")
+        assert server.bodies[asked:] == []
+    assert {row["id"] for row in project.output()} == {*(f"n{i}.txt:1" for i in (0, 1, 2, 4, 5, 6, 7)), "o1"}
+    (pack,) = (project.documents / "notes").iterdir()
+    assert [bool(row["text"]) for row in read_rows(pack)] == [i not in (3, 8) for i in range(9)]
+    assert "0 findings" in project.ok("validate").out
 
 
 @pytest.mark.s3

@@ -1,9 +1,11 @@
 """Find the documents that lists name, and their copies; clear them from the dataset, which keeps the lists."""
 
 import base64
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Annotated, ClassVar
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
@@ -14,6 +16,7 @@ from toolkit.commands import _sections as sections
 from toolkit.data import record_logs
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import Dataset
+from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, amount, short
 from toolkit.execution.executors import Report, Task
 from toolkit.ingest import section as ingest_section
@@ -25,10 +28,13 @@ from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage.artifact import stored_sha256
 from toolkit.storage.outputs import RowOutput, write_file
-from toolkit.storage.paths import expand, is_folder, join, list_files, remove_tree, work_folder
+from toolkit.storage.paths import exists, expand, is_folder, join, list_files, remove_tree, work_folder
 from toolkit.storage.reading import Lines, open_stored
 from toolkit.tag import sample
 from toolkit.whole import records as whole
+
+if TYPE_CHECKING:
+    from toolkit.learn.annotate.annotator import Annotator
 
 CACHES = ("stats", "columns", "report", "downloads", "tasks", sample.FOLDER)
 """Folders of records, of datasets and outputs, that have excerpts or counts of texts and are made again."""
@@ -104,18 +110,19 @@ def run(context: Context, options: Options) -> Outcome:
     files = [path for pattern in options.targets for path, _ in expand(pattern)]
     works = _works(context, files)
     if not options.apply:
-        return _outcome(context, works, _found(context, works), files, Lists(), [])
+        return _outcome(context, works, *_found(context, works), files)
     names = {f"the set {name}": "" for name in dataset.sets()}
     context.sweep(*dataset.written, dataset.attributes, dataset.bookkeeping)
     lease = dict.fromkeys(ingest_section.holds(context.entries), "") | names | {"the takedown": ""}
     with context.lease(dataset.bookkeeping, dataset.documents, lease):
-        lists = _keep_lists(dataset, files)
-        found = _found(context, works)
-        results = context.run("clear", _clear, _tasks(works))
+        _keep_lists(dataset, files)
+        found, copies, failed = _found(context, works)
+        _forget_answers(context, found)
+        results = _run(context, "clear", partial(takedown.clear, _forget_signatures), works)
         context.session.begin()  # what the processes have recorded
         _update_inputs(dataset)
         _clear_aside(context, files)
-    return _outcome(context, works, found, files, lists, failures(results))
+    return _outcome(context, works, found, copies, [*failed, *failures(results)], files)
 
 
 def _works(context: Context, files: list[str]) -> list[ShardToClear]:
@@ -124,7 +131,9 @@ def _works(context: Context, files: list[str]) -> list[ShardToClear]:
     shards, _ = context.shards(dataset)
     ours = {shard: record.types for record in ingested.load_undamaged(dataset) for shard in record.shards}
     schemas = {name: schema for name in dataset.sets() if (schema := sets.load_schema(dataset, name))}
-    copies = {name: key for name, schema in schemas.items() for key in [_key_of_copies(schema)] if key}
+    types = ((name, key, type_) for name, schema in schemas.items() for key, type_ in schema.types().items())
+    copies = {name: key for name, key, type_ in types if "duplicate_of" in dict(type_.not_null.fields)}
+    asked = partial(_asked, _annotators(context))
     return [
         ShardToClear(
             dataset=dataset,
@@ -132,6 +141,7 @@ def _works(context: Context, files: list[str]) -> list[ShardToClear]:
             files=files,
             sets=[name for name in schemas if not whole.load_resolution(dataset, name)],
             copies=copies,
+            asked=asked,
             ours=shard in ours and not dataset.in_place,
             types=ours.get(shard),
             max_document_bytes=context.config.max_document_bytes,
@@ -140,19 +150,29 @@ def _works(context: Context, files: list[str]) -> list[ShardToClear]:
     ]
 
 
-def _key_of_copies(schema: sets.SetSchema) -> str | None:
-    """Return the key whose values say which document another one is a copy of."""
-    types = {key: type_.not_null for key, type_ in schema.types().items()}
-    return next((key for key, type_ in types.items() if "duplicate_of" in dict(type_.fields)), None)
+def _annotators(context: Context) -> list["Annotator"]:
+    """Return the annotators of the section ``annotate:``."""
+    if not context.has("annotate"):
+        return []
+    from toolkit.learn.annotate.section import annotator_of
+
+    section = context.section("annotate")
+    return [annotator_of(section.at(name), context.dataset)[0] for name in section.value]
 
 
-def _tasks(works: Sequence[ShardToClear]) -> list[Task[ShardToClear]]:
-    return [Task(work.dataset.shard_path(work.shard), work, key=work.shard) for work in works]
+def _asked(annotators: Sequence["Annotator"], document: Document) -> list[str]:
+    """Return the digests of what annotators ask about a document."""
+    return [key for annotator in annotators for asked in annotator.asked(document) for key in asked.keys]
 
 
-def _clear(work: ShardToClear, report: Report) -> None:
+def _run(context: Context, step: str, function: Callable[[ShardToClear], Any], works: Sequence[ShardToClear]) -> Any:
+    tasks = [Task(work.dataset.shard_path(work.shard), work, key=work.shard) for work in works]
+    return context.run(step, partial(_call, function), tasks)
+
+
+def _call(function: Callable[[ShardToClear], Any], work: ShardToClear, report: Report) -> Any:
     report(0, 0)
-    takedown.clear(work, _forget_signatures)
+    return function(work)
 
 
 def _forget_signatures(dataset: Dataset, shard: str) -> None:
@@ -163,48 +183,25 @@ def _forget_signatures(dataset: Dataset, shard: str) -> None:
         remove_tree(join(whole.signatures_folder(dataset, name), shard))
 
 
-def _find(work: ShardToClear, report: Report) -> Found:
-    report(0, 0)
-    return takedown.find(work)
-
-
-class _Everything(msgspec.Struct):
-    """What was found in all shards."""
-
-    documents: list[ListedDocument]
-    copies: list[Copy]
-    entries: set[int]
-    failed: list[str]
-
-
-def _found(context: Context, works: Sequence[ShardToClear]) -> _Everything:
-    """Return the listed documents of all shards, those that were cleared before, and their copies."""
-    results = context.run("look", _find, _tasks(works))
-    found = [result.value for result in results if result.value]
-    cleared = takedown.load_all(context.dataset)
-    listed = {(each.shard, each.row): each for of in cleared.values() for each in of.documents}
-    listed |= {(each.shard, each.row): each for of in found for each in of.documents}
-    documents = [listed[key] for key in sorted(listed)]
-    originals = frozenset(pair for of in found for pair in of.originals)
-    copying = partial(_find_copies, documents, originals)
-    others = context.run("find copies", copying, _tasks(works) if documents else [])
-    copies = [copy for result in others for copy in result.value or ()]
-    entries = {number for of in found for number in of.entries}
-    return _Everything(documents, copies, entries, [*failures(results), *failures(others)])
-
-
-def _find_copies(
-    listed: list[ListedDocument], originals: frozenset[tuple[str, str]], work: ShardToClear, report: Report
-) -> list[Copy]:
-    report(0, 0)
-    return takedown.find_copies(work, listed, originals)
+def _found(context: Context, works: Sequence[ShardToClear]) -> tuple[Found, list[Copy], list[str]]:
+    """Return the listed documents of all shards, also those cleared before, their copies, and what failed."""
+    results = _run(context, "look", takedown.find, works)
+    none = Found([], set(), set(), set())
+    listed, *others = zip(none, *(result.value for result in results if result.value), strict=True)
+    cleared = [record.documents for record in takedown.load_all(context.dataset).values()]
+    by_row = {(each.shard, each.row): each for each in chain(*cleared, *listed)}
+    found = Found([by_row[key] for key in sorted(by_row)], *(set().union(*sets_) for sets_ in others))
+    finding = partial(takedown.find_copies, found.documents, found.originals)
+    copied = _run(context, "find copies", finding, works if by_row else [])
+    copies = [copy for result in copied for copy in result.value or ()]
+    return found, copies, [*failures(results), *failures(copied)]
 
 
 # --- what --apply does beside the shards ------------------------------------------------------------------------------
 
 
-def _keep_lists(dataset: Dataset, files: Sequence[str]) -> Lists:
-    """Add lists to those of the dataset, which apply to all that is made from now on; return all."""
+def _keep_lists(dataset: Dataset, files: Sequence[str]) -> None:
+    """Add lists to those of the dataset, which apply to all that is made from now on."""
     lists = dict(takedown.lists_of(dataset).lists)
     for path in files:
         sha256 = stored_sha256(path)
@@ -214,7 +211,6 @@ def _keep_lists(dataset: Dataset, files: Sequence[str]) -> Lists:
             lists[sha256] = len(takedown.Takedown([path]).entries)
     found = Lists(dict(sorted(lists.items())))
     record_logs.of(dataset).save({(takedown.KIND, ""): msgspec.json.encode(found)})
-    return found
 
 
 def _update_inputs(dataset: Dataset) -> None:
@@ -228,6 +224,15 @@ def _update_inputs(dataset: Dataset) -> None:
                 shards[shard] = output
         if shards != record.shards:
             ingested.save(dataset, key, msgspec.structs.replace(record, shards=shards))
+
+
+def _forget_answers(context: Context, found: Found) -> None:
+    """Delete the answers of language models about listed documents; what they were asked follows from the texts."""
+    from toolkit.learn.annotate import answers
+
+    folders = {join(context.dataset.bookkeeping, "answers"), *(each.answers for each in _annotators(context))}
+    for folder in sorted(folders):
+        answers.forget(folder, found.asked)
 
 
 def _clear_aside(context: Context, files: Sequence[str]) -> None:
@@ -283,6 +288,9 @@ def _again(context: Context) -> Iterator[str]:
             yield f"{output}: toolkit {'tokenize' if output == tokens else 'mix'}"
     if context.has("mix") and (rejected := sections.mix(context).rejected) and is_folder(rejected):
         yield f"{rejected}: toolkit mix"
+    for root in (os.path.dirname(context.dataset.attributes), *_outputs(context)):
+        pages = {"README.md": "card", "README.html": "card --html", "croissant.json": "croissant"}
+        yield from (f"{path}: toolkit {pages[name]}" for name in pages if exists(path := join(root, name)))
 
 
 def _external(dataset: Dataset, works: Sequence[ShardToClear], documents: Sequence[ListedDocument]) -> list[str]:
@@ -303,33 +311,33 @@ def _unreachable(context: Context, documents: Sequence[ListedDocument]) -> list[
     if documents:
         found += ["published copies, reports, samples and exports elsewhere", "models that were trained on the texts"]
         found += ["files of labels (`toolkit view --labels`) and of annotation tools"]
-        found += [f"answers of language models in {join(dataset.bookkeeping, 'answers')}"] * is_folder(
-            join(dataset.bookkeeping, "answers")
-        )
+        found += [f"requests in {each.batch_folder}" for each in _annotators(context) if each.batch_folder]
+        answers = join(dataset.bookkeeping, "answers")
+        found += [f"answers of models that the configuration does not ask, in {answers}"] * is_folder(answers)
     return found
 
 
 def _outcome(
     context: Context,
     works: Sequence[ShardToClear],
-    found: _Everything,
+    found: Found,
+    copies: list[Copy],
+    failed: list[str],
     files: Sequence[str],
-    lists: Lists,
-    failed: Sequence[str],
 ) -> Outcome:
     dataset, applied = context.dataset, context.options.apply  # type: ignore[attr-defined]
     entries = takedown.Takedown(files).entries
     result = TakenDown(
         applied=applied,
-        lists=list(lists.lists),
+        lists=list(takedown.lists_of(dataset).lists),
         documents=found.documents,
-        copies=found.copies,
+        copies=copies,
         files=[*_changed(dataset, takedown.load_all(dataset))] if applied else [],
         unmatched=[entries.show(number) for number in entries.without(found.entries)],
         again=list(_again(context)) if found.documents else [],
         external=_external(dataset, works, found.documents),
         unreachable=_unreachable(context, found.documents),
-        failed=[*found.failed, *failed],
+        failed=failed,
     )
     return Outcome(text=_text(result), data=result, failures=result.failed, exit_code=1 if result.failed else 0)
 

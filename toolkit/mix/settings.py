@@ -4,6 +4,7 @@ import ast
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -472,7 +473,10 @@ def read_section(
         msgspec.structs.replace(stream, dataset=replace(stream.dataset, duplicate_ids=duplicate_ids))
         for stream in _streams(section, base, dataset)
     ]
-    streams = [msgspec.structs.replace(stream, rules=_with_takedown(stream)) for stream in streams]
+    own: list[str] = []
+    with suppress(ConfigError):  # streams may name all datasets
+        own = takedown.paths_of(dataset())
+    streams = [msgspec.structs.replace(stream, rules=_with_takedown(stream, own)) for stream in streams]
     if budget:
         if streams[0].weight is not None:
             raise section.error(("budget",), "expected a budget or weights of streams, got both")
@@ -494,15 +498,15 @@ def read_section(
     )
 
 
-def _with_takedown(stream: Stream) -> list[Rule]:
-    """Return the rules of a stream with one that drops what the takedown of its dataset lists.
+def _with_takedown(stream: Stream, own: list[str]) -> list[Rule]:
+    """Return the rules of a stream with one that drops what is listed by its dataset, or by the configuration's own.
 
     It follows the rule that drops documents without a chosen text, which must be the first.
     """
-    files = takedown.paths_of(stream.dataset)
-    if not files:
+    lists = {os.path.basename(path).partition(".")[0]: path for path in [*own, *takedown.paths_of(stream.dataset)]}
+    if not lists:
         return stream.rules
-    digests = {path: os.path.basename(path).partition(".")[0] for path in files}
+    digests = {path: digest for digest, path in sorted(lists.items())}
     at = 0 if stream.text is None else 1
     return [*stream.rules[:at], Blocklist(name=TAKEDOWN, files=digests, cleared=True), *stream.rules[at:]]
 

@@ -8,7 +8,7 @@ Ingest, taggers, stages of the whole dataset and mixes ask `takedown_of` for the
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -86,24 +86,36 @@ class Lists(msgspec.Struct, frozen=True):
     lists: dict[str, int] = {}
 
 
-class ListedDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A document that a list names.
-
-    Attributes:
-        shard: Shard of the document.
-        row: Row in the shard, from 1.
-        source, id: Names of the document.
-        sha256: sha256 (hex) of the text in UTF-8.
-        chars, bytes: Size of the text in code points, and in UTF-8.
-    """
+class Located(msgspec.Struct, frozen=True, kw_only=True):
+    """A document: its shard, its row from 1, and its names."""
 
     shard: str
     row: int
     source: str
     id: str
+
+
+class ListedDocument(Located, frozen=True, kw_only=True):
+    """A document that a list names.
+
+    Attributes:
+        sha256: sha256 (hex) of the text in UTF-8.
+        chars, bytes: Size of the text in code points, and in UTF-8.
+    """
+
     sha256: str
     chars: int
     bytes: int
+
+
+class Copy(Located, frozen=True, kw_only=True):
+    """A document that is not listed, with the text of one that is, or nearly so.
+
+    Attributes:
+        by: `text` if it has the same text; else the set that says so.
+    """
+
+    by: str
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -189,6 +201,14 @@ def empty(type_: Type) -> Any:
     return None
 
 
+def without_nulls(values: Iterable[Any], type_: Type) -> Iterator[Any]:
+    """Yield Structs; a field that is null, but whose type has no null, has the value of `empty`."""
+    zeros = {name: empty(inner) for name, inner in type_.fields if inner.kind not in _NO_NULL}
+    for value in values:
+        lacking = {name: zero for name, zero in zeros.items() if getattr(value, name, zero) is None}
+        yield msgspec.structs.asdict(value) | lacking if lacking else value
+
+
 def cleared_row(source: str, id: str, types: OwnTypes | None) -> bytes:
     """Return the row of a cleared document; own fields that cannot be null have the zero of their type."""
     fields: dict[str, Any] = {"id": id, "text": "", "source": source}
@@ -217,6 +237,7 @@ class ShardToClear(ConfigStruct, kw_only=True):
         files: Paths of the lists.
         sets: Our sets that are made shard by shard.
         copies: Key of each of our sets that says which document another one is a copy of, by set.
+        asked: Function that returns the digests of what models are asked about a document.
         ours: True if ingest has made the documents; external ones stay as they are.
         types: Types of the documents' own fields.
         max_document_bytes: Bytes of a row, at most.
@@ -227,33 +248,26 @@ class ShardToClear(ConfigStruct, kw_only=True):
     files: list[str]
     sets: list[str] = []
     copies: dict[str, str] = {}
+    asked: Callable[[Document], list[str]]
     ours: bool
     types: OwnTypes | None = None
     max_document_bytes: int
 
 
 class Found(NamedTuple):
-    """The documents of a shard that lists name, the entries, and the documents that these are copies of."""
-
-    documents: list[ListedDocument]
-    entries: list[int]
-    originals: list[tuple[str, str]]
-
-
-class Copy(msgspec.Struct, frozen=True, kw_only=True):
-    """A document that is not listed, with the text of one that is, or nearly so.
+    """What lists name in a shard.
 
     Attributes:
-        shard, row: Place of the document.
-        source, id: Names of the document.
-        by: `text` if it has the same text; else the set that says so.
+        documents: Documents that have not been cleared.
+        entries: Numbers of the entries that name documents.
+        originals: Names of the documents that these are copies of.
+        asked: Digests of what models were asked about these.
     """
 
-    shard: str
-    row: int
-    source: str
-    id: str
-    by: str
+    documents: list[ListedDocument]
+    entries: set[int]
+    originals: set[tuple[str, str]]
+    asked: set[str]
 
 
 def find(work: ShardToClear) -> Found:
@@ -261,12 +275,13 @@ def find(work: ShardToClear) -> Found:
     dataset, shard = work.dataset, work.shard
     listed, before = opened(work.files), load(dataset, shard)
     done = {document.row for document in before.documents} if before and not work.ours else set[int]()
-    documents, entries = list[ListedDocument](), set[int]()
+    documents, entries, asked = list[ListedDocument](), set[int](), set[str]()
     assert listed
     with dataset.lines(shard, work.max_document_bytes) as lines:
         rows = Rows(lines, DOCUMENT_DECODER, dataset.shard_path(shard))
         for row, line in rows:
-            if not (matched := listed.find(to_document(row, rows, line))):
+            document = to_document(row, rows, line)
+            if not (matched := listed.find(document)):
                 continue
             entries.update(matched)
             if rows.number in done or (work.ours and line == cleared_row(row.source, row.id, work.types)):
@@ -275,34 +290,33 @@ def find(work: ShardToClear) -> Found:
             digest = hashlib.sha256(text).hexdigest()
             place: Any = {"shard": shard, "row": rows.number, "source": row.source, "id": row.id}
             documents.append(ListedDocument(**place, sha256=digest, chars=len(row.text), bytes=len(text)))
+            asked.update(work.asked(document))
     numbers = {document.row for document in [*documents, *(before.documents if before else ())]}
-    originals = [of for number, *_, of in _copies(work) if number in numbers]
-    return Found(documents, sorted(entries), originals)
+    originals = {of for copy, of in _copies(work) if copy.row in numbers}
+    return Found(documents, entries, originals, asked)
 
 
-def _copies(work: ShardToClear) -> Iterator[tuple[int, tuple[str, str], str, tuple[str, str]]]:
-    """Yield row, names and set of documents that sets call copies, and the names of what they are copies of."""
+def _copies(work: ShardToClear) -> Iterator[tuple[Copy, tuple[str, str]]]:
+    """Yield the documents that sets call copies, and the names of what they are copies of."""
     for name, key in work.copies.items():
         path = work.dataset.attribute_path(name, work.shard)
-        if not exists(path):
-            continue
-        with attribute_lines(path) as lines:
-            for number, line in enumerate(lines, 1):
-                if b'"duplicate_of":[' in line:
-                    row = _ATTRIBUTES.decode(line)
-                    source, id, *_ = msgspec.json.decode(row.attributes)[key]["duplicate_of"]
-                    yield number, (row.source or "", row.id or ""), name, (source, id)
+        if exists(path):
+            with attribute_lines(path) as lines:
+                for number, line in enumerate(lines, 1):
+                    if b'"duplicate_of":[' in line:
+                        row = _ATTRIBUTES.decode(line)
+                        source, id, *_ = msgspec.json.decode(row.attributes)[key]["duplicate_of"]
+                        place = Copy(shard=work.shard, row=number, source=row.source or "", id=row.id or "", by=name)
+                        yield place, (source, id)
 
 
-def find_copies(
-    work: ShardToClear, listed: Sequence[ListedDocument], originals: frozenset[tuple[str, str]]
-) -> list[Copy]:
+def find_copies(listed: Sequence[ListedDocument], originals: set[tuple[str, str]], work: ShardToClear) -> list[Copy]:
     """Return the documents of a shard that are copies of listed ones; texts are read where their size is the same.
 
     Args:
-        work: Shard to read.
         listed: All documents that are listed, or were cleared.
         originals: Names of the documents that these are copies of.
+        work: Shard to read.
     """
     import numpy as np
 
@@ -310,9 +324,7 @@ def find_copies(
     own = {document.row for document in listed if document.shard == shard}
     names = {(document.source, document.id) for document in listed} | originals
     found = [
-        Copy(shard=shard, row=row, source=source, id=id, by=by)
-        for row, (source, id), by, of in _copies(work)
-        if row not in own and (of in names or (source, id) in names)
+        copy for copy, of in _copies(work) if copy.row not in own and (of in names or (copy.source, copy.id) in names)
     ]
     digests = {document.sha256 for document in listed if document.chars}
     sizes = np.array([document.chars << 32 | document.bytes for document in listed if document.chars], "<u8")
@@ -328,15 +340,15 @@ def find_copies(
     return sorted({(each.row, each.by): each for each in found}.values(), key=lambda each: (each.row, each.by))
 
 
-def clear(work: ShardToClear, forget_derived: Callable[[Dataset, str], None]) -> ClearedShard | None:
+def clear(forget_derived: Callable[[Dataset, str], None], work: ShardToClear) -> ClearedShard | None:
     """Clear the listed documents of a shard, in its file and in our sets; return the record, None if there is nothing.
 
     The record with what is pending is durable before anything is replaced. What is written depends on the rows alone,
     so the same call after a kill does the rest.
 
     Args:
-        work: Shard to clear.
         forget_derived: Function that deletes what was derived from the texts of a shard, and is made again.
+        work: Shard to clear.
 
     Raises:
         DataError: if the shard, or a set, is not what its record describes.

@@ -18,6 +18,7 @@ from toolkit.execution.grouped import ShardDone
 from toolkit.execution.progress import Share
 from toolkit.records import sets
 from toolkit.records.freshness import ShardAttributes
+from toolkit.records.takedown import takedown_of, without_nulls
 from toolkit.rules.text_edits import PlaceMap, edits_in, in_whole
 from toolkit.storage import store_of
 from toolkit.storage.artifact import State, state
@@ -230,6 +231,8 @@ def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
     path = dataset.attribute_path(entry.set, shard)
     sets.forget(dataset, entry.set, shard)
     values = iter(entry.configured().values(signed, work.fates))
+    if takedown_of(dataset) and (own := sets.load_schema(dataset, entry.set)):
+        values = without_nulls(values, own.types()[entry.key])  # listed documents are not compared
     if edits_in(entry.text):
         type_ = schema.from_annotation(entry.configured().value_type(), entry.place)
         values = _in_whole(values, edits_of(signed), type_) if schema.has_spans(type_) else values

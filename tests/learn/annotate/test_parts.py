@@ -183,10 +183,9 @@ def test_answers_are_on_a_disk() -> None:
     with pytest.raises(
         ConfigError, match=r"edu-0\.answers: expected a folder on a disk for the answers, got s3://bucket"
     ):
-        section._entry(settings.ConfigNode({"edu-0": entry}).at("edu-0"), dataset)
-    assert (
-        section._entry(settings.ConfigNode({"e": {**entry, "answers": "here"}}).at("e"), dataset)["answers"] == "here"
-    )
+        section.annotator_of(settings.ConfigNode({"edu-0": entry}).at("edu-0"), dataset)
+    named, _ = section.annotator_of(settings.ConfigNode({"e": {**entry, "answers": "here"}}).at("e"), dataset)
+    assert named.answers == "here"
 
 
 def test_requests_are_spread_over_a_minute() -> None:

@@ -13,7 +13,7 @@ window, then those of the second. They are what ml_filter calls `scores`, `expla
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, Self
 
@@ -22,6 +22,7 @@ import msgspec
 from toolkit.errors import DataError, Unreadable, advice
 from toolkit.learn.annotate.appended import OwnFile, files_in
 from toolkit.storage.json_files import tell_damage
+from toolkit.storage.outputs import write_file
 from toolkit.storage.roots import check_roots
 
 Status = Literal["success", "error_server", "error_refused", "error_no_generated_text", "error_faulty_score"]
@@ -233,6 +234,23 @@ class Answers:
 
         order = np.argsort(halves, kind="stable")
         self._np, self._halves, self._places = np, halves[order], places[order]
+
+
+def forget(folder: str, keys: Collection[str]) -> None:
+    """Delete answers of all models and prompts by their digests.
+
+    Args:
+        folder: Folder of the folders of answers.
+        keys: Digests of what was asked.
+    """
+    wanted = {key.encode() for key in keys}
+    models = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir()) if os.path.isdir(folder) else []
+    for path in (path for model in models for path in files_in(model)):
+        with _reading(path), open(path, "rb") as stream:
+            lines = stream.readlines()
+        kept = [line for line in lines if line[slice(*_DIGEST)] not in wanted]
+        if len(kept) < len(lines):
+            write_file(path, b"".join(kept))
 
 
 @contextmanager

@@ -86,12 +86,13 @@ def as_tag(section: ConfigNode, name: str, dataset: Dataset) -> ConfigNode:
         ConfigError: for whatever is wrong with its options.
     """
     place = section.at()
-    place.value = {name: _entry(section.at(name), dataset)}
+    annotator, given = annotator_of(section.at(name), dataset)
+    place.value = {name: {"as": annotator.prompt.key, **given, "tagger": ANNOTATOR}}
     return place
 
 
-def _entry(place: ConfigNode, dataset: Dataset) -> dict[str, Any]:
-    """Return an entry in the form of the section ``tag:``: with its prompt, the tagger, and where answers are.
+def annotator_of(place: ConfigNode, dataset: Dataset) -> tuple[Annotator, dict[str, Any]]:
+    """Return the annotator of an entry, and its options with the prompt and the folder of the answers.
 
     Raises:
         ConfigError: for whatever is wrong with it.
@@ -118,7 +119,7 @@ def _entry(place: ConfigNode, dataset: Dataset) -> dict[str, Any]:
         found.check()
     except ConfigError as error:
         raise type(error)(str(place.error((), str(error)))) from None
-    return {"as": found.prompt.key, **given, "tagger": ANNOTATOR}
+    return found, given
 
 
 def _prompt(place: ConfigNode) -> prompts.Prompt:
