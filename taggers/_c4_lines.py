@@ -75,9 +75,10 @@ def _phrases(lines: LineTable) -> Array:
 def _roles() -> Array:
     """Return bits of each code point."""
     table = characters()
-    kinds = table.classes.reshape(-1, 256)[table.blocks].ravel()
+    kinds = table.classes.reshape(-1, 256)
     small = np.where(kinds & LOWER, LETTER | SMALL, LETTER)
-    roles = np.where(kinds & (ALPHA | NUMBER), small, np.where(kinds & SPACE, WHITE, 0)).astype(np.int8)
+    found = np.where(kinds & (ALPHA | NUMBER), small, np.where(kinds & SPACE, WHITE, 0)).astype(np.int8)
+    roles = found[table.blocks].ravel()
     for some, role in ((TERMINALS, TERMINAL | MARK), (QUOTES, MARK), (CLOSERS, CLOSER), ("[{", BRACKET)):
         roles[list(map(ord, some))] |= role
     return roles

@@ -16,7 +16,7 @@ from toolkit.text.line_table import LineTable
 from toolkit.text.linear import ngrams
 from toolkit.text.linear.model import About, LinearModel, outcomes, packed, read
 from toolkit.text.linear.ngrams import BETWEEN, EDGE, MANY, WORD, Orders, Window
-from toolkit.text.unicode_table import characters
+from toolkit.text.unicode_table import FOLD, characters
 from toolkit.text.words import PRIME, SEED, Words
 
 LOW = 2**64 - 1
@@ -29,7 +29,7 @@ def bucket(hash_: int, kind: int, buckets: int) -> int:
 
 def folded(word: str) -> list[int]:
     table = characters()
-    return [ord(c) + int(table.folds[(table.fold_blocks[ord(c) >> 8] << 8) | (ord(c) & 255)]) for c in word]
+    return [ord(c) + (int(table.classes[(table.blocks[ord(c) >> 8] << 8) | (ord(c) & 255)]) >> FOLD) for c in word]
 
 
 def counted(text: str, orders: Orders) -> Counter[int]:

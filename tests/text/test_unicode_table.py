@@ -14,6 +14,7 @@ from toolkit.text.unicode_table import (
     BREAKS,
     CLASSES,
     FILE,
+    FOLD,
     LAST,
     LOWER,
     NUMBER,
@@ -40,10 +41,8 @@ def numbers() -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def folded() -> list[int]:
-    found = characters()
-    points = np.arange(LAST + 1)
-    return list((points + found.folds[(found.fold_blocks[points >> 8] << 8) | (points & 255)]).tolist())
+def folded(numbers: list[int]) -> list[int]:
+    return [point + (number >> FOLD) for point, number in enumerate(numbers)]
 
 
 def of_python(char: str) -> int:

@@ -125,13 +125,9 @@ class Batch(Sequence[Document]):
         found = self._words.get((splitter, language))
         if found is None:
             segments = self._words.get(("segments", language)) if splitter == "unicode" else None
-            found = (
-                segments.with_alnum()
-                if segments
-                else Words.of(
-                    self.lines, splitter, self.given(language) if splitter == "dictionary" else language or ""
-                )
-            )
+            languages = self.given(language) if splitter == "dictionary" else language or ""
+            known = next(iter(self._words.values()), None)
+            found = segments.with_alnum() if segments else Words.of(self.lines, splitter, languages, known)
             self._words[splitter, language] = found
         return found
 

@@ -14,7 +14,7 @@ import sys
 import zipfile
 from typing import Any, NamedTuple
 
-from toolkit.text.kernels.signatures import Array, Int64s, inlined
+from toolkit.text.kernels.signatures import Int64s, inlined
 
 FILE = os.path.join(os.path.dirname(__file__), "tables", "unicode_table.npz")
 UNICODE = "18.0.0"
@@ -34,6 +34,13 @@ SPACE, ALPHA, NUMBER, UPPER, LOWER, TITLE, PUNCTUATION, PICTURE, UNDERSCORE = (1
 """Bits of a number: ``str.isspace``; ``isalpha``; ``isdecimal``, ``isdigit`` or ``isnumeric``; ``isupper``;
 ``islower``; title case (Lt); punctuation (P*) or symbol (S*); Extended_Pictographic; the underscore."""
 
+ALNUM, LATIN, CAPITAL, CASED = (1 << bit for bit in range(14, 18))
+"""Bits that save those who ask of each letter some work: `ALPHA` or `NUMBER`; an ASCII letter; `UPPER` or `TITLE`;
+these or `LOWER`."""
+
+FOLD = 32
+"""The bits from here on are a signed number: what is added to a code point to fold its case."""
+
 NUMERALS_SINCE = "两京俩倆拐洞皕秭鈎钩𒀸𒀹𒁹𒈦𒈫𒌋𒌍𒎙"
 """Letters that Unicode counts as numerals since versions 15.1 to 18.0, and `NUMBER` does not: corpora that were counted
 with ``str.isnumeric`` of Python up to 3.12 (Unicode 15.0) do not either, and one is in the name of Peking."""
@@ -48,15 +55,11 @@ class Characters(NamedTuple):
 
     Attributes:
         blocks: int64, which block of `classes` 256 code points have.
-        classes: int64, a number of each code point of a block.
-        fold_blocks: int64, likewise for `folds`.
-        folds: int64, what is added to a code point to fold its case.
+        classes: int64, a number of each code point of a block: `BREAKS`, the bits, and `FOLD`.
     """
 
     blocks: Int64s
     classes: Int64s
-    fold_blocks: Int64s
-    folds: Int64s
 
 
 @inlined
@@ -95,7 +98,7 @@ def _make() -> Characters:
     from regex import _regex  # has simple case folding, with regex's version of Unicode and not with Python's
 
     every = "".join(chr(c) for c in range(LAST + 1) if not 0xD800 <= c <= 0xDFFF)
-    numbers = np.zeros(LAST + 1, dtype=np.uint16)
+    numbers = np.zeros(LAST + 1, dtype=np.int64)
 
     def mark(pattern: str, bits: int) -> None:
         for found in regex.finditer(f"[{pattern}]+", every, flags=regex.V1):
@@ -114,20 +117,17 @@ def _make() -> Characters:
     mark(r"\p{P}\p{S}", PUNCTUATION)
     mark(r"\p{Extended_Pictographic}", PICTURE)
     mark("_", UNDERSCORE)
-    folds = np.zeros(LAST + 1, dtype=np.int32)
+    mark("a-zA-Z", LATIN)
+    for bit, some in ((ALNUM, ALPHA | NUMBER), (CAPITAL, UPPER | TITLE), (CASED, UPPER | TITLE | LOWER)):
+        numbers[numbers & some != 0] |= bit
+    folds = np.zeros(LAST + 1, dtype=np.int64)
     for c in regex.findall(r"\p{Cased}|\p{Changes_When_Casefolded}", every):
         folds[ord(c)] = ord(_regex.fold_case(regex.IGNORECASE | regex.UNICODE, c)) - ord(c)
     folds[ord("I")] = ord("i") - ord("I")  # which `regex` leaves alone, for the sake of Turkish
-    return Characters(*_in_blocks(numbers), *_in_blocks(folds))
-
-
-def _in_blocks(values: Array) -> tuple[Array, Array]:
-    import numpy as np
-
     found: dict[bytes, int] = {}
-    rows = values.reshape(-1, 1 << BLOCK)
+    rows = (numbers | folds << FOLD).reshape(-1, 1 << BLOCK)
     blocks = np.array([found.setdefault(row.tobytes(), len(found)) for row in rows], dtype=np.uint16)
-    return blocks, np.frombuffer(b"".join(found), dtype=values.dtype)
+    return Characters(blocks, np.frombuffer(b"".join(found), dtype=np.int64))
 
 
 def main() -> None:

@@ -72,7 +72,11 @@ class Words(NamedTuple):
 
     @classmethod
     def of(
-        cls, lines: LineTable, splitter: Splitter = "unicode", languages: str | Sequence[str | None] = ""
+        cls,
+        lines: LineTable,
+        splitter: Splitter = "unicode",
+        languages: str | Sequence[str | None] = "",
+        known: "Words | None" = None,
     ) -> "Words":
         r"""Return the words of the texts of a table.
 
@@ -84,6 +88,7 @@ class Words(NamedTuple):
                 texts in languages without blanks as datatrove has their words (`datatrove_words`), which have a letter
                 or a number.
             languages: Label of each text, for ``dictionary``; a language, for ``icu``.
+            known: Words of the same table, split otherwise: what both have is not described again.
 
         Raises:
             MissingExtra: If a text is in a language whose library is not installed; it names the extra.
@@ -104,19 +109,15 @@ class Words(NamedTuple):
         hashes, folded = np.empty((2, len(starts)), dtype=np.uint64)
         bounds = np.searchsorted(starts, _text_starts(lines))
         words = cls(lines, starts, ends, chars, kinds, hashes, folded, bounds)
-        _describe(words, len(starts), characters())
+        _describe(words, len(starts), characters(), known or words, len(known.starts) if known else 0)
         return words.with_alnum() if splitter == "dictionary" else words
 
     def where(self, mask: Array) -> "Words":
         """Return some of the words."""
         import numpy as np
 
-        before = np.zeros(len(mask) + 1, dtype=np.int64)
-        np.cumsum(mask, out=before[1:])
-        starts, ends, chars, kinds, hashes, folded = (
-            column[mask] for column in (self.starts, self.ends, self.chars, self.kinds, self.hashes, self.folded)
-        )
-        return Words(self.lines, starts, ends, chars, kinds, hashes, folded, before[self.bounds])
+        rows, before = np.flatnonzero(mask), np.append(0, np.cumsum(mask))
+        return Words._make([self.lines, *(column.take(rows) for column in self[1:-1]), before[self.bounds]])
 
     def with_alnum(self) -> "Words":
         """Return those with a letter or a number: of segments, the words."""
@@ -143,7 +144,7 @@ class Words(NamedTuple):
         return [utf8[a:b].decode() for a, b in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
 
-_describe = Compiled("toolkit.text.kernels.words:describe", Words, "int64", Characters)
+_describe = Compiled("toolkit.text.kernels.words:describe", Words, "int64", Characters, Words, "int64")
 
 
 def sums(values: Array, bounds: Array) -> Array:

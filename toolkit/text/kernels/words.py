@@ -8,19 +8,23 @@ import numba
 from toolkit.text import unicode_table
 from toolkit.text.unicode_table import (
     ALETTER,
+    ALNUM,
     ALPHA,
     BREAKS,
+    CAPITAL,
+    CASED,
     DOUBLE_QUOTE,
     EXTEND,
     EXTEND_NUM_LET,
+    FOLD,
     FORMAT,
     HEBREW,
     KATAKANA,
+    LATIN,
     LOWER,
     MID_LETTER,
     MID_NUM,
     MID_NUM_LET,
-    NUMBER,
     NUMERIC,
     PICTURE,
     PUNCTUATION,
@@ -77,6 +81,14 @@ def _next_kind(utf8: Any, at: Any, end: Any, table: Characters) -> Any:
 
 
 @_inline
+def _behind_letters(utf8: Any, at: Any) -> Any:
+    """Return where ASCII letters end: most bytes of many texts, and no table says more of them."""
+    while numba.uint8((utf8[at] | 32) - 97) < 26:
+        at += 1
+    return at
+
+
+@_inline
 def _joins(before: Any, kind: Any) -> Any:
     """Return whether two classes are not parted: WB5, WB8 to WB10, WB13 to WB13b."""
     before_word = _is_letter(before) | (before == NUMERIC)
@@ -126,7 +138,7 @@ def unicode_words(
             if kind == before and kind in (ALETTER, NUMERIC):  # of `_joins`, what is met most
                 joined_by = False
                 bits |= number
-                at = behind
+                at = _behind_letters(utf8, behind) if kind == ALETTER else behind
                 continue
             if _is_ignored(kind):
                 joined_by = kind == ZWJ
@@ -160,7 +172,7 @@ def unicode_words(
             joined_by = False
             bits |= number
             at = behind
-        if bits & (ALPHA | NUMBER) or not only_words:
+        if bits & ALNUM or not only_words:
             starts[n] = start
             ends[n] = at
             n += 1
@@ -184,7 +196,7 @@ def runs(utf8: Any, begin: Any, end: Any, apart: Any, table: Characters, starts:
                 n += 1
             inside = False
         else:
-            word = (number & (ALPHA | NUMBER | UNDERSCORE)) != 0
+            word = (number & (ALNUM | UNDERSCORE)) != 0
             if inside and apart and word != before:
                 ends[n] = at
                 n += 1
@@ -192,6 +204,8 @@ def runs(utf8: Any, begin: Any, end: Any, apart: Any, table: Characters, starts:
             if not inside:
                 starts[n] = at
             inside, before = True, word
+            if word:
+                behind = _behind_letters(utf8, behind)
         at = behind
     if inside:
         ends[n] = end
@@ -199,14 +213,28 @@ def runs(utf8: Any, begin: Any, end: Any, apart: Any, table: Characters, starts:
     counts[0] = n
 
 
-def describe(words: Words, n: Any, table: Characters) -> None:
-    """Fill in what each word is made of: its code points, kinds and hashes."""
+def describe(words: Words, n: Any, table: Characters, known: Words, n_known: Any) -> None:
+    """Fill in what each word is made of: its code points, kinds and hashes; those of words that are known are copied.
+
+    Args:
+        words: in order.
+        n: how many.
+        table: of the code points.
+        known: words of the same text, split otherwise and described.
+        n_known: how many.
+    """
     utf8 = words.lines.utf8
+    other = numba.int64(0)
     for i in range(n):
         at, end = words.starts[i], words.ends[i]
+        while other < n_known and known.starts[other] < at:
+            other += 1
+        if other < n_known and known.starts[other] == at and known.ends[other] == end:
+            words.chars[i], words.kinds[i] = known.chars[other], known.kinds[other]
+            words.hashes[i], words.folded[i] = known.hashes[other], known.folded[other]
+            continue
         count = numba.int64(0)
-        some, every, alnum = numba.int64(0), numba.int64(-1), numba.int64(1)
-        latin, untitled, cased_before = numba.int64(0), numba.int64(0), numba.int64(0)
+        some, every, untitled, before = numba.int64(0), numba.int64(-1), numba.int64(0), numba.int64(0)
         hash_ = fold = numba.uint64(SEED)
         while at < end:  # without branches: they would depend on each letter, and be foreseen by no processor
             point, at = decoded(utf8, at)
@@ -214,31 +242,26 @@ def describe(words: Words, n: Any, table: Characters) -> None:
             count += 1
             some |= number
             every &= number
-            alnum &= numba.int64(number & (ALPHA | NUMBER) != 0)
-            latin |= numba.int64(numba.uint64((point | 32) - 97) < 26)
-            large = numba.int64(number & (UPPER | TITLE) != 0)
-            cased = large | numba.int64(number & LOWER != 0)
-            untitled |= cased & (large ^ cased_before ^ 1)
-            cased_before = cased
+            untitled |= number & ~((number << 1) ^ before)  # `CASED`; a bit on, where `CAPITAL` comes to be
+            before = number
             hash_ = (hash_ ^ numba.uint64(point)) * numba.uint64(PRIME)
-            other = point + table.folds[(table.fold_blocks[point >> 8] << 8) | (point & 255)]
-            fold = (fold ^ numba.uint64(other)) * numba.uint64(PRIME)
+            fold = (fold ^ numba.uint64(point + (number >> FOLD))) * numba.uint64(PRIME)
         bits = numba.int64(0)
         if some & ALPHA:
             bits |= HAS_ALPHA
-        if some & (ALPHA | NUMBER):
+        if some & ALNUM:
             bits |= HAS_ALNUM
-        if alnum:
+        if every & ALNUM:
             bits |= ALL_ALNUM
         if every & PUNCTUATION:
             bits |= ALL_PUNCTUATION
-        if latin:
+        if some & LATIN:
             bits |= HAS_ASCII_LETTER
         if some & UPPER and not some & (LOWER | TITLE):
             bits |= IS_UPPER
-        if some & LOWER and not some & (UPPER | TITLE):
+        if some & LOWER and not some & CAPITAL:
             bits |= IS_LOWER
-        if some & (UPPER | TITLE | LOWER) and not untitled:
+        if some & CASED and not untitled & CASED:
             bits |= IS_TITLE
         words.chars[i] = count
         words.kinds[i] = bits

@@ -8,14 +8,14 @@ import numba
 from toolkit.text import unicode_table
 from toolkit.text.kernels.intrinsics import prefetch
 from toolkit.text.linear.ngrams import BETWEEN, EDGE, MANY, WORD, Counts, Orders, Room, Weights
-from toolkit.text.unicode_table import Characters
+from toolkit.text.unicode_table import FOLD, Characters
 from toolkit.text.words import PRIME, SEED, Words
 
 AHEAD = 24
 """N-grams whose weights are asked for before they are needed: they lie anywhere in a table that no cache holds."""
 
 _inline = functools.partial(numba.njit, inline="always")
-decoded = _inline(unicode_table.decoded)
+decoded, number_of = _inline(unicode_table.decoded), _inline(unicode_table.number_of)
 
 
 @_inline
@@ -49,7 +49,7 @@ def _count(
         at, end, length = words.starts[i], words.ends[i], numba.int64(1)
         while at < end:
             point, at = decoded(words.lines.utf8, at)
-            points[length] = point + table.folds[(table.fold_blocks[point >> 8] << 8) | (point & 255)]
+            points[length] = point + (number_of(table, point) >> FOLD)
             length += 1
         points[0] = points[length] = EDGE
         length += 1

@@ -6,7 +6,7 @@ from typing import Any
 import numba
 
 from toolkit.text import unicode_table
-from toolkit.text.unicode_table import BREAKS, FORMAT, PUNCTUATION, ZWJ, Characters
+from toolkit.text.unicode_table import BREAKS, FOLD, FORMAT, PUNCTUATION, ZWJ, Characters
 from toolkit.whole.kinds.contamination.items import FIRST, SECOND, Table
 
 _inline = functools.partial(numba.njit, inline="always")
@@ -43,7 +43,7 @@ def hash_words(utf8: Any, starts: Any, ends: Any, n: Any, table: Characters, fir
             kind = number & BREAKS
             if number & PUNCTUATION or kind in (FORMAT, ZWJ):
                 continue
-            folded = numba.uint64(point + table.folds[(table.fold_blocks[point >> 8] << 8) | (point & 255)])
+            folded = numba.uint64(point + (number >> FOLD))
             a = (a ^ folded) * numba.uint64(FIRST)
             b = (b + folded) * numba.uint64(SECOND)
             b ^= b >> numba.uint64(29)
