@@ -9,6 +9,7 @@ from toolkit.text.kernels.compiling import Compiled, compiled
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
 from toolkit.text.unicode_table import Characters, characters, decoded, number_of
+from toolkit.text.words import find_words
 
 COLUMNS = ("lines", "chars", "bytes", "words", "unicode_words")
 """What `measure` gives of each text, in this order."""
@@ -21,13 +22,6 @@ _ROOM = 256
 
 _measure = Compiled("toolkit.text.kernels.counting:measure", "int8* int64* int64 int64 uint8* int64*")
 _unescape = Compiled("toolkit.text.kernels.counting:unescape", "int8* int64* int64 int64 int8* int64* int64* int64*")
-_unicode_words = Compiled(
-    "toolkit.text.kernels.words:unicode_words",
-    "int8* int64 int64 int64",
-    Characters,
-    "int64* int64* int64*",
-    uses=["toolkit.text.words"],
-)
 
 
 class Counts(msgspec.Struct):
@@ -116,10 +110,7 @@ def measure_json(
 def _count_unicode_words(utf8: Array, bounds: Array) -> Array:
     import numpy as np
 
-    starts, ends = np.empty((2, int(bounds[-1])), dtype=np.int64)
-    count = np.zeros(1, dtype=np.int64)
-    _unicode_words(utf8, 0, int(bounds[-1]), 1, characters(), starts, ends, count)
-    return np.diff(np.searchsorted(starts[: count[0]], bounds))
+    return np.diff(np.searchsorted(find_words(utf8, int(bounds[-1]), "unicode")[0], bounds))
 
 
 LAST_BY_FIRST = ((0x80, 0x7F), (0xE0, 0x7FF), (0xF0, 0xFFFF), (0xF1, 0x3FFFF), (0x100, 0x10FFFF))

@@ -42,7 +42,7 @@ number; all are (``isalnum``); all are punctuation or symbols; some is an ASCII 
 
 SEED, PRIME = 0xCBF29CE484222325, 0x9E3779B97F4A7C15
 
-_FIND = ("int8* int64 int64 int64", Characters, "int64* int64* int64*")
+_FIND = ("int8* int64 int64", Characters, "int64* int64* int64*")
 _unicode_words = Compiled("toolkit.text.kernels.words:unicode_words", *_FIND, uses=[__name__])
 _runs = Compiled("toolkit.text.kernels.words:runs", *_FIND, uses=[__name__])
 
@@ -102,7 +102,7 @@ class Words(NamedTuple):
 
             starts, ends = boundaries(lines, languages if isinstance(languages, str) else "")
         else:
-            starts, ends = _found(lines, splitter)
+            starts, ends = find_words(lines.utf8, int(lines.ends[-1]) if len(lines.ends) else 1, splitter)
         if splitter == "dictionary":
             starts, ends = _by_dictionary(lines, languages, starts, ends)
         chars, kinds = np.empty((2, len(starts)), dtype=np.int64)
@@ -228,14 +228,14 @@ def _look_up(hashes: Any, bounds: Any, texts: Any, of_texts: Any, lists: _Lists,
                 found[j] = slots[begin + slot] - 1 - ends[i]
 
 
-def _found(lines: LineTable, splitter: Splitter) -> tuple[Array, Array]:
+def find_words(utf8: Array, size: int, splitter: Splitter) -> tuple[Array, Array]:
+    """Return where the words of the first bytes of a buffer begin and end; int64."""
     import numpy as np
 
-    size = int(lines.ends[-1]) if len(lines.ends) else 1
     starts, ends = np.empty((2, size), dtype=np.int64)
     count = np.zeros(1, dtype=np.int64)
     find = _unicode_words if splitter in ("unicode", "segments", "dictionary") else _runs
-    find(lines.utf8, 1, size, splitter not in ("segments", "white_space"), characters(), starts, ends, count)
+    find(utf8, size, splitter not in ("segments", "white_space"), characters(), starts, ends, count)
     return starts[: count[0]].copy(), ends[: count[0]].copy()
 
 

@@ -101,23 +101,19 @@ def _joins(before: Any, kind: Any) -> Any:
     )
 
 
-def unicode_words(
-    utf8: Any, begin: Any, end: Any, only_words: Any, table: Characters, starts: Any, ends: Any, counts: Any
-) -> None:
+def unicode_words(utf8: Any, end: Any, only_words: Any, table: Characters, starts: Any, ends: Any, counts: Any) -> None:
     """Find the segments between word boundaries (UAX #29) that are not white space.
 
     Args:
         utf8: int8.
-        begin: offset of the first byte to look at.
-        end: exclusive.
+        end: bytes to look at.
         only_words: 1 to leave out segments without a letter or a number.
         table: of the code points.
         starts: int64, with room for as many as there are bytes; what is found.
         ends: int64, likewise.
         counts: int64 (1), how many.
     """
-    n = numba.int64(0)
-    at = begin
+    n = at = numba.int64(0)
     while at < end:
         point, behind = decoded(utf8, at)
         number = number_of(table, point)
@@ -179,13 +175,12 @@ def unicode_words(
     counts[0] = n
 
 
-def runs(utf8: Any, begin: Any, end: Any, apart: Any, table: Characters, starts: Any, ends: Any, counts: Any) -> None:
+def runs(utf8: Any, end: Any, apart: Any, table: Characters, starts: Any, ends: Any, counts: Any) -> None:
     r"""Find runs of what is not white space, as ``str.split`` has them; the arguments are those of `unicode_words`.
 
     With ``apart`` 1 a run is parted where ``\w`` begins or ends, as ``\w+|[^\w\s]+`` does.
     """
-    n = numba.int64(0)
-    at = begin
+    n = at = numba.int64(0)
     inside, before = False, False
     while at < end:
         point, behind = decoded(utf8, at)
