@@ -53,7 +53,7 @@ BY_OTHERS = {
     "slurm.md": (2, "slurm/test_slurm.py"),
     "small-language.md": (4, "test_small_language_page.py"),
     "sql.md": (3, "test_sql_page.py"),
-    "writing-a-stage.md": (5, "test_plugin_pages.py"),
+    "writing-a-stage.md": (7, "test_plugin_pages.py"),
     "writing-a-store.md": (3, "storage/test_contract.py"),
     "writing-a-tagger.md": (15, "test_plugin_pages.py"),
     "writing-an-input-format.md": (6, "test_plugin_pages.py"),

@@ -309,3 +309,52 @@ def test_what_is_wrong_is_said_with_its_place(project: Project, entry: dict[str,
     assert refused.code == 2
     assert message in refused.err
     assert "make.other" in refused.err
+
+
+WHOLE = """
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+import msgspec
+from toolkit import Attribute, Document, Stage
+
+class Long(Stage):
+    '''Whether a text is longer than the median.'''
+    length: Annotated[str, msgspec.Meta(description="the length"), Attribute("length", int)]
+    fails: Annotated[bool, msgspec.Meta(description="whether it fails")] = False
+    def extract(self, documents: Sequence[Document]) -> Sequence[int]:
+        return [each.attribute(self.length) for each in documents]
+    def combine(self, values: Iterable[int]) -> float:
+        if self.fails:
+            raise ValueError("I was told no")
+        return statistics.median(values)
+    def finish(self, values: Sequence[int], whole: float) -> Sequence[bool]:
+        return [value > whole for value in values]
+"""
+
+
+def test_a_stage_that_needs_all_documents_waits_for_all_shares(project: Project) -> None:
+    (project.root / "whole.py").write_text(WHOLE)
+    write(project.root, "c", "long" * 9)
+    entry: dict[str, object] = {"stage": f"{project.root}/whole.py:Long", "length": "length-0"}
+    project.config["make"] = {"length-0": project.config["make"]["length-0"], "long-0": entry}
+    project.config["mix"] |= {"attributes": ["long-0"], "rules": [{"keep": "long"}]}
+    assert project.ok("run", "--dry-run", "--json").json["plan"]["make long-0"]["kind"] == "whole"
+    for share in ("0/2", "1/2"):
+        assert "depends on all shards" in project.ok("run", "--shard", share).out
+    assert counts(project)["make long-0"] == (0, 0, 3)
+    project.ok("run")
+    assert [project.values("long-0", f"s/{name}.jsonl.gz") for name in "abc"] == [
+        [{"long": False}],
+        [{"long": False}],
+        [{"long": True}],
+    ]
+    assert counts(project)["make long-0"] == (3, 0, 0)
+    assert project.ok("make", "--json").json["made"]["long-0"]["written"] == 0
+    write(project.root, "a", "longest" * 9)
+    project.ok("run")
+    assert project.values("long-0", "s/c.jsonl.gz") == [{"long": False}]
+    entry["fails"] = True
+    assert "made with other settings" in project("make").err
+    failed = project("make", "--overwrite")
+    assert (failed.code, "`combine` failed: ValueError: I was told no" in failed.err + failed.out) == (1, True)

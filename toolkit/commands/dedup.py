@@ -148,25 +148,33 @@ def make_sets(context: Context, options: Stage, plan: Plan, *, refit: bool = Fal
     shards = context.limited(mine)
     section.prepare(plan, dataset, overwrite=options.overwrite, write=False)
     context.check_sets_read(shards, plan.schemas)
-    _check_limit(context, dataset, plan, shards)
+    check_limit(context, dataset, plan, shards)
     if context.share and not shards:
         nothing = SetsOfWhole(attributes=dataset.attributes, shards=0, failed=[])
         return Outcome(text=context.share.nothing(), data=nothing)
     if options.dry_run:
         context.shared_ids((dataset, shard) for shard in shards)
-        return show_plan(context, {plan.section: {e.set: _todo(dataset, e, shards, refit=refit) for e in plan.entries}})
+        return show_plan(
+            context, {plan.section: {e.set: todo_of(dataset, e, shards, refit=refit) for e in plan.entries}}
+        )
     context.sweep(dataset.attributes, dataset.bookkeeping)
-    # shares sign side by side; while the whole is resolved nobody may write signatures, with the same settings either
-    holds = section.holds(plan) if context.share else dict.fromkeys(section.holds(plan), "")
-    with context.lease(dataset.bookkeeping, dataset.attributes, holds):
-        section.prepare(plan, dataset, overwrite=options.overwrite, write=True)
-        record_logs.of(dataset)  # merged when the command ends, also where only its workers have asked for it
-        outcome = _Making(context, dataset, plan, shards, refit=refit).outcome()
+    outcome = make_plan(context, plan, shards, refit=refit)
     outcome.text += unfinished
     return outcome
 
 
-def _check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequence[str]) -> None:
+def make_plan(context: Context, plan: Plan, shards: list[str], *, refit: bool = False) -> Outcome:
+    """Make the sets of a plan that was checked; `refit` as of `make_sets`."""
+    dataset = context.dataset
+    # shares sign side by side; while the whole is resolved nobody may write signatures, with the same settings either
+    holds = section.holds(plan) if context.share else dict.fromkeys(section.holds(plan), "")
+    with context.lease(dataset.bookkeeping, dataset.attributes, holds):
+        section.prepare(plan, dataset, overwrite=context.options.overwrite, write=True)
+        record_logs.of(dataset)  # merged when the command ends, also where only its workers have asked for it
+        return _Making(context, dataset, plan, shards, refit=refit).outcome()
+
+
+def check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequence[str]) -> None:
     """Check that `--limit` does not make duplicates among some shards of those among all.
 
     Raises:
@@ -198,6 +206,7 @@ _WHOLE = {
     "dedup": "What is a duplicate of what",
     "sample": "What is in a sample",
     "calibrate": "What a score comes to",
+    "make": "What the stage makes",
 }
 
 
@@ -346,7 +355,7 @@ def _cell(value: Any) -> str:
 _ROWS = 20
 
 
-def _todo(dataset: Dataset, entry: Entry, shards: Sequence[str], *, refit: bool) -> dict[str, list[str]]:
+def todo_of(dataset: Dataset, entry: Entry, shards: Sequence[str], *, refit: bool = False) -> dict[str, list[str]]:
     """Return what is to be done for an entry: for which shards."""
     found: dict[str, list[str]] = {}
     fits = refit and entry.configured().FITTED

@@ -1,17 +1,18 @@
 """Run stages of your own: each makes an attribute set, or new documents, of the documents of a dataset."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
 from toolkit.command_line import Configured, Stage
+from toolkit.commands import dedup
 from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, ToolkitError, amount, few
 from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.make import shard as making
-from toolkit.make.section import SECTION, Entry, read_section, roots, schema_of
+from toolkit.make.section import SECTION, Entry, read_section, roots, schema_of, whole_plan
 from toolkit.make.shard import ShardToMake
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
@@ -24,7 +25,10 @@ from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
 from toolkit.tag import tagger
-from toolkit.tag.declared import declare_set, what_to_declare
+from toolkit.tag.declared import check_made, declare_set, what_to_declare
+from toolkit.whole import section as whole_section
+from toolkit.whole.kinds.make import Make
+from toolkit.whole.resolve import states_of
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
@@ -81,6 +85,10 @@ def prepare(
     Raises:
         ConfigError: if it was made otherwise, and overwrite is not given.
     """
+    if entry.whole:
+        plan = plan_of(context, entry, known)
+        whole_section.prepare(plan, context.dataset, overwrite=overwrite, write=write)
+        return plan.schemas[entry.name]
     schema = schema_of(entry, context.dataset, known)
     home, name = entry.home(context.dataset)
     if entry.root and ingested.load_all(home):
@@ -97,6 +105,12 @@ def prepare(
     if write and (models := tagger.model_names(entry.stage())):
         sets.save_models(home, name, models)
     return schema
+
+
+def plan_of(context: Context, entry: Entry, known: Mapping[str, sets.SetSchema]) -> whole_section.Plan:
+    """Return the plan of a stage that needs all documents; errors as of `toolkit.whole.section.read_section`."""
+    place, own = context.section(SECTION), context.own_types_known()
+    return whole_plan(place, entry, context.dataset, known, own, context.external)
 
 
 def schemas_of(context: Context, known: Mapping[str, sets.SetSchema], *, overwrite: bool) -> dict[str, sets.SetSchema]:
@@ -118,12 +132,33 @@ def run(context: Context, options: Options) -> Outcome:
         return Outcome(text=context.share.nothing(), data=data)
     known = context.known_sets(SECTION) | schemas_of(context, context.known_sets(SECTION), overwrite=options.overwrite)
     if options.dry_run:
-        todo = {entry.name: _todo(_works(context, entry, known, shards)) for entry in entries}
+        todo = {entry.name: _planned(context, entry, known, shards) for entry in entries}
         return show_plan(context, {SECTION: todo})
     context.sweep(dataset.attributes, dataset.bookkeeping, *(entry.root for entry in entries if entry.root))
     rows, failed, notes = [["stage", "documents", "made", "shards written", "up to date"]], list[str](), ""
     for entry in entries:
         left = [shard for shard in shards if shard not in context.failed]
+        if entry.whole and failed:
+            context.waiting.add(entry.name)
+        if entry.name in context.waiting or {*entry.reads()} & context.waiting:
+            context.waiting |= set() if entry.root else {entry.name}
+            notes += f"\n{entry.name}: not made, because what it needs of all shards is not there yet"
+            continue
+        if entry.whole:
+            outcome = _make_whole(context, plan_of(context, entry, known), left)
+            failed += outcome.failures
+            if found := outcome.data.sets.get(entry.name):
+                counts = [f"{found.documents:,}"] * 2 + [str(found.written), str(len(left) - found.written)]
+                rows.append([entry.name, *counts])
+                data.made[entry.name] = MadeByStage(
+                    path=dataset.attribute_path(entry.name, "").rstrip("/"),
+                    documents=found.documents,
+                    written=found.written,
+                    deleted=0,
+                )
+            elif not outcome.failures:
+                notes += f"\n{entry.name}: what it makes depends on all shards: {context.next_step}"
+            continue
         done, broken, gone = _make(context, entry, known, left)
         failed += broken
         written = [each for each in done if each.written]
@@ -157,6 +192,20 @@ def _works(
         )
         for shard in shards
     ]
+
+
+def _make_whole(context: Context, plan: whole_section.Plan, shards: list[str]) -> Outcome:
+    context.check_sets_read(shards, plan.schemas)
+    dedup.check_limit(context, context.dataset, plan, shards)
+    return dedup.make_plan(context, plan, shards)
+
+
+def _planned(context: Context, entry: Entry, known: Mapping[str, sets.SetSchema], shards: Sequence[str]) -> Any:
+    """Return the shards of which something is to be made; of a stage that needs all documents, by what is done."""
+    if entry.whole:
+        (whole,) = plan_of(context, entry, known).entries
+        return dedup.todo_of(context.dataset, whole, shards)
+    return _todo(_works(context, entry, known, shards))
 
 
 def _todo(works: Sequence[ShardToMake]) -> list[str]:
@@ -209,10 +258,15 @@ def _progress(look: Look) -> Iterator[Progress]:
             shards = look.shards(context.dataset)
             schema = prepare(context, entry, known, overwrite=False)
             known |= {} if entry.root else {entry.name: schema}
+            if entry.whole:
+                (whole,) = plan_of(context, entry, known).entries
+                causes = states_of(context.dataset, whole, shards, whole=not context.in_part)
+                yield Progress(name, SECTION, causes, kind="whole")
+                continue
             todo = _todo(_works(context, entry, known, shards))
             gone = making.others_in(home, shards) if entry.root and not context.in_part else []
         except ToolkitError as error:
-            yield Progress(name, unknown=str(error))
+            yield Progress(name, unknown=str(error), kind="whole" if entry.whole else None)
         else:
             notes = [_others(entry, gone, deleted=False)] if gone else []
             yield Progress(name, name, look.causes(set_name, shards, todo, home), notes=notes)
@@ -226,6 +280,11 @@ def _look(look: Look) -> str:
 def _made(context: Context, names: Collection[str]) -> None:
     dataset, known = context.dataset, context.known_sets(SECTION)
     for entry in read_section(context.section(SECTION), dataset):
+        if entry.whole:
+            plan = plan_of(context, entry, known)
+            check_made(dataset, {*names} & {entry.name}, plan.schemas, SECTION)
+            known |= plan.schemas
+            continue
         known |= {} if entry.root else {entry.name: schema_of(entry, dataset, known, checks=False)}
     for name in context.config.make:
         if name in names and name in known and sets.load_schema(dataset, name):
@@ -233,7 +292,9 @@ def _made(context: Context, names: Collection[str]) -> None:
 
 
 def _kept(context: Context) -> Kept:
-    return Kept(folders=roots(context.section(SECTION)))
+    section = context.section(SECTION)
+    count = sum(each.whole for each in read_section(section, context.dataset))
+    return Kept(folders=roots(section), signatures=count * Make.KEPT, needs_documents=bool(count))
 
 
 def _check(context: Context, checked: Checked) -> dict[str, sets.SetSchema]:

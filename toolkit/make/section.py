@@ -1,6 +1,7 @@
 """The section ``make:``: stages of authors of plugins, each of which makes an attribute set, or new documents."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,15 +14,18 @@ from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
+from toolkit.data.own_types import OwnTypes
 from toolkit.data.places import Place, check_apart
 from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin, did_you_mean
-from toolkit.make.stage import STAGES, Stage, made_of_each
 from toolkit.plugins import default_name
 from toolkit.records import sets
+from toolkit.records.foreign import External
 from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.storage.paths import is_set_name, join
 from toolkit.tag import tagger
 from toolkit.tag.declared import digest_of
+from toolkit.whole import section as whole_section
+from toolkit.whole.stage import STAGES, Stage, made_of_each
 
 SECTION = "make"
 DOCUMENTS = "documents"
@@ -40,6 +44,7 @@ class Entry(ConfigStruct):
         options: Options of the class.
         root: Root of the new documents; empty if it makes attributes.
         place: Place in the configuration, for messages.
+        whole: True if it needs all documents; then it is an entry of `toolkit.whole.section`, too.
     """
 
     name: str
@@ -48,6 +53,7 @@ class Entry(ConfigStruct):
     options: dict[str, Any]
     root: str
     place: str
+    whole: bool = False
 
     def stage(self) -> Stage:
         """Return the configured stage."""
@@ -109,24 +115,47 @@ def _read_entry(place: ConfigNode, name: str, dataset: Dataset) -> Entry:
         options=options.value,
         root=root or "",
         place=place.where(()),
+        whole=class_.needs_all(),
     )
     if entry.values() is None:
         expected = "expected a `make` whose annotation says what it returns: `Sequence[int]`, or `Sequence[Document]`"
+        if entry.whole:
+            expected = "expected annotations of what `extract`, `combine` and `finish` return, such as `Sequence[int]`"
         raise place.error(("stage",), f"{expected}; got none")
+    _check_root(entry, place, dataset)
+    return entry
+
+
+def _check_root(entry: Entry, place: ConfigNode, dataset: Dataset) -> None:
+    """Raise ConfigError unless there is a root for new documents, and for nothing else."""
     makes_documents = entry.values() is Document
-    if makes_documents != bool(root):
+    if makes_documents != bool(entry.root):
         wanted = (
             "expected `dataset: ROOT`, where its new documents go"
             if makes_documents
             else ("expected no `dataset`: its `make` returns values, which are attributes of the documents there are")
         )
-        raise place.error(("dataset",) if root else (), wanted)
+        raise place.error(("dataset",) if entry.root else (), wanted)
     if makes_documents:
         if dataset.in_place:
             raise place.error(("stage",), "expected documents that `ingest` has made, got a dataset in place")
         home = Place(entry.root, "the new documents", place.where(()))
         check_apart([home], [Place(dataset.documents, "the documents"), Place(dataset.attributes, "the attributes")])
-    return entry
+
+
+def whole_plan(
+    section: ConfigNode,
+    entry: Entry,
+    dataset: Dataset,
+    known: Mapping[str, sets.SetSchema],
+    own: OwnTypes | None,
+    external: External,
+) -> whole_section.Plan:
+    """Return the plan of a stage that needs all documents; arguments and errors as of `whole_section.read_section`."""
+    options = {"as": entry.key, "stage": entry.reference, "options": entry.options}
+    others = {name: schema for name, schema in known.items() if name != entry.name}
+    alone = replace(section, value={entry.name: options})
+    return whole_section.read_section(alone, dataset, others, SECTION, own, external=external)
 
 
 def roots(section: ConfigNode) -> list[str]:

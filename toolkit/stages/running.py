@@ -27,6 +27,7 @@ STEPS = {
     "budget": "counting what the budget takes from",
     "choose": "choosing documents",
     "clear": "clearing listed documents",
+    "combine": "combining what is needed of all documents",
     "copy": "copying the sample",
     "copy NAME": "copying documents of NAME",
     "count": "counting documents",

@@ -33,6 +33,7 @@ class Progress(msgspec.Struct, frozen=True):
         failed: Messages of failures beside those of shards and inputs, by name.
         shards: Shards that inputs become, by key.
         is_one: True for a thing that is made of all shards, and is no shard.
+        kind: Kind of what makes it, where that is another than the stage's.
         tables: Figures by column; those with the same columns stand in one table.
         notes: Sentences below the tables, each with a word for what it is about.
         data: Further figures for programs.
@@ -45,6 +46,7 @@ class Progress(msgspec.Struct, frozen=True):
     failed: Mapping[str, str] = {}
     shards: Mapping[str, str] = {}
     is_one: bool = False
+    kind: Kind | None = None
     tables: Sequence[Mapping[str, str]] = ()
     notes: Sequence[str] = ()
     data: Mapping[str, Any] = {}
@@ -95,9 +97,9 @@ def plan(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | No
                 made |= {row.shards[key] for key in todo & row.shards.keys()}
             else:
                 keys |= pending
-                todo = keys if kind == "whole" and pending else todo | pending
+                todo = keys if (row.kind or kind) == "whole" and pending else todo | pending
                 made |= todo
-            found[row.name] = Planned(kind, len(todo), len(keys), "" if keys else row.unknown)
+            found[row.name] = Planned(row.kind or kind, len(todo), len(keys), "" if keys else row.unknown)
         pending |= made
     return found
 

@@ -1,12 +1,12 @@
 """The contract suite of stages."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from toolkit.data.documents import Document
-from toolkit.make.stage import STAGES, Stage, made_of_each
 from toolkit.tag import describe
 from toolkit.tag.tagger import references
 from toolkit.testing.plugin import (
@@ -24,6 +24,7 @@ from toolkit.testing.plugin import (
     reference_of,
     remade,
 )
+from toolkit.whole.stage import STAGES, Stage, item_of, made_of_each, result_of
 
 
 def check_stage(
@@ -54,6 +55,8 @@ def check_stage(
         f"{name}: expected the same of documents alone and together, in any order; keep nothing of other documents",
     )
     expect(_made(made, []) == [], f"{name}: expected nothing of no documents, got something")
+    if made.needs_all():
+        _check_whole(made, together)
     check_travels(made)
     if new_process:
         there = in_new_process(made_of, reference_of(class_), options_of(made), texts)
@@ -66,15 +69,16 @@ def made_of(reference: str, options: Mapping[str, Any], texts: Sequence[str]) ->
 
 
 def _made(stage: Stage, texts: Sequence[str]) -> list[bytes]:
-    """Return what a stage makes of texts, as it is stored; check it."""
+    """Return what a stage makes, or extracts, of texts, as it is stored; check it."""
     name, documents = name_of(stage), [Document(text, id=f"{len(text)}", source="source") for text in texts]
     for document in documents:
         for reference in references(stage):
             document.give(reference.text, plausible(reference.type, document))
     type_ = made_of_each(type(stage))
     expect(type_ is not None, f"{name}: expected `make` with a declared result, such as `-> Sequence[int]`, got none")
+    type_ = item_of(stage.extract) if stage.needs_all() else type_
     try:
-        found = list(stage.make(documents))
+        found = list(stage.extract(documents) if stage.needs_all() else stage.make(documents))
     except Exception as error:
         message = f"{name}: expected a result for every text, got {type(error).__name__}: {error}"
         raise AssertionError(message) from error
@@ -87,11 +91,27 @@ def _made(stage: Stage, texts: Sequence[str]) -> list[bytes]:
         for each in found:
             expect(isinstance(each, Document) and each.id and each.source, f"{wanted}, got {each!r}")
         return [msgspec.json.encode((each.id, each.source, each.text, each.metadata)) for each in found]
-    expect(len(found) == len(texts), f"{name}: expected a value for each of {len(texts)} documents, got {len(found)}")
+    return _stored(name, "extract" if stage.needs_all() else "make", found, type_, len(texts))
+
+
+def _check_whole(stage: Stage, extracted: Sequence[bytes]) -> None:
+    """Check that what is extracted can be combined, and that values are the same in other portions."""
+    name, type_ = name_of(stage), made_of_each(type(stage))
+    values = [msgspec.json.decode(each, type=item_of(stage.extract)) for each in extracted]
+    (stored,) = _stored(name, "combine", [stage.combine(iter(values))], result_of(stage.combine), 1)
+    whole = msgspec.json.decode(stored, type=result_of(stage.combine))
+    together = _stored(name, "finish", list(stage.finish(values, whole)), type_, len(values))
+    alone = [*chain.from_iterable(_stored(name, "finish", list(stage.finish([v], whole)), type_, 1) for v in values)]
+    expect(alone == together, f"{name}: expected the same of `finish` in other portions; keep nothing of other values")
+
+
+def _stored(name: str, function: str, found: Sequence[Any], type_: Any, count: int) -> list[bytes]:
+    """Return values as they are stored; check them."""
+    expect(len(found) == count, f"{name}: expected a value for each of {count} documents, got {len(found)}")
     stored = [msgspec.json.encode(each) for each in found]
     try:
         for value in stored:
             msgspec.json.decode(value, type=type_)
     except msgspec.ValidationError as error:
-        raise AssertionError(f"{name}: expected values of the type that `make` declares, got: {error}") from None
+        raise AssertionError(f"{name}: expected values of the type that `{function}` declares, got: {error}") from None
     return stored

@@ -18,7 +18,6 @@ from toolkit.learn.annotate.annotator import Annotator
 from toolkit.learn.annotate.prompt import Prompt
 from toolkit.learn.train import section as train_section
 from toolkit.learn.train.trainer import TRAINERS
-from toolkit.make.stage import STAGES
 from toolkit.mix.budget.settings import BudgetForm
 from toolkit.mix.settings import TOKENS, JoinedOption, OutputSettings, SectionForm, StreamForm
 from toolkit.mix.writer import WRITERS
@@ -30,6 +29,7 @@ from toolkit.tag.plan import OF_SETS
 from toolkit.tag.tagger import TAGGERS
 from toolkit.whole import section as dedup_section
 from toolkit.whole.kind import KINDS
+from toolkit.whole.stage import STAGES
 
 Schema = dict[str, Any]
 

@@ -317,7 +317,7 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
     return {work.signed.shard: "" if each.is_done else UNWRITTEN for work, each in zip(works, states, strict=True)}
 
 
-FOUND = {"dedup": "a search for duplicates", "sample": "a sample", "calibrate": "a calibration"}
+FOUND = {"dedup": "a search for duplicates", "sample": "a sample", "calibrate": "a calibration", "make": "values"}
 """What the sections find, by name."""
 
 
