@@ -277,7 +277,6 @@ class LateDocument(Document):
     """
 
     counted: int | None = None
-    _encoded: Callable[[], bytes] | None = None
 
     def __init__(
         self,
@@ -298,16 +297,8 @@ class LateDocument(Document):
     def __getattr__(self, name: str) -> Any:
         if name != "text":
             raise AttributeError(name)
-        self.text = self.utf8.decode() if self._encoded else msgspec.json.decode(self.raw_text, type=str)
+        self.text = msgspec.json.decode(self.raw_text, type=str)
         return self.text
-
-    @cached_property
-    def utf8(self) -> bytes:
-        return self._encoded() if self._encoded else self.text.encode()
-
-    def encode(self, text: Callable[[], bytes]) -> None:
-        """Note what returns the text in UTF-8, which others have decoded; the engine calls it."""
-        self._encoded = text
 
     @property
     def chars(self) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import repeat
+from itertools import count, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple, Self, cast
 
@@ -318,8 +318,6 @@ class Joiner:
         if rows is not None:
             texts = decoded([cast("LateDocument", row[0]).raw_text for row in rows])
             if texts is not None:
-                for i, row in enumerate(rows):
-                    cast("LateDocument", row[0]).encode(partial(texts.text, i))
                 return Batch([row[0] for row in rows], texts), [row[3] for row in rows]
         rows = list(self._one_by_one(block))
         return Batch([row[0] for row in rows]), [row[3] for row in rows]
@@ -386,13 +384,15 @@ class Joiner:
         lines = zip(*(other.lines for other in others), strict=True) if others else repeat(())
         values = zip(*columns, strict=True) if columns else repeat(())
         make: Any = LateDocument if self._late else Document
-        listed = enumerate(zip(rows, documents.lines, lines, values, strict=False), block.number + 1)
-        return [
-            self._joint(
-                make(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw), number, [*line], [*value]
-            )
-            for number, (row, raw, line, value) in listed
+        made: list[Document] = [
+            make(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
+            for row, raw in zip(rows, documents.lines, strict=True)
         ]
+        numbers = count(block.number + 1)
+        if not (self._chosen or others or self._work.dataset.duplicate_ids == "allow"):
+            return [(document, number, [], []) for document, number in zip(made, numbers, strict=False)]
+        listed = zip(made, numbers, lines, values, strict=False)
+        return [self._joint(document, number, [*line], [*value]) for document, number, line, value in listed]
 
     def _joint(self, document: Document, number: int, lines: list[bytes], values: list[Any]) -> Joint:
         if self._chosen:  # a document without it is dropped by the rule for that

@@ -33,11 +33,6 @@ class Decoded(NamedTuple):
     lines: LineTable
     places: Array
 
-    def text(self, number: int) -> bytes:
-        """Return a text in UTF-8."""
-        begin, end = self.places[number].tolist()
-        return self.lines.utf8[begin:end].tobytes()
-
     @property
     def open_ended(self) -> Array:
         """Return whether the last line of each text has no line feed; bool."""

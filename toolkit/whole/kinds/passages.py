@@ -149,8 +149,7 @@ class _Signer(Signer):
         pieces = Pieces(buffer_of([]), every, found.passages, found.counts, np.zeros(len(texts), dtype=np.int64))
         self._places.write(found.places.tobytes())
         self._runs.add_block(found.keys, pieces, self._kind.ranked(block.values.get("keep", none)))
-        competing = itertools.compress(block.documents, block.competes)
-        self._bytes += sum(len(document.utf8) for document in competing)
+        self._bytes += sum(map(len, itertools.compress(block.documents.utf8, block.competes)))
         self._passages += int(found.passages.sum(dtype=np.int64))
 
     def finish(self) -> tuple[dict[str, int], Any]:

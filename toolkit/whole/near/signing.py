@@ -187,8 +187,8 @@ class NearSigner(Signer):
         if competes.all():
             found = self._signing.of_words(block.documents.words())
         else:
-            pairs = zip(block.documents, block.competes, strict=True)
-            found = self._signing.of([document.utf8 if asked else b"" for document, asked in pairs])
+            pairs = zip(block.documents.utf8, block.competes, strict=True)
+            found = self._signing.of([text if asked else b"" for text, asked in pairs])
         rows = np.zeros(len(competes), dtype=row_type(self._competing.ranks))
         rows["shingles"] = np.where(found.enough, found.shingles, 0)
         if "keep" in block.values:

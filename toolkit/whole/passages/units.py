@@ -170,7 +170,7 @@ class Counted(ConfigStruct):
     def texts_of(self, documents: Batch) -> list[bytes]:
         """Return what is looked at of each document."""
         if self.unit == "byte":
-            return [document.utf8 for document in documents]
+            return documents.utf8
         if self.unit == "token":
             return _tokens(self.tokenizer, [document.text for document in documents])
         words = documents.words("segments")

@@ -21,6 +21,7 @@ from toolkit.session import cached
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines
+from toolkit.text.batch import Batch
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import Block, Files, Kind, Resolved, Signer, Work, configured
 from toolkit.whole.kinds.contamination.items import Index, Normalised, digest_of, files_of, items_of
@@ -373,7 +374,7 @@ def _found(index: Index, documents: Sequence[Document]) -> list["_Found | None"]
     """Return what each document has of the items, None where that is nothing."""
     import numpy as np
 
-    normal = Normalised.of([document.utf8 for document in documents])
+    normal = Normalised.of(Batch.of(documents).utf8)
     hits = index.hits(normal)
     found: list[_Found | None] = [None] * len(documents)
     words = normal.words
