@@ -124,6 +124,9 @@ def test_listed_documents_are_cleared_and_nothing_else_becomes_stale(taken: Proj
     kept = {row["id"] for row in taken.output()}
     assert kept == {"copy", *(f"{name}-{i}" for name in "ab" for i in (0, 1, 2, 3, 5))} - {*LISTED}  # the copy stays
     assert "0 findings" in taken.ok("validate").out
+    for of in ("dataset", "output"):
+        (answer,) = [a for a in toolkit.disclose(str(taken.yaml), of=of, dry_run=True).answers if a.id == "takedowns"]
+        assert (answer.totals, [len(row["list"]) for row in answer.rows]) == ({"documents": 3}, [64])
     assert {missing for _, missing in _status(taken).values()} == {0}
     again = tree(taken.root, bookkeeping=True)
     assert _apply(taken)["documents"] == found["documents"]

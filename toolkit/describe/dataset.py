@@ -116,6 +116,7 @@ def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
         files=files,
         records=types_of_rows,
         ingested=made.ingested([dataset]),
+        takedown=made.cleared(dataset),
         tagged=tagged,
         taggers={each.key: str(each.made_by.get("tagger", "")) for each in tagged if each.made_by},
         prefix=f"{folder}/",

@@ -259,6 +259,13 @@ def _opt_outs(material: _Material) -> Answer:
     return _answer("", rows)
 
 
+def _takedown(material: _Material) -> Answer:
+    if (found := material.facts.takedown) is None:
+        return _text("")
+    text = f"{amount(found.documents, 'document')} removed on request; the lists by sha256"
+    return _answer(text, [{"list": digest} for digest in found.lists], {"documents": found.documents})
+
+
 def _answer(text: str, rows: Sequence[Row] = (), totals: Mapping[str, int] | None = None) -> Answer:
     return Answer(origin="records" if text or rows else "", text=text, rows=list(rows), totals=dict(totals or {}))
 
@@ -293,6 +300,7 @@ ANSWERS: dict[str, Callable[[_Material], Answer]] = {
     ),
     "domains": _domains,
     "opt_outs": _opt_outs,
+    "takedowns": _takedown,
     "processing": lambda m: _answer("\n".join(made.steps(m.facts))),
 }
 """Answers by the names that forms have for them."""

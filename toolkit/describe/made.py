@@ -17,14 +17,14 @@ from toolkit.data.in_place import InPlace
 from toolkit.describe.about import About
 from toolkit.describe.fields import KEYS
 from toolkit.describe.ingest_counts import counted
-from toolkit.describe.model import Facts, Ingested, Mixture, Tagged
+from toolkit.describe.model import Facts, Ingested, Mixture, Tagged, Takedown
 from toolkit.distribution import NAME
 from toolkit.errors import amount
 from toolkit.ingest import folders
 from toolkit.mix.effects.counts import RuleEffect
 from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import Writer
-from toolkit.records import sets
+from toolkit.records import sets, takedown
 from toolkit.records.ingested import InputRecord, load_all
 from toolkit.rules import Role, kind_called
 from toolkit.storage import models
@@ -142,6 +142,20 @@ def _made_by(settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str,
     if "tagger" in found:
         found["tagger"] = re.sub(r"^.*/(?=[^/]+\.py:)", "", found["tagger"])
     return found | ({"options": options | named} if named else {})
+
+
+def cleared(dataset: Dataset) -> Takedown | None:
+    """Return the takedowns of a dataset; None without any."""
+    lists = sorted(takedown.lists_of(dataset).lists)
+    shards = takedown.load_all(dataset).values()
+    return Takedown(lists, sum(len(shard.documents) for shard in shards)) if lists else None
+
+
+def dropped(mixed: Mixture) -> Takedown | None:
+    """Return what takedowns had dropped by a mix; None without any."""
+    rules = [(effect.documents, given["files"]) for effect, given in mixed.rules if given.get("cleared")]
+    lists = sorted({digest for _, digests in rules for digest in digests})
+    return Takedown(lists, sum(documents for documents, _ in rules)) if rules else None
 
 
 def mixture(manifest: Manifest) -> Mixture:

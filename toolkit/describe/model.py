@@ -216,6 +216,13 @@ class Mixture(msgspec.Struct, frozen=True):
     statistics: SizesByLabel = {}
 
 
+class Takedown(msgspec.Struct, frozen=True):
+    """Takedowns: sha256 of their lists, and the number of documents that were cleared, or dropped by a mix."""
+
+    lists: list[str]
+    documents: int
+
+
 class Facts(msgspec.Struct, frozen=True):
     """All that is known of a dataset or an output.
 
@@ -225,6 +232,7 @@ class Facts(msgspec.Struct, frozen=True):
         languages: Labels of languages that documents have, whether the files are divided by them or not, sorted.
         crawled: Documents of WARC records, by source; an empty one if rows do not say.
         crawls: Crawls that the metadata of documents name.
+        takedown: Takedowns of a dataset, or what they had dropped from an output.
         rows: Documents that were looked at, if these are all.
         example: Path of the first document and the row, or of a file of text the text; None if examples are not wanted.
         id_keys: Keys that lead to the id of a row of the first group.
@@ -245,6 +253,7 @@ class Facts(msgspec.Struct, frozen=True):
     label_name: str = "language"
     languages: list[str] = []
     ingested: list[Ingested] = []
+    takedown: Takedown | None = None
     tagged: list[Tagged] = []
     mixture: Mixture | None = None
     crawled: dict[str, Crawled] = {}

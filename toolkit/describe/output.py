@@ -90,6 +90,7 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
         tagged=made.mixed_sets(manifest, writer) if manifest else [],
         taggers=made.mixed_taggers(manifest) if manifest else {},
         mixture=made.mixture(manifest) if manifest else None,
+        takedown=made.dropped(made.mixture(manifest)) if manifest else None,
         id_keys=writer.ID,
         format=format_,
         notes=[*notes, *records.odd_paths_note(file.path for file in files)],
