@@ -101,6 +101,32 @@ def test_groups_are_those_of_a_slow_reference(labelled: Project) -> None:
         assert table["others"] == {"groups": 0, **slowly([])}
 
 
+def test_numbers_are_those_of_polars(labelled: Project) -> None:
+    """Sums of labels, and the distribution of a score by label: least, greatest, mean and quantiles."""
+    pl = pytest.importorskip("polars", reason="polars is another program")
+    found = labelled.ok("stats", "--json", "--by", "label", "--attribute", "language.prob").json
+    text = pl.col("text")
+    said = [{**values["language"], "text": row["text"]} for row, values in joined(labelled)]
+    frame = pl.DataFrame(said, schema={"label": pl.String, "prob": pl.Float64, "text": pl.String})
+    sums = frame.group_by("label").agg(
+        pl.len().alias("documents"),
+        text.str.len_chars().sum().alias("chars"),
+        text.str.len_bytes().sum().alias("bytes"),
+    )
+    shown = groups(found["tables"][0])
+    for row in sums.iter_rows(named=True):
+        assert {name: shown[row["label"]][name] for name in ("documents", "chars", "bytes")} == {
+            name: row[name] for name in ("documents", "chars", "bytes")
+        }
+    (of_prob,) = found["attributes"]
+    assert len(of_prob["labels"]) == 3
+    for each in of_prob["labels"]:
+        prob = frame.filter(pl.col("label").eq_missing(each["label"]))["prob"]
+        assert (each["values"], each["min"], each["max"]) == (len(prob), prob.min(), prob.max())
+        assert each["mean"] == pytest.approx(prob.mean(), rel=1e-12)
+        assert each["quantiles"] == {share: prob.quantile(float(share), "equiprobable") for share in each["quantiles"]}
+
+
 def test_the_crawl_is_in_the_path(labelled: Project) -> None:
     (table,) = labelled.ok("stats", "--by", "crawl", "--json").json["tables"]
     assert {name: counts["documents"] for name, counts in groups(table).items()} == {CRAWLS[0]: 80, CRAWLS[1]: 40}
