@@ -22,6 +22,7 @@ from toolkit.data.in_place import START
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean, short
 from toolkit.execution.executors import Result, Task
+from toolkit.execution.grouped import Work, in_one_group, log_of_dataset
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet, Key
 from toolkit.mix.settings import Joined, Stream
@@ -29,7 +30,9 @@ from toolkit.records import sets as records
 from toolkit.records.foreign import External, Seen, look_at, types_of, values_of
 from toolkit.rules.expressions import sets_read
 from toolkit.storage.artifact import State
-from toolkit.storage.paths import exists, is_folder, looking
+from toolkit.storage.paths import exists, is_folder, looking, size_of
+from toolkit.storage.record_log import Group
+from toolkit.storage.threads import for_each
 
 Check = Literal["strict", "warn"]
 """What a set is for that is out of date: `strict` refuses it, for what writes; `warn` says so, for what only looks."""
@@ -72,9 +75,12 @@ class ExternalFile(msgspec.Struct, frozen=True):
     shard: str
 
 
-def look(work: ExternalFile, report: Any) -> Seen:
+def look(work: ExternalFile, report: Any, group: Group | None = None) -> Seen:
     """Read an attribute file of another program."""
-    return look_at(work.dataset, work.set, work.shard)
+    return look_at(work.dataset, work.set, work.shard, group)
+
+
+LOOK = Work(look, partial(in_one_group, look, log_of_dataset))
 
 
 @dataclass
@@ -251,11 +257,9 @@ class Source:
 
         Files of other shares come last: by then these shares have noted what is in them.
         """
-        listed = [
-            Task(f"{name}/{shard}", ExternalFile(self.dataset, name, shard))
-            for shard in (*self.shards, *self.others)
-            for name in names
-        ]
+        files = [ExternalFile(self.dataset, name, shard) for shard in (*self.shards, *self.others) for name in names]
+        sizes = for_each(lambda file: size_of(self.dataset.attribute_file(file.set, file.shard)), files)
+        listed = [Task(f"{file.set}/{file.shard}", file, size) for file, size in zip(files, sizes, strict=True)]
         seen: dict[str, list[Seen]] = {name: [] for name in names}
         unreadable: dict[str, str] = {}
         mine = set(self.shards)

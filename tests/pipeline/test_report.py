@@ -15,6 +15,7 @@ import toolkit
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, tree, write_rows
 from toolkit.report import facts
+from toolkit.storage.record_log import log
 
 SHARDS, DOCUMENTS = 3, 120
 LANGUAGES = ("en", "en", "en", "fi", "fi", "ar", None)
@@ -618,3 +619,21 @@ def test_texts_are_cut_to_a_bounded_size(reported: Project, rows: dict[str, list
     write_rows(reported.documents / "1.jsonl.gz", [document(r.id, r.text, r.source) for r in listed])
     run = only(reported)
     assert {len(sample.text.encode()) for sample in run.samples if sample.chars == 120_000} == {1500}
+
+
+def test_files_that_are_looked_at_are_recorded_in_groups(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report on many small shards writes a segment for many of them, not one for each."""
+    for i in range(40):
+        write_rows(project.documents / f"{i:02d}.jsonl.gz", [document(str(i), "text")])
+        write_rows(project.attributes / "said" / f"{i:02d}.jsonl.gz", [attributes(str(i), {"score": i / 40})])
+    written: list[str] = []
+    write = log._write_entries
+
+    def counting(path: str, *rest: Any, **more: Any) -> None:
+        written.append(path)
+        write(path, *rest, **more)
+
+    monkeypatch.setattr(log, "_write_entries", counting)
+    project.config["mix"] = {"attributes": ["said"], "output": {"format": "dolma", "path": str(project.out)}}
+    project.ok("report", "-o", project.root / "report.json")
+    assert 2 <= len(written) <= 6

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from json import JSONDecodeError, JSONDecoder
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -23,6 +24,7 @@ from toolkit.describe.ingest_counts import counted
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Report, Task
+from toolkit.execution.grouped import Work, in_one_group, log_of_dataset
 from toolkit.ingest.tables.arrow import NOT_FINITE
 from toolkit.inspect import targets
 from toolkit.mix import plan, publish, stage
@@ -46,6 +48,7 @@ from toolkit.stages.outcome import Outcome, StepFailed, all_values
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import check_writable, exists, join, size_of
+from toolkit.storage.record_log import Group
 from toolkit.storage.roots import note_roots
 from toolkit.storage.stores.local.scratch import scratch
 
@@ -151,12 +154,15 @@ def _index(context: Context, works: Sequence[ShardToMix]) -> None:
     """Index the shards that are not indexed as they are now: else nobody can tell whether the mix is of them."""
     left = [work for work in works if row_index.current(work.dataset, work.shard) is None]
     if left:
-        _runner(context)("index", _ensure, [(work.name, work, work) for work in left])
+        _runner(context)("index", _INDEX, [(work.name, work, work) for work in left])
 
 
-def _ensure(work: ShardToMix, report: Report) -> None:
-    state = row_index.ensure(work.dataset, work.shard, work.max_document_bytes)
+def _ensure(work: ShardToMix, report: Report, group: Group | None = None) -> None:
+    state = row_index.ensure(work.dataset, work.shard, work.max_document_bytes, group)
     report(state.rows, 0)
+
+
+_INDEX = Work(_ensure, partial(in_one_group, _ensure, log_of_dataset))
 
 
 def text_of(context: Context) -> str:

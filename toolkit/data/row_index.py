@@ -340,7 +340,7 @@ class RowIndexOutput:
         if self._apart:
             write_file(self._base + apart.RECORD, record)
         elif self._group:
-            self._group.save(place, record)
+            self._group.save(place, record, record_logs.of(self._dataset))
         elif recorded(self._dataset, self._shard) != state:
             record_logs.of(self._dataset).save({place: record})
         return state
@@ -396,20 +396,20 @@ def recorded(dataset: Dataset, shard: str) -> ShardState | None:
     return state if state and state.version == VERSION else None
 
 
-def ensure(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
+def ensure(dataset: Dataset, shard: str, max_bytes: int, group: Group | None = None) -> ShardState:
     """Return the state of a shard; read and index it first if that has not been done, or it has changed.
 
     Raises:
         DataError: if a row is not a document.
     """
-    return current(dataset, shard) or build(dataset, shard, max_bytes)
+    return current(dataset, shard) or build(dataset, shard, max_bytes, group)
 
 
-def build(dataset: Dataset, shard: str, max_bytes: int) -> ShardState:
+def build(dataset: Dataset, shard: str, max_bytes: int, group: Group | None = None) -> ShardState:
     """Read a shard and write its row index; return its state."""
     path = dataset.shard_path(shard)
-    before = stat(path)
-    with RowIndexOutput(dataset, shard) as index, dataset.lines(shard, max_bytes, digest=True) as lines:
+    before, group = stat(path), None if apart.is_needed(dataset.bookkeeping) else group
+    with RowIndexOutput(dataset, shard, group=group) as index, dataset.lines(shard, max_bytes, digest=True) as lines:
         rows = Rows(lines, DOCUMENT_DECODER, path)
         offset = 0
         for row, line in rows:

@@ -10,14 +10,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from typing import Any, Generic, Protocol, TypeVar
 
 from toolkit.config.settings import ConfigStruct
+from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.execution.executors import Done, P, R, Report, Result, Task, attempt
 from toolkit.storage.paths import size_of
-from toolkit.storage.record_log import Group
+from toolkit.storage.record_log import Group, RecordLog
 from toolkit.storage.threads import for_each
 
 SMALL = 256 << 10
@@ -192,6 +194,26 @@ def _group(tasks: list[Task[Any]]) -> Task[Any]:
 def members(task: Task[Any]) -> list[Task[Any]]:
     """Return the tasks of a group; of any other task itself."""
     return task.payload.tasks if _is_group(task.payload) else [task]
+
+
+def in_one_group(
+    function: Callable[..., R], log_of: Callable[[P], RecordLog], tasks: list[Task[P]], report: Report
+) -> list[Result[R]]:
+    """Return the results of small tasks that become durable together; a `Work.together` by `functools.partial`.
+
+    Args:
+        function: Of the tasks; its argument `group` takes what it makes.
+        log_of: Function that returns the record log of a payload.
+        tasks: Tasks to do, in order.
+        report: Function that is called with what is done.
+    """
+    with Group(log_of(tasks[0].payload)) as group:
+        return one_by_one(partial(function, group=group), tasks, report, group)
+
+
+def log_of_dataset(work: Any) -> RecordLog:
+    """Return the record log of the dataset of a payload."""
+    return record_logs.of(work.dataset)
 
 
 def one_by_one(

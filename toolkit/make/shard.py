@@ -19,8 +19,8 @@ from toolkit.data.documents import DOCUMENT_DECODER, Document
 from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, DataError, Unreadable, in_words
 from toolkit.execution.blocks import in_order, threads_for
-from toolkit.execution.executors import Report, Result, Task
-from toolkit.execution.grouped import ShardDone, ShardWork, Work, one_by_one
+from toolkit.execution.executors import Report
+from toolkit.execution.grouped import ShardDone, ShardWork, Work, in_one_group
 from toolkit.make.section import DOCUMENTS, Entry
 from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, inputs_of, joint_blocks
 from toolkit.records import sets
@@ -28,7 +28,7 @@ from toolkit.records.freshness import ShardAttributes
 from toolkit.storage.artifact import state as artifact_state
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import remove, remove_with_folders
-from toolkit.storage.record_log import Group
+from toolkit.storage.record_log import Group, RecordLog
 from toolkit.tag.steps import has_no_number
 from toolkit.tag.tagger import metadata_fields
 
@@ -86,11 +86,8 @@ def as_it_was(work: ShardToMake) -> ShardDone | None:
     return ShardDone(shard=work.shard, documents=documents.rows) if documents and is_done else None
 
 
-def make_together(tasks: list[Task[ShardToMake]], report: Report) -> list[Result[ShardDone]]:
-    """Do what `make_shard` does for small shards, which become durable together."""
-    work = tasks[0].payload
-    with Group(record_logs.of(work.entry.home(work.dataset)[0])) as group:
-        return one_by_one(partial(make_shard, group=group), tasks, report, group)
+def _log_of(work: ShardToMake) -> RecordLog:
+    return record_logs.of(work.entry.home(work.dataset)[0])
 
 
 def make_shard(work: ShardToMake, report: Report, group: Group | None = None) -> ShardDone:
@@ -141,7 +138,7 @@ def make_shard(work: ShardToMake, report: Report, group: Group | None = None) ->
     return ShardDone(shard=work.shard, documents=state.rows, written=[name], rows=output.rows)
 
 
-WORK = Work(make_shard, make_together)
+WORK = Work(make_shard, partial(in_one_group, make_shard, _log_of))
 
 
 def others_in(home: Dataset, shards: Iterable[str]) -> list[str]:

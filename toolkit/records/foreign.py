@@ -21,7 +21,7 @@ from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import stored_digest
-from toolkit.storage.record_log import Place, apart
+from toolkit.storage.record_log import Group, Place, apart
 
 _SPANS = (schema.SPANS, schema.list_of(schema.NEVER))
 _DECODER = msgspec.json.Decoder(AttributesRow)
@@ -57,7 +57,7 @@ def place_of(set_name: str, shard: str) -> Place:
     return f"seen {set_name}", shard
 
 
-def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
+def look_at(dataset: Dataset, set_name: str, shard: str, group: Group | None = None) -> Seen:
     """Read an attribute file that another program wrote, once; return its types, rows and digest.
 
     Raises:
@@ -76,7 +76,7 @@ def look_at(dataset: Dataset, set_name: str, shard: str) -> Seen:
             f"`toolkit clean --forget {set_name}` if they are not needed",
             path=path,
         )
-    _save(dataset, set_name, shard, seen)
+    _save(dataset, set_name, shard, seen, group)
     return seen
 
 
@@ -142,11 +142,15 @@ def _load(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
     return record_logs.of(dataset).load(*place_of(set_name, shard), Seen)
 
 
-def _save(dataset: Dataset, set_name: str, shard: str, seen: Seen) -> None:
+def _save(dataset: Dataset, set_name: str, shard: str, seen: Seen, group: Group | None) -> None:
     if apart.is_needed(dataset.bookkeeping):
         save(apart.path_of(dataset.bookkeeping, set_name, shard) + apart.RECORD, seen)
+        return
+    place, record, log = place_of(set_name, shard), msgspec.json.encode(seen), record_logs.of(dataset)
+    if group:
+        group.save(place, record, log)
     else:
-        record_logs.of(dataset).save({place_of(set_name, shard): msgspec.json.encode(seen)})
+        log.save({place: record})
 
 
 def _look_at_table(path: str, found: Stat) -> Seen:

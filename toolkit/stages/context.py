@@ -27,7 +27,7 @@ from toolkit.interop.dolma import is_dolma
 from toolkit.records import ingested, rejected, sets
 from toolkit.records.foreign import Seen
 from toolkit.records.ingested import lost_shards
-from toolkit.source import Source, look
+from toolkit.source import LOOK, Source
 from toolkit.stages.running import Running, merge
 from toolkit.stages.state import state_of
 from toolkit.storage.compression import compression_of
@@ -397,7 +397,7 @@ class Context(Running):
             dataset=dataset,
             shards=shards,
             others=[shard for shard in dataset.shards() if shard not in mine] if self.share else [],
-            run=lambda tasks: self.run("foreign", look, tasks, "files"),
+            run=lambda tasks: self.run("foreign", LOOK, tasks, "files"),
             state_of=lambda of, name, known: state_of(of, name, shards, complete=complete, known=known),
             check_settings=self.check_settings,
             warn=self.warn,

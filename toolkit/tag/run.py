@@ -18,8 +18,8 @@ from toolkit.data.alignment import AttributeRows, attribute_lines, is_of_experim
 from toolkit.data.documents import DOCUMENT_DECODER, LATE_DECODER, Document, Rows, Span, to_document
 from toolkit.errors import DataError, did_you_mean, in_words
 from toolkit.execution.blocks import Block, in_blocks, in_order, next_block, threads_for
-from toolkit.execution.executors import Report, Result, Task
-from toolkit.execution.grouped import ShardDone, ShardWork, Work, one_by_one
+from toolkit.execution.executors import Report
+from toolkit.execution.grouped import ShardDone, ShardWork, Work, in_one_group, log_of_dataset
 from toolkit.records import foreign, sets
 from toolkit.records.freshness import ShardAttributes
 from toolkit.records.takedown import takedown_of
@@ -90,12 +90,6 @@ def as_it_was(work: ShardToTag) -> ShardDone | None:
     return ShardDone(shard=shard, documents=state.rows)
 
 
-def tag_together(tasks: list[Task[ShardToTag]], report: Report) -> list[Result[ShardDone]]:
-    """Do what `tag_shard` does for small shards, which become durable together."""
-    with Group(record_logs.of(tasks[0].payload.dataset)) as group:
-        return one_by_one(partial(tag_shard, group=group), tasks, report, group)
-
-
 def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> ShardDone:
     """Write what is missing or outdated of a shard's attribute files.
 
@@ -127,7 +121,7 @@ def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> S
     return ShardDone(shard=shard, documents=state.rows, written=todo)
 
 
-WORK = Work(tag_shard, tag_together)
+WORK = Work(tag_shard, partial(in_one_group, tag_shard, log_of_dataset))
 
 
 class AttributesOutput:
