@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit import Batch, Document
-from toolkit.text import LineTable, Splitter, Words, hashes_of, is_among, places_among, split_lines
+from toolkit.text import LineTable, Splitter, Words, hashes_of, is_among, places_among, split_lines, sums
 from toolkit.text.unicode_table import CLASSES, UNICODE
 from toolkit.text.words import (
     ALL_ALNUM,
@@ -28,7 +28,6 @@ from toolkit.text.words import (
     IS_LOWER,
     IS_TITLE,
     IS_UPPER,
-    sums,
     words_of,
 )
 

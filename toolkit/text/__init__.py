@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     )
     from toolkit.text.languages.tables import stop_word_lists, stop_words
     from toolkit.text.languages.words import check_word_language, datatrove_words, has_no_blanks
-    from toolkit.text.line_table import LineTable
+    from toolkit.text.line_table import LineTable, sums
     from toolkit.text.linear.model import Linear, Said, load_linear
     from toolkit.text.linear.ngrams import Window, WindowOption
     from toolkit.text.listed_phrases import occurrences
@@ -89,7 +89,6 @@ if TYPE_CHECKING:
         hashes_of,
         is_among,
         places_among,
-        sums,
     )
 
 __all__ = [

@@ -58,11 +58,16 @@ class LineTable(NamedTuple):
 
     def sums(self, values: Array) -> Array:
         """Return, of a value of each line, the sum of each text's lines."""
-        import numpy as np
+        return sums(values, self.bounds)
 
-        total = np.zeros(len(values) + 1, dtype=np.int64)
-        np.cumsum(values, out=total[1:])
-        return cast("Array", total[self.bounds[1:]] - total[self.bounds[:-1]])
+
+def sums(values: Array, bounds: Array) -> Array:
+    """Return the sums of values between bounds; int64 or float64."""
+    import numpy as np
+
+    wide = np.float64 if values.dtype.kind == "f" else np.int64
+    found = np.add.reduceat(np.append(values, values.dtype.type(0)), bounds[:-1], dtype=wide)
+    return cast("Array", found * (bounds[1:] > bounds[:-1]))
 
 
 @compiled("int8* int64* int64* int64 int64*")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.text.kernels.compiling import compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt64s
+from toolkit.text.line_table import sums
 
 if TYPE_CHECKING:
     from toolkit.text.words import Words
@@ -82,8 +83,6 @@ class Sequences(NamedTuple):
     @property
     def totals(self) -> Array:
         """Return the sizes of all words of each text, int64."""
-        from toolkit.text.words import sums
-
         return sums(self.sizes, self.bounds)
 
     def top(self, n: int) -> Top:

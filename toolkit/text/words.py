@@ -16,7 +16,7 @@ import msgspec
 
 from toolkit.text.kernels.compiling import Compiled, compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt64s
-from toolkit.text.line_table import LineTable
+from toolkit.text.line_table import LineTable, sums
 from toolkit.text.unicode_table import Characters, characters
 
 
@@ -116,8 +116,9 @@ class Words(NamedTuple):
         """Return some of the words."""
         import numpy as np
 
-        rows, before = np.flatnonzero(mask), np.append(0, np.cumsum(mask))
-        return Words._make([self.lines, *(column.take(rows) for column in self[1:-1]), before[self.bounds]])
+        rows = np.flatnonzero(mask)
+        columns = (column.take(rows) for column in self[1:-1])
+        return Words._make([self.lines, *columns, np.searchsorted(rows, self.bounds)])
 
     def with_alnum(self) -> "Words":
         """Return those with a letter or a number: of segments, the words."""
@@ -145,15 +146,6 @@ class Words(NamedTuple):
 
 
 _describe = Compiled("toolkit.text.kernels.words:describe", Words, "int64", Characters, Words, "int64")
-
-
-def sums(values: Array, bounds: Array) -> Array:
-    """Return the sums of values between bounds; int64 or float64."""
-    import numpy as np
-
-    total = np.zeros(len(values) + 1, dtype=np.float64 if values.dtype.kind == "f" else np.int64)
-    np.cumsum(values, out=total[1:])
-    return cast("Array", total[bounds[1:]] - total[bounds[:-1]])
 
 
 def hashes_of(words: Iterable[str], *, folded: bool = False) -> Array:
@@ -287,4 +279,4 @@ def words_of(text: str, splitter: Splitter = "unicode") -> list[str]:
     return Words.of(LineTable.of([text]), splitter).strings()
 
 
-__all__: Sequence[str] = ("Splitter", "Words", "hashes_of", "is_among", "places_among", "sums", "words_of")
+__all__: Sequence[str] = ("Splitter", "Words", "hashes_of", "is_among", "places_among", "words_of")
