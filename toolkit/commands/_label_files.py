@@ -14,9 +14,9 @@ from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.execution.executors import Task
 from toolkit.label_files.formats import annotations
+from toolkit.learn import labelling
 from toolkit.learn.evaluate.predictions import Question, ShardAsked
-from toolkit.learn.labelling import ml_filter, tasks
-from toolkit.learn.labelling.ml_filter import Names, origins
+from toolkit.learn.labelling import Names, origins
 from toolkit.mix.join import JoinedShard
 from toolkit.plugins import default_name
 from toolkit.records import sets
@@ -201,7 +201,7 @@ def _experiment(context: Context, options: FileOptions, works: list[JoinedShard]
     names = names_of(dataset, value, {name: getattr(options, name) for name in _NAMES})
     by_shard = {work.shard: work for work in works}
     todo = [
-        ml_filter.FilesToWrite(
+        labelling.FilesToWrite(
             shards=[ShardAsked(_work(by_shard, works[0], shard), asked) for shard in origin.shards],
             wanted=origin.wanted,
             files=origin.files,
@@ -225,7 +225,7 @@ def _experiment(context: Context, options: FileOptions, works: list[JoinedShard]
         if not is_ours:
             json_files.save(marker, Experiment())
         results = context.run(
-            "write", ml_filter.write_files, [Task(each.files[0].path, each) for each in todo], "files"
+            "write", labelling.write_files, [Task(each.files[0].path, each) for each in todo], "files"
         )
     found = [result.value for result in results if result.value is not None]
     written = [file for each in found if each.written for file in each.files]
@@ -266,7 +266,7 @@ def _list(
 ) -> Outcome:
     """Write the tasks of the documents that are asked for, as one list."""
     output, dataset = str(options.output), context.dataset
-    assert options.form in get_args(tasks.Form)
+    assert options.form in get_args(labelling.Form)
     form: Any = options.form
     model, question = "", options.question or ""
     if value is not None:
@@ -288,7 +288,7 @@ def _list(
     named = NamedOutput(output, "--output")
     folder = join(dataset.bookkeeping, "tasks", xxhash.xxh3_64_hexdigest(output.encode()))
     todo = [
-        tasks.TasksToWrite(
+        labelling.TasksToWrite(
             asked=ShardAsked(work, asked),
             form=form,
             question=question,
@@ -298,11 +298,11 @@ def _list(
         for number, work in enumerate(works)
     ]
     with context.lease(folder, output, {}):
-        results = context.run("write", tasks.write_tasks, [Task(each.asked.work.path, each) for each in todo])
+        results = context.run("write", labelling.write_tasks, [Task(each.asked.work.path, each) for each in todo])
         broken = failures(results)
         count = sum(result.value or 0 for result in results)
         if not broken and count:
-            tasks.gather([each.path for each in todo], named)
+            labelling.gather([each.path for each in todo], named)
     remove_tree(folder)
     if not broken and not count:
         broken = [f"--where {options.where}: expected documents for which it is true, got none of all"]

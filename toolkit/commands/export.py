@@ -12,7 +12,7 @@ from toolkit.execution.executors import Task
 from toolkit.exporting import raw_index
 from toolkit.exporting import shard as exporting
 from toolkit.exporting.shard import ShardToExport
-from toolkit.learn.labelling.ml_filter import origins as raw_files
+from toolkit.learn.labelling import origins as raw_files
 from toolkit.mix.settings import Stream
 from toolkit.records import origins
 from toolkit.records.failures import FailureRecords
