@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.browser.made import HOSTILE
+from tests.pipeline.conftest import Project, document, write_rows
 from tests.view.sites import LONG, MANY, TEXTS, Site, lay_out, serving
 from tests.waiting import PATIENCE, wait_until
 from toolkit.mix.effects.preview import blocks
@@ -36,7 +37,7 @@ def test_the_page_is_for_who_has_the_token(site: Site) -> None:
     for target in ("/", "/?token=", "/?token=x", f"/?token={site.token}x", f"/?token={site.token[:-1]}", "/?token=%ff"):
         answer = site.send(target, host)
         assert (answer.status, answer.headers["Content-Type"]) == (403, "text/plain; charset=utf-8")
-    for name in ("view", "rows", "document", "explain", "find", "nothing"):
+    for name in ("view", "rows", "document", "explain", "trace", "find", "nothing"):
         assert site.send(f"/api/{name}", host).status == 403
         assert site.send(f"/api/{name}?token={site.token}", host).status == 403  # for these it is in the header alone
         assert site.send(f"/api/{name}", host | {"X-Token": "ü".encode().decode("latin-1")}).status == 403
@@ -256,6 +257,22 @@ def test_why_a_document_is_dropped(site: Site) -> None:
     assert found["dropped"] == "long </td><script>"
     assert found["steps"][0]["values"] == {"line_shape.lines": 7}
     assert site.ok("explain", shard=1, row=0)["streams"][0]["dropped"] is None
+    assert site.ok("trace", shard=1, row=row)["streams"][0]["pieces"] == []
+
+
+def test_tokens_of_a_document_are_traced(project: Project) -> None:
+    pytest.importorskip("tokenizers")
+    write_rows(project.documents / "a.jsonl.gz", [document("1", "one text"), document("2", "two texts")])
+    tokenizer = str(Path(__file__).parents[1] / "taggers" / "files" / "tokenizer.json")
+    project.config["mix"] = {"rules": [], "output": {"format": "dolma", "path": str(project.out)}}
+    tokens = project.root / "tokens"
+    project.config["tokenize"] = {"path": str(tokens), "tokenizer": tokenizer, "eod": "</s>", "files": "pbin"}
+    project.ok("run")
+    with serving(project.config, project.root / "labels.jsonl") as site:
+        [found] = site.ok("trace", shard=0, row=1)["streams"]
+    assert [(piece["file"], piece["row"], piece["span"]) for piece in found["pieces"]] == [
+        (str(tokens / "tokens.pbin"), 2, [0, 9])
+    ]
 
 
 def test_documents_that_a_rule_drops_and_those_that_stay(site: Site) -> None:

@@ -146,7 +146,7 @@ def run(context: Context, options: Options) -> Outcome:
     if options.text is not None:
         tasks = [Task(work.name, Search(work=work, text=options.text), key=work.key) for work in corpus.works]
         matches = [match for found in all_values(context.run("explain", find_text, tasks)) for match in found]
-        pieces = [piece for match in matches for piece in corpus.tokens([(match.shard, match.row)], match.span)]
+        pieces = [piece for match in matches for piece in tokens_of(context, [(match.shard, match.row)], match.span)]
         rows = {(match.shard, match.row): None for match in matches}
         return _outcome(Trace(pieces=pieces, matches=matches, documents=corpus.explained(list(rows)[:EXPLAINED])))
     assert options.id is not None
@@ -158,7 +158,7 @@ def run(context: Context, options: Options) -> Outcome:
     documents = corpus.explained(list(rows))
     places = tracing.in_output(context, [each["id"] for each in documents]) or {}
     documents = [each | ({"output": places[each["id"]]} if each["id"] in places else {}) for each in documents]
-    return _outcome(Trace(pieces=list(corpus.tokens(list(rows))), documents=documents, left_out=items))
+    return _outcome(Trace(pieces=list(tokens_of(context, list(rows))), documents=documents, left_out=items))
 
 
 # --- from tokens ------------------------------------------------------------------------------------------------------
@@ -246,15 +246,12 @@ def _places(text: str, wanted: str) -> Iterator[tuple[int, int]]:
 
 
 class _Corpus:
-    """The documents of a configuration, as its mix has them, and the files with their tokens."""
+    """The documents of a configuration, as its mix has them."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._of_mix: dict[str, ShardToMix] = {}
-        tokens = editions.with_tokens(context) if context.has(editions.SECTION) else None
-        of_mix = context if context.has("mix") else tokens
-        outputs = (tokens, of_mix if of_mix is not tokens else None, *editions.of(context).values())
-        self._outputs = [each for each in outputs if each]
+        of_mix = next(iter(_mixes(context)), None)
         if of_mix is None:
             shards = context.shards(context.dataset)[0]
             limit = context.config.max_document_bytes
@@ -299,25 +296,35 @@ class _Corpus:
             if (shard, row) in found
         ]
 
-    def tokens(self, rows: Sequence[tuple[str, int]], span: tuple[int, int] | None = None) -> Iterator[TracedTokens]:
-        """Yield the tokens of documents in all outputs; with a span, those that have code points of it."""
-        by_shard: dict[str, set[int]] = {}
-        for shard, row in rows:
-            by_shard.setdefault(shard, set()).add(row)
-        for trace in self._traces():
-            for shard, numbers in by_shard.items():
-                for piece in trace.rows(shard, numbers):
-                    first, end = (piece.first, piece.end) if span is None else _within(trace, piece, *span)
-                    if first < end:
-                        yield _one(trace, piece, first, end)
 
-    def _traces(self) -> Iterator[TraceFile]:
-        for output in self._outputs:
-            section = output.config.mix.get("output", {})
-            manifest = publish.load_manifest(section["path"]) if section.get("format") == TOKENS else None
-            for part in manifest.parts if manifest else ():
-                if part.label != REJECTED:
-                    yield TraceFile(join(section["path"], part.path))
+def _mixes(context: Context) -> list[Context]:
+    """Return the contexts of the mix (that of the tokens, where there is no other), of the tokens and of editions."""
+    tokens = [editions.with_tokens(context)] if context.has(editions.SECTION) else []
+    return [*([context] if context.has("mix") else []), *tokens, *editions.of(context).values()]
+
+
+def tokens_of(
+    context: Context, rows: Sequence[tuple[str, int]], span: tuple[int, int] | None = None
+) -> Iterator[TracedTokens]:
+    """Yield the tokens of documents in all outputs of a configuration; with a span, those of its code points."""
+    by_shard: dict[str, set[int]] = {}
+    for shard, row in rows:
+        by_shard.setdefault(shard, set()).add(row)
+    for trace in _traces(context):
+        for shard, numbers in by_shard.items():
+            for piece in trace.rows(shard, numbers):
+                first, end = (piece.first, piece.end) if span is None else _within(trace, piece, *span)
+                if first < end:
+                    yield _one(trace, piece, first, end)
+
+
+def _traces(context: Context) -> Iterator[TraceFile]:
+    for output in _mixes(context):
+        section = output.config.mix.get("output", {})
+        manifest = publish.load_manifest(section["path"]) if section.get("format") == TOKENS else None
+        for part in manifest.parts if manifest else ():
+            if part.label != REJECTED:
+                yield TraceFile(join(section["path"], part.path))
 
 
 def _within(trace: TraceFile, piece: Piece, start: int, end: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ import getpass
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -12,6 +12,8 @@ from toolkit.command_line import Flag, Limited, Looking
 from toolkit.commands import _mix_budgets as budgets
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _sections as sections
+from toolkit.commands import _tracing as tracing
+from toolkit.commands.trace import tokens_of
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.own_types import OwnTypes
@@ -133,7 +135,11 @@ def explainer_of(context: Context, corpus: DatasetCorpus) -> Explainer:
         found = budgets.fill(mine, preparation.prepare(mine, preparation.settings_of(mine, writes=False)))
         return found.works, found.unreadable
 
-    return Explainer(corpus, prepared)
+    def trace(work: ShardToMix, row: int) -> dict[str, Any]:
+        pieces = msgspec.to_builtins(list(tokens_of(open_context(options), [(work.key, row)])))
+        return {**tracing.origin(work.dataset, work.shard, row), "pieces": pieces}
+
+    return Explainer(corpus, prepared, trace)
 
 
 def rules_of(context: Context) -> list[dict[str, str]]:

@@ -140,7 +140,7 @@ class Answers:
         self._queries = Queries(corpus, self._question)
         self._counted: dict[int, int] = {}
         self.asked: dict[str, Callable[[Parameters], dict[str, Any]]] = {
-            name: getattr(self, name) for name in ("view", "rows", "document", "explain", "find")
+            name: getattr(self, name) for name in ("view", "rows", "document", "explain", "trace", "find")
         }
 
     def close(self) -> None:
@@ -299,6 +299,10 @@ class Answers:
         if self._explainer is None:
             raise ConfigError("expected a configuration with a section `mix:`, got none: there are no rules")
         return {"streams": self._explainer.explain(self._at(given))}
+
+    def trace(self, given: Parameters) -> dict[str, Any]:
+        """Return the input of a document, and its tokens in the outputs of the configuration."""
+        return {"streams": self._explainer.trace(self._at(given)) if self._explainer else []}
 
     def find(self, given: Parameters) -> dict[str, Any]:
         """Return the places of the documents with an id, by the row index; null where only a query can tell."""

@@ -309,12 +309,16 @@ class Explainer:
         corpus: of the dataset.
         prepared: gives the shards of the mix, and for those that are not in it why; called once, when it is first
             needed: it looks at all shards, and a budget at all their attributes.
+        trace: Function that returns what is known of a row, from 1, of a shard of the mix: its input and its tokens.
     """
 
     def __init__(
-        self, corpus: DatasetCorpus, prepared: Callable[[], tuple[Sequence[ShardToMix], Mapping[str, str]]]
+        self,
+        corpus: DatasetCorpus,
+        prepared: Callable[[], tuple[Sequence[ShardToMix], Mapping[str, str]]],
+        trace: Callable[[ShardToMix, int], dict[str, Any]],
     ) -> None:
-        self._corpus, self._prepared = corpus, prepared
+        self._corpus, self._prepared, self._trace = corpus, prepared, trace
         self._works: dict[str, list[ShardToMix]] = {}
         self._fault: ToolkitError | None = None
         self._is_prepared = False
@@ -337,6 +341,11 @@ class Explainer:
             explanation = msgspec.to_builtins(explain_row(work, at.row, line, others))
             found.append({"stream": work.stream.name, **explanation})
         return found
+
+    def trace(self, at: At) -> list[dict[str, Any]]:
+        """Return the input of a document, and its tokens in all outputs, for each stream of the mix that has it."""
+        works = self._of(self._corpus.names[at.shard])
+        return [{"stream": work.stream.name, **self._trace(work, at.row + 1)} for work in works]
 
     def rows_dropped_by(self, shard: int, rule: str | None, stop: Stop) -> set[int]:
         """Return the rows of a shard, from 0, that a rule drops as the first one; those that stay without a rule.

@@ -190,8 +190,10 @@
       ...about.labels.questions.map(question),
       el("div", { class: "steps" },
         el("button", { type: "button", id: "goes", "aria-pressed": goes ? "true" : "false", click: going }, "Go on when all is answered"),
-        about.mix ? el("button", { type: "button", id: "why", "aria-expanded": why ? "true" : "false", click: () => attempt(toggle) }, why ? "Hide the rules" : "Why is it kept or dropped?") : null),
+        about.mix ? el("button", { type: "button", id: "why", "aria-expanded": why ? "true" : "false", click: () => attempt(toggle) }, why ? "Hide the rules" : "Why is it kept or dropped?") : null,
+        about.mix ? el("button", { type: "button", click: () => attempt(trace) }, "Where are its tokens?") : null),
       el("div", { id: "explained" }),
+      el("div", { id: "traced" }),
       page.document({ text: shown.text, chars: shown.chars, label: marks.label, lines: marks.lines, spans: marks.spans, header: marks.header, footer: marks.footer }, names(marks)),
       cut ? el("button", { type: "button", click: () => attempt(() => fetched(state.at, true)) }, `Read all ${page.count(shown.chars)} characters`) : null,
       ...shown.values.map(({ set, rows }) => table(set, rows)),
@@ -237,6 +239,18 @@
     } catch (error) {
       if (mine === opened) place.replaceChildren(el("p", { class: "fault" }, error.message));
     }
+  }
+
+  async function trace() {
+    const mine = opened, place = byId("traced");
+    place.replaceChildren(el("p", { class: "muted" }, "Looking at the traces …"));
+    const { streams } = await ask("trace", { shard: state.at[0], row: state.at[1] });
+    if (mine !== opened) return;
+    const lines = streams.flatMap(({ input, item, pieces }) => [
+      input ? `From ${input}${item ? `, item ${page.count(item)}` : ""}` : "",
+      ...pieces.map(({ file, tokens, span, copy }) => `${file}:${tokens.join("-")}, characters ${span.join("-")}${copy > 1 ? `, copy ${copy}` : ""}`),
+    ]).filter(Boolean);
+    place.replaceChildren(...(lines.length ? lines : ["No output has tokens of it."]).map((line) => el("p", {}, el("bdi", {}, line))));
   }
 
   function steps(found) {
