@@ -38,24 +38,66 @@ def _exp(x: Any) -> Any:
     return (low + r4 * (middle + r4 * high)) * float_of(numba.int64(k + 1023) << numba.int64(52))
 
 
+# The k best labels are a heap from `first` on, the least probable one on top, as in fastText: of equal labels the moves
+# of libstdc++'s `push_heap`, `pop_heap` and `sort_heap` decide which stay, and their order. So each move is theirs.
+
+
+@_inline
+def _move(best: Best, source: Any, target: Any) -> None:
+    best.probs[target] = best.probs[source]
+    best.labels[target] = best.labels[source]
+
+
+@_inline
+def _rise(best: Best, first: Any, hole: Any, prob: Any, label: Any) -> None:
+    """Put a label into a hole of the heap, or above it."""
+    while hole > 0 and best.probs[first + ((hole - 1) >> 1)] > prob:
+        _move(best, first + ((hole - 1) >> 1), first + hole)
+        hole = (hole - 1) >> 1
+    best.probs[first + hole] = prob
+    best.labels[first + hole] = numba.int32(label)
+
+
+@_inline
+def _replace_top(best: Best, first: Any, n: Any, prob: Any, label: Any) -> None:
+    """Put a label into a heap of n in place of the least probable one."""
+    hole = child = numba.int64(0)
+    while child < (n - 1) >> 1:
+        child = 2 * (child + 1)
+        if best.probs[first + child] > best.probs[first + child - 1]:
+            child -= 1
+        _move(best, first + child, first + hole)
+        hole = child
+    if n & 1 == 0 and child == (n - 2) >> 1:
+        child = 2 * child + 1
+        _move(best, first + child, first + hole)
+        hole = child
+    _rise(best, first, hole, prob, label)
+
+
 @_inline
 def _insert(best: Best, label: Any, prob: Any, n: Any, first: Any) -> Any:
-    """Put a label among the k best, which are sorted and stand from `first`; return how many there are then.
+    """Put a label among the k best; return how many there are then."""
+    if n < best.k:
+        _rise(best, first, n, prob, label)
+        return n + 1
+    if prob >= best.probs[first]:
+        parent = (n - 1) >> 1
+        last, its_label = prob, numba.int32(label)
+        if best.probs[first + parent] > prob:
+            last, its_label = best.probs[first + parent], best.labels[first + parent]
+            _rise(best, first, parent, prob, label)
+        _replace_top(best, first, n, last, its_label)
+    return n
 
-    Of equal ones for which there is no room the first stays; if k is 1 the last, as in fastText, whose heap of one
-    replaces its only element.
-    """
-    least = best.probs[first + best.k - 1]
-    if n == best.k and (prob < least or (prob == least and best.k > 1)):
-        return n
-    at = first + (n if n < best.k else best.k - 1)
-    while at > first and best.probs[at - 1] < prob:
-        best.probs[at] = best.probs[at - 1]
-        best.labels[at] = best.labels[at - 1]
-        at -= 1
-    best.probs[at] = prob
-    best.labels[at] = numba.int32(label)
-    return min(n + 1, best.k)
+
+@_inline
+def _sort(best: Best, n: Any, first: Any) -> None:
+    """Sort the heap, the best first."""
+    for end in range(n - 1, 0, -1):
+        prob, label = best.probs[first + end], best.labels[first + end]
+        _move(best, first, first + end)
+        _replace_top(best, first, end, prob, label)
 
 
 @_inline
@@ -77,7 +119,7 @@ def best_of_tree(model: Model, room: Room, best: Best, first_of_row: Any) -> Non
         if node < n:
             found = _insert(best, node, score, found, first_of_row)
             if found == best.k:
-                limit = max(limit, best.probs[first_of_row + best.k - 1])
+                limit = max(limit, best.probs[first_of_row])
             continue
         product = _dot(room.hidden, model.output, (node - n) * model.dim, model.dim)
         p = numba.float32(1.0 / (1.0 + _exp(-product)))
@@ -94,6 +136,7 @@ def best_of_tree(model: Model, room: Room, best: Best, first_of_row: Any) -> Non
             nodes[waiting] = second
             scores[waiting] = high
             waiting += 1
+    _sort(best, found, first_of_row)
 
 
 @_inline
@@ -125,3 +168,4 @@ def best_of_all(model: Model, room: Room, best: Best, first_of_row: Any) -> None
     for i in range(n):
         if values[i] >= best.threshold:
             found = _insert(best, i, values[i] + numba.float32(1e-5), found, first_of_row)
+    _sort(best, found, first_of_row)
