@@ -53,6 +53,31 @@ def test_what_when_tests_is_not_null_in_the_amount() -> None:
         assert "a value that may be null; test it first" in refused(f"- {{repeat: n, when: {when}}}")
 
 
+@pytest.mark.parametrize(
+    ("target", "amounts"),  # of allenai/dolma3's `solve_fit`, with buckets of as many tokens
+    [
+        (
+            "average: 1.25, drop_below: 0.4",
+            {0.2: 0, 0.43: 0.006981694, 0.68: 0.958768253, 0.94: 5.355704382, 0.95: 7.000000999, 1: 7.000000999},
+        ),
+        ("average: 2.5, drop_below: 0.4", {0.39: 0, 0.4: 0.779131, 0.68: 4.0399454, 0.97: 7.000000999}),
+        ("average: 0.3", {0: 0.00016874, 0.5: 0.1483439, 0.99: 1.256825678}),
+        (
+            "average: 1, drop_below: 0.55, most: 4, steps: 10",
+            {0.49: 0, 0.5: 0.255196982, 0.85: 2.889953267, 1: 4.000001},
+        ),
+    ],
+)
+def test_a_curve_with_an_average_is_that_of_dolma_3(target: str, amounts: dict[float, float]) -> None:
+    (curve,) = rules(f"- repeat: {{score: document.chars / 1, curve: {{{target}}}}}")._repeating.values()
+    assert {x: curve.times((0, None, [], _Scored(x))) for x in amounts} == pytest.approx(amounts, rel=1e-4)
+
+
+def test_a_curve_that_cannot_have_its_average_is_refused() -> None:
+    message = refused("- {repeat: {score: n, curve: {average: 4.2, drop_below: 0.4}}}")
+    assert "repeat.curve: average: expected at most 4.16, as nothing below the rank 0.4 is written" in message
+
+
 @given(st.floats(-1, 2, allow_nan=False))
 def test_a_curve_is_straight_between_its_points_and_level_beyond_them(score: float) -> None:
     amount = CURVE.times((0, None, [], _Scored(score)))

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -28,11 +29,67 @@ class Curve(ConfigStruct):
 
     Attributes:
         score: an expression.
-        curve: points [score, amount] with rising scores, with straight lines between them.
+        curve: points [score, amount] with rising scores, with straight lines between them; or what gives them.
     """
 
     score: str
-    curve: list[Any]
+    curve: list[Any] | dict[str, Any]
+
+
+class CurveTarget(ConfigStruct):
+    """A curve over ranks from 0 to 1, solved from the amount that is wanted on average.
+
+    Source: allenai/dolma3 (``datasets/dolma3_mix/mixes/mixing_utils.py``): the amount is C x^p e^(lambda x), x being
+    the rank above what is dropped. Of all curves with this average it is the one with the largest p up to 2, and then
+    the largest lambda up to 2, that gives the last step at most the largest amount. A step has the mean of its ranks.
+
+    Attributes:
+        average: Mean amount over all ranks: what a topic is to have, divided by what there is of it.
+        most: Largest amount, that of the last step.
+        drop_below: Rank below which nothing is written; rounded down to a step.
+        steps: Number of steps, each of as many ranks.
+    """
+
+    average: Annotated[float, msgspec.Meta(gt=0, le=MOST)]
+    most: Annotated[float, msgspec.Meta(gt=0, le=MOST)] = 7
+    drop_below: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0
+    steps: Annotated[int, msgspec.Meta(ge=2, le=1000)] = 20
+
+    def points(self) -> list[list[float]]:
+        """Return the points of the curve.
+
+        Raises:
+            ConfigError: if no curve has this average.
+        """
+        edges = [i / self.steps for i in range(self.steps + 1)]
+        first = bisect_right(edges, self.drop_below) - 1
+
+        def solved(p: float, rate: float) -> list[float]:
+            sums = [_integral(p, rate, edge - edges[first]) for edge in edges[first:]]
+            return [self.average / sums[-1] * (b - a) * self.steps for a, b in pairwise(sums)]
+
+        def is_possible(p: float, rate: float) -> bool:
+            return solved(p, rate)[-1] <= self.most + 1e-6
+
+        power = max((p for i in range(20) if is_possible(p := 0.01 + 1.99 * i / 19, 0)), default=None)
+        if power is None:
+            most = self.average * self.most / solved(0.01, 0)[-1]
+            raise ConfigError(
+                f"average: expected at most {most:.4g}, as nothing below the rank {edges[first]:g} is written, and "
+                f"nothing more than {self.most:g} times, got {self.average:g}"
+            )
+        low, high = 0.0, 2.0
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (middle, high) if is_possible(power, middle) else (low, middle)
+        amounts = [0.0] * first + solved(power, low)
+        steps = zip(pairwise(edges), amounts, strict=True)
+        return [point for (a, b), y in steps for point in ([a, y], [math.nextafter(b, 0) if b < 1 else 1.0, y])]
+
+
+def _integral(p: float, rate: float, end: float) -> float:
+    """Return the integral of x^p e^(rate x) from 0 on, by its series; rate and end are small."""
+    return math.fsum(rate**n / math.factorial(n) * end ** (p + n + 1) / (p + n + 1) for n in range(30))
 
 
 class RepeatForm(Form):
@@ -41,10 +98,10 @@ class RepeatForm(Form):
     repeat: Annotated[
         int | float | str | dict[str, Any],
         Description(
-            title="a number, an expression, or {score: E, curve: [[SCORE, AMOUNT], …]}",
+            title="a number, an expression, or {score: E, curve: [[SCORE, AMOUNT], …] or {average: NUMBER}}",
             description="how often a document is written: 0 drops it, 0.3 keeps three of ten, 2.5 is twice, and half "
             "of them a third time; a number, an expression that gives one, or a curve over a score with straight lines "
-            "between its points",
+            "between its points, or solved from the `average` that is wanted",
         ),
     ]
     seed: Annotated[str | int, Description(description="another seed draws other documents")] = ""
@@ -58,7 +115,9 @@ class RepeatForm(Form):
             settings.refuse_unknown(at, Curve, (), "repeat")
             form = settings.convert(at, Curve)
             try:
-                points = check_curve(form.curve)
+                solved = isinstance(form.curve, dict)
+                curve = settings.convert(at.at("curve"), CurveTarget).points() if solved else form.curve
+                points = check_curve(curve)
             except ConfigError as error:
                 raise at.error(("curve",), str(error)) from None
             name = self.named(f"repeat by {form.score}")
