@@ -134,6 +134,26 @@ def test_files_have_the_tokens_of_the_library(project: Project, tokens: Tokenize
         damaged.write_bytes(sound)
 
 
+@pytest.mark.parametrize("strip", [True, False])
+def test_tokens_in_dolma_s_files_are_those_of_the_edited_text(project: Project, tokens: Tokenizer, strip: bool) -> None:
+    """Also where an edit leaves white space, which Dolma strips, or nothing."""
+    lay_out(project, "dolma", strip=strip)
+    edits = [{"cut_lines": {"regex": "cat"}}, {"replace": {"regex": "x+"}, "by": " hat "}]
+    project.config["mix"] = {"text": edits} | project.config["mix"] | {"rules": []}
+    project.ok("mix")
+    stream = np.memmap(project.out / "tokens.npy", np.uint16, "r")
+    with gzip.open(project.out / "tokens.csv.gz", "rt", newline="") as file:
+        found = {row[2]: stream[int(row[0]) : int(row[1])].tolist() for row in csv.reader(file)}
+    texts = {"3": "größe 图书馆\n", "4": "</s>", "5": " hat "}
+    end = tokens.number_of("</s>")
+    wanted = {}
+    for i, key in ((i, key) for i in (0, 1) for key in texts):
+        text = texts[key].strip() if strip else texts[key]
+        ids = tokens.library.encode(text, add_special_tokens=False).ids
+        wanted[f"{i}-{key if i == 0 else len(TEXTS) - 1 - int(key)}"] = ids if ids[-1] == end else [*ids, end]
+    assert found == wanted
+
+
 def test_parts_and_inputs(project: Project, tokens: Tokenizer) -> None:
     lay_out(project, part_size=2000).ok("mix")
     parts = sorted(project.out.glob("*_part_?.npy"))

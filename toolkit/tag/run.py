@@ -29,7 +29,7 @@ from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines, version_read
 from toolkit.storage.record_log import Group
 from toolkit.tag.plan import Plan, Step, build
-from toolkit.tag.set_options import Numbered
+from toolkit.tag.set_options import Asked, EditedBatch, Numbered
 from toolkit.tag.steps import ASKED, Effort, values_of
 from toolkit.tag.tagger import Reference
 from toolkit.text.batch import Batch
@@ -370,7 +370,14 @@ def asked(work: ShardToTag) -> Iterator[tuple[list[Numbered], int]]:
                 gone = {*takedown.rows([document for document, _ in batch])}
                 batch = [each for i, each in enumerate(batch) if i not in gone]
             rows = step.when.rows(batch, joining.path) if step.when else range(len(batch))
-            yield [batch[i] for i in rows], part.documents.stored
+            seen = Asked.some(Batch([document for document, _ in batch]), batch, rows)
+            if step.text:
+                seen = seen.with_texts(step.text.text)
+            edits = step.entry.edits
+            yield (
+                [*(EditedBatch(seen.numbered, edits, joining.path) if edits else seen).numbered],
+                part.documents.stored,
+            )
 
 
 # --- attributes that are read ---------------------------------------------------------------------------------------

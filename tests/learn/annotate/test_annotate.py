@@ -33,6 +33,16 @@ def test_what_fails_for_a_while_is_asked_until_it_is_answered(project: Annotated
     assert all(row["time_stamps"][0] > 1_600_000_000 and row["windows"] == [[0, row["windows"][0][1]]] for row in rows)
 
 
+def test_the_model_sees_the_edited_text_and_windows_are_places_in_it(project: Annotated) -> None:
+    project.entry["text"] = [{"cut_lines": {"regex": "^menu"}}, {"replace": {"regex": "[a-z]+@[a-z.]+"}, "by": "MAIL"}]
+    texts = ["menu home\na text of me@b.org", "untouched", "menu"]
+    project.write(texts)
+    assert project.run().code == 0
+    prompts = sorted(prompt_of(body).partition("\n")[2] for body in project.server.bodies)
+    assert prompts == ["", "a text of MAIL", "untouched"]
+    assert [row["windows"] for row in project.rows()] == [[[0, 14]], [[0, 9]], [[0, 0]]]
+
+
 def test_a_server_that_hangs_is_left_after_the_timeout(project: Annotated) -> None:
     """How often others run into it, too, depends on the machine."""
     project.entry |= {"timeout": 1, "retries": 20}

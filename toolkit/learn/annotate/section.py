@@ -11,6 +11,7 @@ import msgspec
 from toolkit.config import recipes
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigNode
+from toolkit.data import chosen_text
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.learn.annotate import prompt as prompts
@@ -20,12 +21,12 @@ from toolkit.storage import store_of
 from toolkit.storage.paths import where_looked
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
-from toolkit.tag.set_options import SETS, WHEN
+from toolkit.tag.set_options import SETS, WHEN, WITHOUT
 
 ANNOTATOR = f"{Annotator.__module__}:{Annotator.__name__}"
 """The tagger, as schemas and records name it."""
 
-_OF_SETS = ("as", WHEN, SETS)
+_OF_SETS = ("as", WHEN, SETS, WITHOUT, chosen_text.OPTION)
 
 
 def read_section(
