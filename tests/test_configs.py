@@ -9,7 +9,7 @@ from tests.conftest import ROOT, Run
 from toolkit.config import settings as config
 
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
-SECOND = {"c4-lines": "c4", "fineweb-minhash": "fineweb", "refinedweb-dedup": "refinedweb"}
+SECOND = {"c4-lines": "c4", "c4-sentences": "c4", "fineweb-minhash": "fineweb", "refinedweb-dedup": "refinedweb"}
 """Those that take what another one has written."""
 NO_WET = {"ml-filter-raw", *SECOND}
 """Those whose input is of another format."""

@@ -1,8 +1,12 @@
-"""C4's configuration, with datatrove's numbers and sentences, against datatrove's C4QualityFilter with its defaults.
+"""C4's configurations, with datatrove's numbers and sentences, against datatrove's C4QualityFilter with its defaults.
 
 datatrove has neither C4's language nor its limit on the length of pages in this filter: both are left out.
 """
 
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.oracles.frame import Verdict, rows_of, run_config
 from tests.oracles.of_datatrove import Datatrove
 
 
@@ -21,3 +25,23 @@ class C4(Datatrove):
         "tag.c4-0={tagger: c4, variant: datatrove, min_words: 3, max_word_chars: 1000}",
         "mix.parameters.min_sentences=5",
     )
+
+
+class C4Sentences(Datatrove):
+    """C4's second step: pages without spans of three sentences that came before; not more than that of their ends."""
+
+    NAME = "c4-sentences"
+    CONFIG = "c4-sentences.yaml"
+
+    def ours(self, pages: Path, folder: Path) -> Iterator[Verdict]:
+        (folder / "documents").mkdir()
+        (folder / "documents/pages.jsonl").symlink_to(pages)
+        run_config(
+            self.CONFIG,
+            f"documents={folder / 'documents'}",
+            f"attributes={folder / 'attributes'}",
+            f"mix.output.path={folder / 'out'}",
+            f"mix.rejected={folder / 'rejected'}",
+        )
+        yield from (Verdict(row["id"], text=row["text"].strip()) for row in rows_of(folder / "out"))
+        yield from (Verdict(row["id"], "empty") for row in rows_of(folder / "rejected"))

@@ -1,5 +1,6 @@
 """Exact duplicates against a reference in memory, over all units, normalisations, scopes, ranks and conditions."""
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.whole.making import make, write_shards
 from toolkit.data.lines import split_lines
+from toolkit.whole.exact import pieces as pieces_module
 from toolkit.whole.exact import runs
 
 Row = dict[str, Any]
@@ -203,6 +205,46 @@ def test_values_are_those_of_the_reference(
         dataset = write_shards(Path(folder), named(shards[others:]))
         made = make(dataset, {"exact-0": entry})
         assert list(made.values.values()) == reference(shards, entry, others)
+
+
+SENTENCES = st.lists(st.sampled_from(["One.", "Two two!", "TWO, two!", "3 of 4?", "?!", "Five"]), max_size=9)
+
+
+@given(st.lists(st.lists(SENTENCES, max_size=3), min_size=1, max_size=3), st.integers(1, 4), st.sampled_from([1, 999]))
+def test_of_spans_of_sentences_the_first_stays(texts: list[list[list[str]]], length: int, items: int) -> None:
+    """Each sentence of a later one is seen, with the white space before it."""
+    seen = set[str]()
+    expected: list[list[Any]] = []
+    for rows in texts:
+        expected.append([])
+        for parts in rows:
+            ends = list(itertools.accumulate(len(part) + (i > 0) for i, part in enumerate(parts)))
+            sentences = [i for i, part in enumerate(parts) if i == 0 or (part != "?!" and parts[i - 1][-1] in ".!?")]
+            places = [0, *(ends[i - 1] for i in sentences[1:]), *ends[-1:]]
+            text = " ".join(parts)
+            normal = [pieces_module.datatrove(text[a:b]) for a, b in itertools.pairwise(places)]
+            repeated = [False] * len(normal)
+            for i in range(len(normal) - length + 1):
+                span = " ".join(normal[i : i + length])
+                if span.strip() and span in seen:
+                    repeated[i : i + length] = [True] * length
+                seen.add(span)
+            spans: list[list[float]] = []
+            for (a, b), gone in zip(itertools.pairwise(places), repeated, strict=True):
+                if gone and spans and spans[-1][1] == a:
+                    spans[-1][1] = b
+                elif gone:
+                    spans.append([a, b, 1.0])
+            expected[-1].append({"seen": repeated, "spans": spans, "chars_seen": int(sum(b - a for a, b, _ in spans))})
+    shards = [
+        [{"id": f"{i}-{j}", "source": "s", "text": " ".join(parts)} for j, parts in enumerate(rows)]
+        for i, rows in enumerate(texts)
+    ]
+    entry = {"kind": "exact", "unit": "sentence", "length": length, "normalize": "datatrove"}
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "ITEMS", items)
+        made = make(write_shards(Path(folder), named(shards)), {"exact-0": entry})
+        assert list(made.values.values()) == expected
 
 
 @pytest.mark.parametrize("items", [1, 1 << 19])

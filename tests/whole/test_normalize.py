@@ -47,6 +47,7 @@ def test_ccnet_takes_punctuation_accents_and_controls_away_and_nothing_else() ->
         ("dolma", " A ", " A "),
         ("ccnet", " Café, 12:30!\n", "cafe 0000"),
         ("ccnet", "…", ""),
+        ("datatrove", " Café—x, 12.30!\n\n3", "cafe x 0 0"),
         ("unicode", "  ＡB\n\n ﬁ\tSTRASSE ", "ab fi strasse"),
         ("unicode", "straße", "strasse"),
         ("url", "HTTPS://www.Example.org:443/A/?b=C#d", "example.org/A?b=C"),

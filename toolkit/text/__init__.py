@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         characters_in,
         spacy_kind,
         spacy_languages,
+        spacy_sentence_ends,
         spacy_sentences,
         spacy_words,
     )
@@ -193,6 +194,7 @@ __all__ = [
     "shortest_float32",
     "spacy_kind",
     "spacy_languages",
+    "spacy_sentence_ends",
     "spacy_sentences",
     "spacy_words",
     "split_lines",

@@ -20,6 +20,7 @@ def steps(name: str, model: str, dropped: Path) -> list[Any]:
     kinds: dict[str, list[tuple[Any, dict[str, Any]]]] = {
         "gopher": [(filters.GopherQualityFilter, {}), (filters.GopherRepetitionFilter, {})],
         "c4": [(filters.C4QualityFilter, {})],
+        "c4-sentences": [],
         "fineweb": [  # examples/fineweb.py; its LanguageFilter took English by default when FineWeb was made
             (filters.LanguageFilter, {"languages": "en"}),
             (filters.GopherRepetitionFilter, {}),
@@ -62,6 +63,27 @@ def minhash(documents: Path, out: Path, language: str) -> list[str]:
     return [row["id"] for row in rows(Path(removed))]
 
 
+def sentences(documents: Path, out: Path) -> dict[str, str]:
+    """Return by id the texts of the documents of a folder without spans of three sentences that came before."""
+    from datatrove.executor import LocalPipelineExecutor  # type: ignore[import-not-found,unused-ignore]
+    from datatrove.pipeline import dedup  # type: ignore[import-not-found,unused-ignore]
+    from datatrove.pipeline.readers import JsonlReader  # type: ignore[import-not-found,unused-ignore]
+    from datatrove.pipeline.writers import JsonlWriter  # type: ignore[import-not-found,unused-ignore]
+
+    config = dedup.SentDedupConfig(min_doc_words=0, min_num_sentences=0)
+    signatures, repeats, kept = (str(out / name) for name in ("signatures", "repeats", "kept"))
+    reader = JsonlReader(str(documents), doc_progress=False)
+    stages = [
+        [reader, dedup.SentenceDedupSignature(signatures, config=config)],
+        [dedup.SentenceFindDedups(signatures, repeats, config=config)],
+        [reader, dedup.SentenceDedupFilter(repeats, config=config), JsonlWriter(kept)],
+    ]
+    for number, pipeline in enumerate(stages):
+        log = str(out / f"log-{number}")
+        LocalPipelineExecutor(pipeline, tasks=1, workers=1, logging_dir=log, skip_completed=False).run()
+    return {row["id"]: row["text"].strip() for row in rows(Path(kept))}
+
+
 def without_addresses(text: str) -> str:
     """Return a text after PIIFormatter, with one text a kind, whose texts take turns by default."""
     from datatrove.pipeline.formatters import PIIFormatter  # type: ignore[import-not-found,unused-ignore]
@@ -102,6 +124,9 @@ def main(pages: str, verdicts: str, name: str, model: str) -> None:
                 verdict["text"] = without_addresses(verdict["text"])
         for id in minhash(folder / "kept", folder / "minhash", "eng_Latn"):
             found[id] = {"id": id, "reason": "duplicate"}
+    if name == "c4-sentences":
+        left = sentences(folder / "kept", folder / "sentences")
+        found = {id: {"id": id, "text": left[id]} if left.get(id) else {"id": id, "reason": "empty"} for id in found}
     with open(pages, encoding="utf-8") as lines, open(verdicts, "w", encoding="utf-8") as out:
         for line in lines:
             id = json.loads(line)["id"]

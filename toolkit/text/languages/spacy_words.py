@@ -28,8 +28,8 @@ import gzip
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -424,12 +424,25 @@ TERMINALS = frozenset(characters_in(_MARKS))
 _SPACY = TERMINALS - frozenset(characters_in(_NOT_OF_SPACY))
 
 
+def _openings(words: Sequence[str]) -> Iterator[int]:
+    """Yield which words begin a sentence: the first, and after a mark the next one that is no punctuation."""
+    marked = True
+    for i, word in enumerate(words):
+        if word in _SPACY and i:
+            marked = True
+        elif marked and not (i and all(unicodedata.category(c)[0] == "P" for c in word)):
+            marked = word in _SPACY
+            yield i
+
+
 def spacy_sentences(text: str, language: str = "xx") -> int:
     """Return the number of sentences: after a mark, the next word that is no punctuation begins one."""
-    count, marked = min(len(text), 1), False
-    for word in spacy_words(text, language):
-        if word in _SPACY:
-            marked = True
-        elif marked and not all(unicodedata.category(c)[0] == "P" for c in word):
-            count, marked = count + 1, False
-    return count
+    return sum(1 for _ in _openings(spacy_words(text, language)))
+
+
+def spacy_sentence_ends(text: str, language: str = "xx") -> list[int]:
+    """Return where each sentence ends; white space belongs to the sentence after it, and may be the last one alone."""
+    words = spacy_words(text, language)
+    places = list(_offsets(text, words))
+    lasts = [*(i - 1 for i in islice(_openings(words), 1, None)), *([len(words) - 1] if words else [])]
+    return [places[i] + len(words[i]) for i in lasts]

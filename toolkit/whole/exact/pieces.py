@@ -1,11 +1,13 @@
-"""The lines and paragraphs of documents as they are compared: made equal, hashed, with their places."""
+"""The lines, paragraphs and sentences of documents as they are compared: made equal, hashed, with their places."""
 
 import itertools
 import re
+import string
 import sys
 import unicodedata
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
@@ -16,6 +18,7 @@ from toolkit.errors import DataError
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Bytes, Int64s
+from toolkit.text.languages.spacy_words import spacy_sentence_ends
 from toolkit.text.line_table import PADDING, LineTable
 
 
@@ -63,7 +66,7 @@ def numbers_of(digests: bytes | bytearray, bits: int) -> Array:
     return np.frombuffer(digests, dtype=">u8").reshape(-1, bits // 64).astype(np.uint64)
 
 
-Normalisation = Literal["none", "dolma", "ccnet", "unicode", "url"]
+Normalisation = Literal["none", "dolma", "ccnet", "datatrove", "unicode", "url"]
 
 
 def ccnet(text: str) -> str:
@@ -120,6 +123,27 @@ def _folded(text: str) -> str:
 
 _SPACES = re.compile(r"[^\S\n]+")
 
+
+def datatrove(text: str) -> str:
+    """Return a text in lower case, numbers as 0, punctuation as spaces, without accents, spaces once.
+
+    As datatrove 0.10 compares sentences and n-grams (``utils/text.py``, ``simplify_text`` with its defaults).
+    """
+    text = _NUMBERS.sub("0", text.lower()).translate(_signs())
+    marked = unicodedata.normalize("NFD", " ".join(text.split()))
+    return "".join(c for c in marked if unicodedata.category(c) != "Mn").strip()
+
+
+_NUMBERS = re.compile(r"\d+(?:[.,،٫⎖⎗⎘]\d+)?")
+
+
+@cache
+def _signs() -> dict[int, str]:
+    """Return the signs that CCNet and datatrove take for punctuation, and controls."""
+    signs = string.punctuation + "—”％１〈（、━【「」，】；～“《„’∶´．–？！：«〉》）。…►»"
+    return dict.fromkeys([*map(ord, signs), *range(9), *range(11, 32), *range(127, 160)], " ")
+
+
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -151,6 +175,7 @@ FUNCTIONS: dict[Normalisation, Callable[[str], str]] = {
     "none": as_it_is,
     "dolma": as_it_is,
     "ccnet": ccnet,
+    "datatrove": datatrove,
     "unicode": unicode,
     "url": url,
 }
@@ -166,7 +191,7 @@ def whole(name: Normalisation, text: str) -> str:
     return found.strip() if name == "ccnet" else found
 
 
-Unit = Literal["document", "line", "paragraph"]
+Unit = Literal["document", "line", "paragraph", "sentence"]
 
 _strip = Compiled("toolkit.whole.exact.kernel:strip", "int8* int64 int64* int64*")
 
@@ -307,10 +332,39 @@ def _sums(values: Array) -> Array:
     return found
 
 
-PIECES: dict[Unit, Callable[[Batch, Normalisation], Pieces]] = {
-    "line": lines_of,
-    "paragraph": paragraphs_of,
-}
+def sentences_of(documents: Batch, name: Normalisation, length: int) -> Pieces:
+    """Return the sentences of documents; of each, what is compared is it with those after it, so many in all.
+
+    Sentences are those of spaCy's English pipeline, white space before them included. The last ones of a document begin
+    nothing that is compared.
+    """
+    function = FUNCTIONS[name]
+    texts, compared, sizes, counts = list[bytes](), list[bool](), list[int](), list[int]()
+    for document in documents:
+        text = document.text
+        ends = spacy_sentence_ends(text, "en")
+        ends[-1:] = [len(text)] if ends else []
+        sentences = [text[begin:end].strip() for begin, end in pairwise([0, *ends])]
+        normal = [function(each) for each in sentences if each]
+        for i in range(len(sentences)):
+            span = " ".join(normal[i : i + length]) if i + length <= len(normal) else ""
+            compared.append(bool(span.strip()))
+            if compared[-1]:
+                texts.append(span.encode())
+        sizes += map(int, np.diff([0, *ends]))
+        counts.append(len(ends))
+    bounds = _sums(np.array(list(map(len, texts)), dtype=np.int64))
+    utf8 = np.frombuffer(b"".join([*texts, bytes(PADDING)]), dtype=np.int8)
+    found = Texts(utf8, bounds[:-1], bounds[1:], len(texts))
+    columns = np.array(compared, dtype=bool), np.array(sizes, dtype=np.int64), np.array(counts, dtype=np.int64)
+    return Pieces(found, *columns, np.zeros(len(counts), dtype=np.int64))
+
+
+def pieces_of(documents: Batch, unit: Unit, name: Normalisation, length: int = 1) -> Pieces:
+    """Return the lines, paragraphs or sentences of documents; of sentences, so many are compared together."""
+    if unit == "sentence":
+        return sentences_of(documents, name, length)
+    return (lines_of if unit == "line" else paragraphs_of)(documents, name)
 
 
 def hasher(bits: int) -> Callable[..., bytes]:

@@ -360,11 +360,17 @@ def _documents(folder: str, whole: Whole, place: int) -> Iterator[msgspec.Raw]:
             yield msgspec.Raw(b'{"duplicate_of":%b,"copies":%d}' % (of, copies[i]))
 
 
-def values_of_pieces(signed: SignedShard, folder: str) -> Iterator[msgspec.Raw]:
-    """Yield ``{"seen", "spans", "chars_seen"}`` of each document."""
+def values_of_pieces(signed: SignedShard, folder: str, length: int = 1) -> Iterator[msgspec.Raw]:
+    """Yield ``{"seen", "spans", "chars_seen"}`` of each document.
+
+    Args:
+        signed: its shard.
+        folder: of the decisions.
+        length: Pieces that a repeat has, the one that its hash belongs to first.
+    """
     whole, places = parts_of(folder, signed.number)
     for place in places:
-        yield from _pieces(whole.runs[place], staying(folder, place))
+        yield from _pieces(whole.runs[place], staying(folder, place), length)
 
 
 class Piled(NamedTuple):
@@ -403,8 +409,13 @@ _SPAN, _VALUE = len(b"[,,1.0],") + 2 * 10, len(b'{"seen":[],"spans":[],"chars_se
 """Bytes of JSON, at most: numbers have ten digits."""
 
 
-def _pieces(run: RunOfShard, stays: np.ndarray) -> Iterator[msgspec.Raw]:
+def _pieces(run: RunOfShard, stays: np.ndarray, length: int) -> Iterator[msgspec.Raw]:
     items, bounds = run.items(), run.bounds()
+    if length > 1:  # the last pieces of a document are never compared, so a repeat ends with its document
+        repeated = (items & FIRST == 0) | ~np.append(stays, True)[np.minimum(items & _NUMBER, len(stays))]
+        for _ in range(length - 1):
+            repeated[1:] |= repeated[:-1]
+        items, stays = np.where(repeated, 0, ABSENT).astype("u4"), np.zeros(1, dtype=bool)
     pieces, documents = len(items), len(bounds)
     out = np.empty(len(b"false,") * pieces + _SPAN * ((pieces + documents) // 2 + 1) + _VALUE * documents, dtype="u1")
     ends = np.zeros(documents + 1, dtype=np.int64)

@@ -13,7 +13,7 @@ from toolkit.errors import ConfigError
 from toolkit.exchange.sealed import Sealed
 from toolkit.text import shortest_float32
 from toolkit.whole.exact import resolving
-from toolkit.whole.exact.pieces import PIECES, hasher
+from toolkit.whole.exact.pieces import hasher
 from toolkit.whole.exact.runs import RunsOutput
 from toolkit.whole.kind import Block, Files, Resolved, Signer, Work
 from toolkit.whole.kinds.exact import TEXT, Copies, Exact, Seen
@@ -146,7 +146,7 @@ class _Sized(Signer):
             texts = [d.text for d in block.documents] if kind.of == TEXT else block.values["of"]
             yield from (len(text or "") for text in texts)
             return
-        pieces = PIECES[kind.unit](block.documents, kind.normalize)
+        pieces = kind.pieces(block.documents)
         sizes = iter(pieces.sizes.tolist())
         for before, count in zip(pieces.before.tolist(), pieces.counts.tolist(), strict=True):
             yield before
@@ -172,7 +172,7 @@ class _Grams(Signer):
         words = block.documents.words("segments")
         texts, first = words.strings(), words.of_lines().tolist()
         lines = words.lines.bounds.tolist()
-        pieces = PIECES["line"](block.documents, self._exact.normalize)
+        pieces = self._exact.pieces(block.documents)
         compared, lines_sizes = iter(pieces.texts()), pieces.sizes.tolist()
         is_compared = pieces.compared.tolist()
         for i, competes in enumerate(block.competes):

@@ -1,4 +1,4 @@
-"""Exact duplicates: documents that are equal, or have equal lines or paragraphs, and which of them stays."""
+"""Exact duplicates: documents that are equal, or have equal lines, paragraphs or sentences, and which of them stays."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal
@@ -9,8 +9,9 @@ import numpy as np
 from toolkit.config.settings import Description
 from toolkit.data.documents import Span
 from toolkit.errors import ConfigError, DataError
+from toolkit.text.batch import Batch
 from toolkit.whole.exact import resolving
-from toolkit.whole.exact.pieces import PIECES, Normalisation, Unit, hasher, hashes_128, numbers_of, whole
+from toolkit.whole.exact.pieces import Normalisation, Pieces, Unit, hasher, hashes_128, numbers_of, pieces_of, whole
 from toolkit.whole.exact.resolving import values_of_documents, values_of_pieces
 from toolkit.whole.exact.runs import Array, Layout, RunsOutput
 from toolkit.whole.kind import Asked, Block, Competing, Files, Resolved, Signer, Work, seed_of
@@ -38,10 +39,10 @@ class Copies(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """Which lines, or paragraphs, of a document are repeats of one that is kept elsewhere, or earlier in it.
+    """Which lines, paragraphs or sentences of a document are repeats of one that is kept elsewhere, or earlier in it.
 
     Attributes:
-        seen: of each line or paragraph, in order; false for one that is not compared.
+        seen: of each line, paragraph or sentence, in order; false for one that is not compared, or in no repeat.
         spans: the same as spans, with the line ends; those next to each other are one.
         chars_seen: code points of the spans.
     """
@@ -57,6 +58,10 @@ class Exact(Competing, kw_only=True):
     VERSION: ClassVar[int] = 3
 
     unit: Annotated[Unit, Description(description="what is compared")] = "document"
+    length: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        Description(description="with `unit: sentence`: how many sentences are compared together; null: 1"),
+    ] = None
     of: Annotated[
         str,
         Description(
@@ -87,6 +92,10 @@ class Exact(Competing, kw_only=True):
             raise ConfigError(f"expected `of` only with `unit: document`: {self.unit}s are those of the text")
         if self.normalize == "url" and self.unit != "document":
             raise ConfigError("expected `normalize: url` only with `unit: document`")
+        if self.normalize == "datatrove" and self.unit not in ("document", "sentence"):
+            raise ConfigError(f"expected `normalize: datatrove` with `unit: document` or `sentence`, got {self.unit}")
+        if self.length is not None and self.unit != "sentence":
+            raise ConfigError("expected `length` only with `unit: sentence`")
         if self.approximate is None and self.false_positive_rate is not None:
             raise ConfigError("expected `false_positive_rate` only with `approximate: bloom`")
         if self.approximate is not None and self.unit == "document":
@@ -105,7 +114,7 @@ class Exact(Competing, kw_only=True):
     @property
     def kept(self) -> float:
         """Return about how many bytes it keeps on disk of a byte of text; many lines are short."""
-        return {"document": 0.03, "paragraph": 0.12, "line": 0.3}[self.unit]
+        return {"document": 0.03, "paragraph": 0.12, "sentence": 0.3, "line": 0.3}[self.unit]
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -126,7 +135,13 @@ class Exact(Competing, kw_only=True):
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield what became of each document."""
-        return (values_of_documents if self.unit == "document" else values_of_pieces)(signed, fates)
+        if self.unit == "document":
+            return values_of_documents(signed, fates)
+        return values_of_pieces(signed, fates, self.length or 1)
+
+    def pieces(self, documents: Batch) -> Pieces:
+        """Return the pieces of documents."""
+        return pieces_of(documents, self.unit, self.normalize, self.length or 1)
 
     @property
     def layout(self) -> Layout:
@@ -180,7 +195,7 @@ class _Signer(Signer):
         return found
 
     def _add_pieces(self, block: Block, ranks: Array, seeds: list[int]) -> None:
-        pieces, hash_ = PIECES[self._kind.unit](block.documents, self._kind.normalize), self._hash
+        pieces, hash_ = self._kind.pieces(block.documents), self._hash
         if not all(block.competes):
             pieces = pieces.among(np.repeat(np.array(block.competes, dtype=bool), pieces.counts))
         if any(seeds):
