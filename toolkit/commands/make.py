@@ -170,7 +170,8 @@ def run(context: Context, options: Options) -> Outcome:
         deleted = len(gone) if options.overwrite else 0
         data.made[entry.name] = MadeByStage(path=where, documents=documents, written=len(written), deleted=deleted)
         notes += f"\n{_others(entry, gone, deleted=options.overwrite)}" if gone else ""
-    text = f"{amount(len(shards), 'shard')}, {len(failed)} failed\n{table(rows, right=range(1, 5))}{notes}{unfinished}"
+    shown = f"\n{table(rows, right=range(1, 5))}" if rows[1:] else ""
+    text = f"{amount(len(shards), 'shard')}, {len(failed)} failed{shown}{notes}{unfinished}"
     data.failed = failed
     return Outcome(text=text, data=data, failures=failed)
 
