@@ -1,6 +1,6 @@
 """All configurations of Dolma's mixer and tagger in a checkout of its repository, run by Dolma and by us, and compared.
 
-    python -m tests.oracles.dolma_configs CHECKOUT --dolma VENV/bin/dolma [--only PART] [--keep FOLDER]
+    python -m tests.oracles.dolma_configs CHECKOUT --dolma VENV/bin/dolma [--only PART] [--keep FOLDER] [--mutate SEED]
 
 Dolma 1.2.1 needs an environment of its own (tests/benchmarks/peers/dolma.txt). For each configuration a small corpus
 is made where its globs look, with the attributes that its filters and spans ask for: scores around their thresholds,
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from tests.oracles.mutations import mutated_texts
 from toolkit.rules.filters import Syntax, all_keys, matcher
 from toolkit.storage.compression import compressor_for
 from toolkit.storage.reading import Lines
@@ -62,10 +63,11 @@ class Corpus:
         root: the folder, in place of the bucket, the home and the working directory.
         config: of the mixer.
         checkout: of Dolma's repository, whose own data is taken where a configuration names it.
+        seed: of mutations of texts; None for none.
     """
 
-    def __init__(self, root: Path, config: dict[str, Any], checkout: Path) -> None:
-        self.root, self.checkout = root, checkout
+    def __init__(self, root: Path, config: dict[str, Any], checkout: Path, seed: str | None = None) -> None:
+        self.root, self.checkout, self.seed = root, checkout, seed
         self.config = self._placed(copy.deepcopy(config))
         self.config["work_dir"] = {"input": str(root / "work"), "output": str(root / "work")}
         self.config["processes"] = 1
@@ -110,7 +112,7 @@ class Corpus:
             return 0
         chance = random.Random(str(path.relative_to(self.root)))  # the same in both copies
         ids = [f"{path.relative_to(self.root)}:{i}" for i in range(count)]
-        texts = [" ".join(chance.choices(WORDS, k=chance.randint(4, 60))) for _ in ids]
+        texts = mutated_texts([" ".join(chance.choices(WORDS, k=chance.randint(4, 60))) for _ in ids], self.seed)
         found = [_attributes(stream, text, chance) for text in texts]
         _write(path, [_document(each, text, chance) for each, text in zip(ids, texts, strict=True)])
         sets = stream.get("attributes") or []
@@ -243,9 +245,9 @@ def run(program: list[str], config: dict[str, Any], root: Path) -> Ran:
     return Ran(ran.returncode, ran.stdout, ran.stderr, {k: v for k, v in rows.items() if v})
 
 
-def compared(config: dict[str, Any], checkout: Path, dolma: str, folder: Path) -> tuple[str, str]:
+def compared(config: dict[str, Any], checkout: Path, dolma: str, folder: Path, seed: str | None) -> tuple[str, str]:
     """Return what becomes of a configuration of the mixer, by `compat: strict` and by default."""
-    corpora = {name: Corpus(folder / name, config, checkout) for name in ("dolma", "strict", "meaning")}
+    corpora = {name: Corpus(folder / name, config, checkout, seed) for name in ("dolma", "strict", "meaning")}
     for corpus in corpora.values():
         corpus.root.mkdir(parents=True)
         documents = corpus.make()
@@ -309,6 +311,7 @@ def main() -> int:
     parser.add_argument("--dolma", required=True, help="its program, of version 1.2.1")
     parser.add_argument("--only", default="", help="configurations with this in their path")
     parser.add_argument("--keep", type=Path, help="folder for the corpora and outputs; else they are deleted")
+    parser.add_argument("--mutate", metavar="SEED", help="texts with CRLF, NUL, other scripts and so on")
     given = parser.parse_args()
     os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent.parent)
     rows: list[Row] = []
@@ -318,7 +321,7 @@ def main() -> int:
                 continue
             folder = (given.keep or Path(temporary)).resolve() / name.replace("/", "_")
             if "streams" in config:
-                row = Row(name, *compared(config, given.checkout.resolve(), given.dolma, folder))
+                row = Row(name, *compared(config, given.checkout.resolve(), given.dolma, folder, given.mutate))
             else:
                 row = Row(name, of_tagger(config, folder), "")
             row = Row(row.config, *(each.replace(str(folder), "…") for each in row[1:]))

@@ -1,6 +1,6 @@
 """All configurations of Dolma's deduper in a checkout of its repository, run by Dolma and by us, and compared.
 
-    python -m tests.oracles.dolma_dedupe CHECKOUT --dolma VENV/bin/dolma [--only PART]
+    python -m tests.oracles.dolma_dedupe CHECKOUT --dolma VENV/bin/dolma [--only PART] [--mutate SEED]
 
 Dolma 1.2.1 needs an environment of its own (tests/benchmarks/peers/dolma.txt). For each configuration a small corpus in
 several scripts with repeated documents and lines is made where its globs look. Sizes of Bloom filters are made small
@@ -23,6 +23,7 @@ from typing import Any
 import yaml
 
 from tests.oracles.dolma_configs import Corpus, _write
+from tests.oracles.mutations import mutated_texts
 from toolkit.storage.reading import Lines
 
 FILES, ROWS = 3, 20
@@ -43,13 +44,13 @@ def configurations(checkout: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield path.relative_to(checkout).as_posix(), value
 
 
-def made(config: dict[str, Any], root: Path) -> dict[str, Any]:
+def made(config: dict[str, Any], root: Path, seed: str | None = None) -> dict[str, Any]:
     """Write documents where a configuration looks; return it with its paths there."""
     corpus = Corpus(root, {"streams": [{"documents": config["documents"], "output": {}}]}, root)
     chance = random.Random(str(sorted(config["documents"])))
     lines = [" ".join(chance.choices(WORDS, k=n % 9)) for n in range(60)]
     patterns = corpus.config["streams"][0]["documents"]
-    texts = ["\n".join(chance.choices(lines, k=chance.randint(0, 9))) for _ in range(30)]
+    texts = mutated_texts(["\n".join(chance.choices(lines, k=chance.randint(0, 9))) for _ in range(30)], seed)
     for pattern in patterns:
         for i in range(FILES):
             name = pattern.replace("**/", "").replace("doc*", "documents").replace("*", f"{i:04d}")
@@ -84,8 +85,8 @@ def spans_of(root: Path, name: str) -> dict[str, set[tuple[int, str, float]]]:
     return found
 
 
-def verdict(config: dict[str, Any], dolma: str, folder: Path) -> str:
-    """Return what becomes of a configuration."""
+def verdict(config: dict[str, Any], dolma: str, folder: Path, seed: str | None = None) -> str:
+    """Return what becomes of a configuration; with a seed, of mutated texts."""
     os.environ["PYTHONHASHSEED"] = "0"
     roots = {name: folder / name for name in ("ours", "theirs")}
     programs = {
@@ -98,7 +99,7 @@ def verdict(config: dict[str, Any], dolma: str, folder: Path) -> str:
     for name, root in roots.items():
         root.mkdir(parents=True)
         path = root / "config.json"
-        own = made(config, root)
+        own = made(config, root, seed)
         path.write_text(json.dumps(own))
         environment = {**os.environ, "HOME": str(root / "home"), "RUST_LOG": "error"}
         if own["bloom_filter"].get("read_only") and name == "theirs":
@@ -130,6 +131,7 @@ def main() -> int:
     parser.add_argument("checkout", type=Path, help="of Dolma's repository")
     parser.add_argument("--dolma", required=True, help="its program, of version 1.2.1")
     parser.add_argument("--only", default="", help="configurations with this in their path")
+    parser.add_argument("--mutate", metavar="SEED", help="texts with CRLF, NUL, other scripts and so on")
     given = parser.parse_args()
     os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent.parent)
     bad = 0
@@ -137,7 +139,7 @@ def main() -> int:
         if given.only not in name:
             continue
         with tempfile.TemporaryDirectory() as temporary:
-            said = verdict(config, given.dolma, Path(temporary).resolve())
+            said = verdict(config, given.dolma, Path(temporary).resolve(), given.mutate)
         bad += "DIFFERS" in said
         print(f"| `{name}` | {said} |", flush=True)
     return int(bad > 0)

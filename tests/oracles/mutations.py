@@ -6,7 +6,7 @@ A page gets one to three of them, by a hash of its id; its id says which.
 import random
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -76,3 +76,9 @@ def mutated(pages: Iterable[Page], seed: str) -> Iterator[Page]:
         for name in names:
             text = MUTATIONS[name](text, draw)
         yield msgspec.structs.replace(page, id=f"{'+'.join(names)}:{page.id}", text=text or "word")
+
+
+def mutated_texts(texts: Sequence[str], seed: str | None) -> list[str]:
+    """Return texts with mutations; as they are without a seed."""
+    pages = [Page(str(i), text) for i, text in enumerate(texts)]
+    return [page.text for page in (mutated(pages, seed) if seed else pages)]

@@ -1,6 +1,6 @@
 """datatrove's MinHash and ours without verification on the same pages: do they find the same pairs?
 
-    python -m tests.oracles.near_duplicates DOCUMENTS --peer ENV [--bytes N]
+    python -m tests.oracles.near_duplicates DOCUMENTS --peer ENV [--bytes N] [--mutate SEED]
 
 DOCUMENTS is a folder with shards of documents, `ENV` an environment with datatrove (tests/benchmarks/peers/
 datatrove.txt). Copies with other words are added to the first pages. All pairs whose sets of word 5-grams have a
@@ -27,6 +27,7 @@ from tests.benchmarks import datasets, edited
 from tests.benchmarks.files import open_gzip
 from tests.benchmarks.peers import HERE
 from tests.conftest import ROOT
+from tests.oracles.mutations import mutated_texts
 
 LEAST = 0.8
 BELOW = (0.8, 0.85, 0.9, 0.95, 1.01)
@@ -37,7 +38,7 @@ ALLOWED = 1 / 200
 _WORD = re.compile(r"\w+")
 
 
-def corpus(documents: Path, size: int) -> list[datasets.Row]:
+def corpus(documents: Path, size: int, seed: str | None) -> list[datasets.Row]:
     """The first pages of a number of bytes, and copies of some with other words, in no order; ids are numbers."""
     texts: list[str] = []
     left = size
@@ -46,7 +47,7 @@ def corpus(documents: Path, size: int) -> list[datasets.Row]:
             if left > 0:
                 texts.append(row.text)
                 left -= len(row.text.encode())
-    chance = random.Random(4)
+    chance, texts = random.Random(4), mutated_texts(texts, seed)
     long = [text for text in texts if text.count(" ") >= edited.WORDS]
     texts += [edited.changed(text, chance) for text in chance.sample(long, round(COPIED * len(long)))]
     chance.shuffle(texts)
@@ -105,8 +106,9 @@ def main() -> int:
     parser.add_argument("documents", type=Path, help="a folder with shards")
     parser.add_argument("--peer", type=Path, required=True, help="environment of datatrove")
     parser.add_argument("--bytes", type=int, default=16_000_000, help="of text, without copies")
+    parser.add_argument("--mutate", metavar="SEED", help="texts with CRLF, NUL, other scripts and so on")
     given = parser.parse_args()
-    rows = corpus(given.documents, given.bytes)
+    rows = corpus(given.documents, given.bytes, given.mutate)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "documents").mkdir()
