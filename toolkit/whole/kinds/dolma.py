@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -12,8 +12,9 @@ from toolkit.data.documents import Span
 from toolkit.errors import ConfigError
 from toolkit.exchange.sealed import Sealed
 from toolkit.text import shortest_float32
+from toolkit.text.batch import Batch
 from toolkit.whole.exact import resolving
-from toolkit.whole.exact.pieces import hasher
+from toolkit.whole.exact.pieces import Pieces, Texts, hasher
 from toolkit.whole.exact.runs import RunsOutput
 from toolkit.whole.kind import Block, Files, Resolved, Signer, Work
 from toolkit.whole.kinds.exact import TEXT, Copies, Exact, Seen
@@ -51,6 +52,8 @@ class Dolma(Exact, kw_only=True):
     a repeat has one, with its line end. The score is 1; by n-grams it is the part of those that have been seen before.
     """
 
+    VERSION: ClassVar[int] = 4
+
     by_ngram: Annotated[ByNgram | None, Description(description="compare lines by their n-grams")] = None
 
     def check(self) -> None:
@@ -67,6 +70,14 @@ class Dolma(Exact, kw_only=True):
     def value_type(self) -> Any:
         """Return the type of the values."""
         return list[Span]
+
+    def pieces(self, documents: Batch) -> Pieces:
+        r"""Return the pieces of documents; a ``\r`` before a line feed is a part of Dolma's lines."""
+        found = super().pieces(documents)
+        utf8, starts, ends, items = found.found
+        if self.unit == "line" and self.normalize in ("none", "dolma"):
+            ends = ends + (utf8[ends] == ord("\r"))
+        return found._replace(found=Texts(utf8, starts, ends, items))
 
     def signer(self, files: Files) -> Signer:
         """Return what writes the hashes of a shard, and the sizes of what was compared."""
