@@ -55,7 +55,7 @@ def collect_garbage() -> None:
 
 def _end(number: int, frame: FrameType | None) -> None:
     try:
-        os.write(2, f"{SAID[signal.Signals(number)]}; nothing had begun\n".encode())
+        os.write(2, f"{SAID[signal.Signals(number)]}; no work had started\n".encode())
     finally:
         os._exit(128 + number)
 

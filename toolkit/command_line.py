@@ -201,10 +201,10 @@ class Looking(Options, frozen=True, kw_only=True):
         str | None, Flag("the configuration (YAML), if you give no path", "-c", "--config", metavar="FILE")
     ] = None
     targets: Annotated[tuple[str, ...], Words("paths; settings, which override those of the file")] = ()
-    text_field: Annotated[
-        str | None, Flag("for files of others (JSON Lines, Parquet): the key or column of the text", metavar="NAME")
-    ] = None
-    id_field: Annotated[str | None, Flag("with --text-field: the key or column of the id", metavar="NAME")] = None
+    text_field: Annotated[str | None, Flag("text column of external JSON Lines or Parquet files", metavar="NAME")] = (
+        None
+    )
+    id_field: Annotated[str | None, Flag("id column of these files, with --text-field", metavar="NAME")] = None
 
     def __post_init__(self) -> None:
         if not self.targets and self.config is None:

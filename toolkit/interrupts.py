@@ -29,7 +29,7 @@ AGAIN = 0.5
 AWAKE = 0.2
 """Seconds between two looks of what waits."""
 
-GOES_ON = "the same command goes on where it stopped"
+GOES_ON = "run the same command to resume"
 
 
 class Terminated(KeyboardInterrupt):

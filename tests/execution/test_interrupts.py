@@ -105,7 +105,7 @@ def test_what_waits_is_interrupted_after_a_while(wait: str, number: str) -> None
 
 def test_a_second_ctrl_c_does_not_wait() -> None:
     run = ran("interrupts.LATE = 600\nlater(); later(0.3); later(1.5)\ntime.sleep(600)", "SIGINT")
-    assert (run.returncode, run.stderr) == (130, "interrupted; the same command goes on where it stopped\n")
+    assert (run.returncode, run.stderr) == (130, "interrupted; run the same command to resume\n")
 
 
 FROM_PYTHON = """
@@ -159,7 +159,7 @@ def test_a_signal_while_the_command_line_is_imported_ends_it_with_a_word(module:
         cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert (ran.returncode, ran.stdout, ran.stderr) == (
-        128 + getattr(signal, number), "", f"{told}; nothing had begun\n",
+        128 + getattr(signal, number), "", f"{told}; no work had started\n",
     )  # fmt: skip
 
 
@@ -208,4 +208,4 @@ sys.exit(cli.main(["init"]))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (status, 1), done.stderr
-    assert "the same command goes on where it stopped" in done.stderr
+    assert "run the same command to resume" in done.stderr

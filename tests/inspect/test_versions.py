@@ -205,7 +205,9 @@ def test_what_has_another_shape_is_told(described: Project, text: str) -> None:
     path.write_text(text)
     ran = described("croissant")
     assert ran.code == 2
-    assert f"{path}: expected a Croissant file of ours, got JSON of another shape; move it away" in ran.err
+    assert (
+        f"{path}: expected a Croissant file that the toolkit wrote, got JSON of another shape; move it away" in ran.err
+    )
 
 
 def test_a_file_that_is_not_ours_is_not_replaced(described: Project) -> None:

@@ -117,7 +117,7 @@ def test_a_croissant_file_and_a_card_of_the_dataset(project: Project) -> None:
     project.config["about"] = {**about, "creator": creator}
     project.config["dataset"] = str(project.data)
     project.ok("tag")
-    assert "files of others are read in place; they are listed" in project.ok("croissant").out
+    assert "external files are read in place; they are listed" in project.ok("croissant").out
     project.ok("card")
     found = json.loads((project.data / "croissant.json").read_text())
     assert "read in place parquet (" in json.dumps(found)
@@ -214,7 +214,7 @@ def test_attributes_are_not_taken_for_files_of_others(project: Project) -> None:
     documents["path"] = str(folder / "**")
     refused = project("tag")
     assert refused.code == 1
-    assert "x.jsonl.jsonl.gz: expected files of others, got attributes" in refused.err
+    assert "x.jsonl.jsonl.gz: expected external files, got attributes" in refused.err
 
 
 def test_no_files(placed: Project) -> None:

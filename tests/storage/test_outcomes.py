@@ -184,7 +184,7 @@ def test_a_signal_ends_the_waiting(
     assert "waiting for 127.0.0.1" in said
     assert "503 SlowDown" in said
     assert run.returncode == status, err
-    assert "the same command goes on where it stopped" in err
+    assert "run the same command to resume" in err
     assert "Traceback" not in err
 
 

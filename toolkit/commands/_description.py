@@ -44,7 +44,9 @@ class DescriptionOptions(Looking, frozen=True, kw_only=True):
     first: Annotated[int | None, Flag("read only the first N rows of each file", metavar="N")] = None
     dry_run: Annotated[bool, Flag("write nothing; print the result")] = False
     check: Annotated[bool, Flag("write nothing; exit status 1 if the file is out of date")] = False
-    overwrite: Annotated[bool, Flag("replace a description of another dataset, or one of others")] = False
+    overwrite: Annotated[
+        bool, Flag("replace the description of another dataset, or one that the toolkit did not write")
+    ] = False
 
 
 def section(context: Context) -> ConfigNode:

@@ -118,10 +118,11 @@ class FileOptions(Stage, frozen=True, kw_only=True):
         str | None, Flag("write only documents for which the expression is true", metavar="EXPRESSION")
     ] = None
     model_name: Annotated[str | None, Flag("in these files, in place of what the set says", metavar="NAME")] = None
-    prompt_name: Annotated[str | None, Flag("likewise", metavar="NAME")] = None
-    prompt_lang: Annotated[str | None, Flag("likewise", metavar="LANG")] = None
+    prompt_name: Annotated[str | None, Flag("name of the prompt to record (the set's)", metavar="NAME")] = None
+    prompt_lang: Annotated[str | None, Flag("language of the prompt to record (the set's)", metavar="LANG")] = None
     question: Annotated[
-        str | None, Flag("the question that people answer; values of --from suggest answers (the key)", metavar="NAME")
+        str | None,
+        Flag("name of the labelling question (the key); values of --from become pre-annotations", metavar="NAME"),
     ] = None
 
     @property

@@ -1,4 +1,4 @@
-"""Make attribute sets of values that others have published (Parquet, JSON Lines, CSV), matched by id."""
+"""Join external scores or labels (Parquet, JSON Lines, CSV) to documents by id."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate

@@ -1,4 +1,4 @@
-"""Let a language model score or label documents; write annotations, and tasks for people, as files of others."""
+"""Label documents with an LLM; export labels and labelling tasks (Label Studio, Argilla, ml_filter)."""
 
 import sys
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Make sets of scores: ranks within languages or sources, and maps that are fitted on labels or on the corpus."""
+"""Compute percentile ranks within groups, and calibration maps fitted on labels or on the corpus."""
 
 from typing import Annotated, ClassVar
 

@@ -173,7 +173,9 @@ def run(context: Context, options: Options) -> Outcome:
     old = _old(path)
     ours = old is not None and card_marks.is_ours(old)
     if old is not None and not ours and not options.overwrite:
-        raise ConfigError(f"{path}: expected a card of ours, got another; move it away, or replace it with --overwrite")
+        raise ConfigError(
+            f"{path}: expected a card that the toolkit wrote, got another; move it away, or replace it with --overwrite"
+        )
     goes = not reads and is_replaced(facts, card.NAME, overwrite=options.overwrite)
     kept = card.read(path, old, about) if old is not None and ours and not goes else card_marks.Kept()
     numbers = numbers_of(context, facts, about, options.first, keep=not reads)

@@ -1,4 +1,4 @@
-"""Delete temporary files of killed runs, and samples, or all that was made of an input; use it while no run works."""
+"""Delete leftovers of killed runs, samples, or everything derived from one input; stop other runs first."""
 
 import difflib
 from collections.abc import Sequence

@@ -114,9 +114,11 @@ def _old(path: str) -> dict[str, Any] | None:
         versions.due(found, found)
         versions.fault(found, found)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: expected a Croissant file of ours, got: {error}; move it away") from None
+        raise ConfigError(
+            f"{path}: expected a Croissant file that the toolkit wrote, got: {error}; move it away"
+        ) from None
     except (TypeError, AttributeError, KeyError, re.error, IndexError):
-        message = "expected a Croissant file of ours, got JSON of another shape; move it away"
+        message = "expected a Croissant file that the toolkit wrote, got JSON of another shape; move it away"
         raise ConfigError(f"{path}: {message}") from None
     return found
 

@@ -287,8 +287,8 @@ class Options(Limited, frozen=True, kw_only=True):
         str | None,
         Flag("scale of the labels, '{range: [0, 5], step: 1}', '{values: […]}' or none", metavar="SCALE"),
     ] = None
-    rounds: Annotated[int, Flag("of the bootstrap (1000)", metavar="N")] = 1000
-    seed: Annotated[int, Flag("of the bootstrap (0)", parse=natural)] = 0
+    rounds: Annotated[int, Flag("bootstrap resamples (1000)", metavar="N")] = 1000
+    seed: Annotated[int, Flag("seed of the bootstrap (0)", parse=natural)] = 0
     top: Annotated[int, Flag("show the N largest groups of each kind (30)", metavar="N")] = 30
     plots: Annotated[str | None, Flag("write pictures into this folder, as .svg and .png", metavar="FOLDER")] = None
     sample: Annotated[bool, Flag("evaluate in the sample that `tag --sample` has made (with -c)")] = False

@@ -229,7 +229,7 @@ class Options(Locking, frozen=True, kw_only=True):
     rule: Annotated[str | None, Flag("show documents of this rule only", metavar="NAME")] = None
     seed: Annotated[
         int | None,
-        Flag("draw the shown documents from all with this seed, instead of the first ones", parse=natural, metavar="N"),
+        Flag("show a random sample with this seed, instead of the first documents", parse=natural, metavar="N"),
     ] = None
     sample: Annotated[bool, Flag("look at the sample that `tag --sample` has made, instead of all documents")] = False
     other: ConfigNode | None = None

@@ -1,4 +1,4 @@
-"""Report on a corpus: what came in, what each rule costs, sizes, distributions, samples; one file to look at."""
+"""Write a self-contained HTML report: inputs, rule effects, sizes, distributions, samples."""
 
 import os
 import sys
@@ -240,7 +240,7 @@ def _faults(prepared: PreparedMix) -> Iterator[str]:
 def _why_not_mixed(prepared: PreparedMix, *, damaged: bool, complete: bool) -> str:
     """Return why what is shown of the documents that stay is what would stay, and not what was written."""
     folder = prepared.settings.output.path
-    would = "What stays is what these rules would keep, with the texts as they are before edits"
+    would = "Not mixed yet: figures show what the rules would keep, before edits"
     made = publish.load_manifest(folder)
     if made is None:
         return f"The mix has not been made. {would}."

@@ -1,4 +1,4 @@
-"""Do all steps for which there is a section: ingest, align, tag, dedup, sample, annotate, calibrate, mix and so on."""
+"""Run every stage that the configuration has."""
 
 import sys
 from collections.abc import Callable

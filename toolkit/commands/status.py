@@ -228,9 +228,9 @@ def _named(keys: Sequence[str]) -> str:
 
 
 def _faulty(faults: Sequence[str], there: dict[str, int]) -> str:
-    """Return what is said of a configuration that is not what it should be; nothing of one that is."""
+    """Return the text that lists errors of the configuration; empty if there are none."""
     listed = ", ".join(f"{name} {count:,}" for name, count in there.items())
-    said = ["\n\nthe configuration is not what it should be:", *faults] if faults else []
+    said = ["\n\nerrors in the configuration:", *faults] if faults else []
     return "\n  ".join(said) + (f"\nshards on disk: {listed}" if listed else "")
 
 

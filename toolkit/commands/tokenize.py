@@ -1,4 +1,4 @@
-"""Write the tokens of the documents that the mix keeps, or of all, in the files of training programs."""
+"""Tokenize the kept documents, or all, for Modalities, OLMo, Megatron or NumPy."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""Trace tokens, a text, an id or a URL to documents, what decided about them, and their tokens; and back."""
+"""Trace tokens, a text, an id or a URL to its documents, and documents to their tokens and decisions."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence

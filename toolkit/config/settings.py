@@ -401,7 +401,7 @@ class Config(ConfigStruct):
         str | dict[str, Any] | None,
         Description(
             description="another root (or glob) of the documents, or {path, include, exclude}; "
-            "with `format`, files of others, read in place"
+            "with `format`, external files, read in place"
         ),
     ] = None
     attributes: Annotated[str | None, Description(description="another root of the attributes")] = None
@@ -444,7 +444,7 @@ class Config(ConfigStruct):
         Description(description="what to make documents from: an entry, or several", extra=_DATA),
     ] = []
     align: Annotated[
-        dict[str, Any], Description(description="attribute sets made of values of others, found by id", extra=_SETS)
+        dict[str, Any], Description(description="attribute sets joined from external values, by id", extra=_SETS)
     ] = {}
     tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers", extra=_SETS)] = {}
     make: Annotated[

@@ -168,7 +168,7 @@ class Dataset:
                 raise DataError(
                     f"expected a file ending in {' '.join(SHARD_SUFFIXES)}; move it, or exclude it with "
                     f"`documents: {{path: {self.documents}, exclude: [{relative!r}]}}`; "
-                    "files of others are read in place with `documents: {format: …, path: …}`",
+                    "external files are read in place with `documents: {format: …, path: …}`",
                     path=join(self.documents, relative),
                 )
             if fault := fault_of_name(relative):
@@ -202,7 +202,7 @@ class Dataset:
         for file in found:
             if join(self.documents, file).startswith(ours):
                 raise DataError(
-                    "expected files of others, got attributes; give a glob that does not match them, or another place "
+                    "expected external files, got attributes; give a glob that does not match them, or another place "
                     "for the attributes",
                     path=join(self.documents, file),
                 )
@@ -262,7 +262,7 @@ def open_dataset(
         include = _globs(options.pop("include", ()), "documents.include")
         exclude = _globs(options.pop("exclude", ()), "documents.exclude")
         if options or not isinstance(path, str | None):
-            raise ConfigError("documents: expected a path or {path, include, exclude}; `format:`, for files of others")
+            raise ConfigError("documents: expected a path or {path, include, exclude}; `format:`, for external files")
         documents = path
     if documents is not None and is_glob(documents):
         base = fixed_part(documents) or "."

@@ -28,7 +28,7 @@ from toolkit.storage.paths import join, list_files
 _FILE = "The file without its folder and suffix; the same for aligned rows of documents and attributes."
 ROW = "Line in the file, from 0; the same for aligned rows of documents and attributes."
 
-IN_PLACE = "Files of others, which are read as documents in place."
+IN_PLACE = "External files, which are read as documents in place."
 """Description of the documents of a dataset that only its configuration says how to read."""
 
 
@@ -92,7 +92,7 @@ def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
     group = msgspec.structs.replace(group, columns=types if whole else {})
     found = [_Described(group, None, files, [])]
     if not ours:
-        found[0].notes.append("documents: no record set, because files of others are read in place; they are listed")
+        found[0].notes.append("documents: no record set, because external files are read in place; they are listed")
     elif group.media_type != MEDIA_TYPES[".jsonl"]:
         found[0].notes.append(records.not_read("documents", group.paths))
     else:

@@ -283,7 +283,7 @@ def _software(made_by: Mapping[str, Any]) -> str | None:
 def _tagger(made_by: Mapping[str, Any]) -> str:
     name = _software(made_by)
     if name is None and "align" in made_by:
-        return f"matched by id from files of others, format {made_by['align'].get('format')}"
+        return f"matched by id from external files, format {made_by['align'].get('format')}"
     if name is None:
         return f"carried by the input, format {made_by.get('format')}"
     options = dict(made_by.get("options") or {}) | {"when": made_by.get("when")}

@@ -55,7 +55,7 @@ class ForeignRows(Writer):
         return None
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        raise ConfigError("expected a format that a mix can write, got rows of others")
+        raise ConfigError("this format can only be read; choose another output format")
 
 
 class ForeignTable(Writer):
@@ -110,7 +110,7 @@ class ForeignTable(Writer):
             yield error.line, error.message
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        raise ConfigError("expected a format that a mix can write, got a table of others")
+        raise ConfigError("this format can only be read; choose another output format")
 
 
 class _Told(Unkept):

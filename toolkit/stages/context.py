@@ -330,7 +330,7 @@ class Context(Running):
             raise self.source.error(
                 ("compression",),
                 "expected no `compression` with documents in place: it is of documents that ingest writes; attributes "
-                "of files of others are gzip",
+                "of external files are gzip",
             )
         for shard in shards:
             if (found := compression_of(shard)) != wanted:
