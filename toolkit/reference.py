@@ -31,9 +31,6 @@ from toolkit.rules.kinds import all_forms
 from toolkit.tag import describe, tagger
 
 FOLDER = Path(__file__).parent.parent / "docs"
-EXAMPLES, EXAMPLE_CHARS = 2, 240
-"""Examples of a tagger that are shown, and characters of a text or a value of them."""
-
 SHARED = 5
 """So many commands with the same argument, and it is described once."""
 
@@ -125,8 +122,8 @@ def _taggers() -> list[str]:
         "This page describes the built-in taggers. How to add one: [writing a tagger](writing-a-tagger.md).",
         "",
     ]
-    lines += ["`toolkit taggers` also lists taggers of other packages. `toolkit taggers NAME` also measures a tagger,"]
-    lines += ["and shows all of its examples."]
+    lines += ["`toolkit taggers` also lists taggers of other packages. `toolkit taggers NAME` describes one with its"]
+    lines += ["examples, and measures its speed."]
     groups: dict[str, list[str]] = {"Values of documents": [], "Values of lines, and other lists": [], "Spans": []}
     for name, class_ in found.items():
         type_ = tagger.value_type(class_)
@@ -139,12 +136,6 @@ def _taggers() -> list[str]:
         lines += [f"## {name}", "", *_about(class_), *_values(class_)]
         lines += _needs(class_)
         lines += _options(class_)
-        if class_.EXAMPLES:
-            lines += ["```text"]
-            for example in class_.EXAMPLES[:EXAMPLES]:
-                lines += [*describe.example(example, EXAMPLE_CHARS), ""]
-            lines[-1] = "```"
-            lines += [""]
     return lines
 
 

@@ -38,7 +38,6 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--only", action="append", default=[], metavar="WORD", help=ONLY)
     found.add_argument("--lanes", type=int, default=2, metavar="N", help="cases at once (2)")
     found.add_argument("--plugin", type=Path, metavar="FOLDER", help="put this before this checkout on PYTHONPATH")
-    found.add_argument("--update", action="store_true", help="write the messages of refusals into their table")
     found.add_argument("--list", action="store_true", help="list the cases and end")
     return found
 
@@ -199,9 +198,6 @@ def main(arguments: list[str] | None = None) -> int:
         if "base" in found:
             recording.write(found["base"], kept)
         old = recording.read(kept)
-        if given.update:
-            found_steps = [found["head"].cases[str(case)][1:] for case in every if case.part == "refusals"]
-            cases.write_refusals([step for steps in found_steps for step in steps])
         text, count = report(old, found["head"], contents, read_expected(given.expected) if given.expected else [])
     print(text)
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)

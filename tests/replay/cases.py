@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import yaml
 
 from tests import (
+    errors,
     pages,
     test_annotating_page,
     test_annotation_files_page,
@@ -27,9 +28,7 @@ from tests import (
     worlds,
 )
 from tests.conftest import ROOT
-from tests.pipeline.conftest import TEXTS, document, id_of, write_rows
 from tests.pipeline.test_dolma import write_data
-from tests.replay.recording import Step
 from tests.test_blocks import DONE, NAMED
 from tests.test_plugin_pages import PLUGINS
 from toolkit.plugins import default_name
@@ -39,8 +38,7 @@ CLOUDS = ("gs", "az")
 """Places whose cases are run if they are asked for."""
 PLACES = ("disk", "bucket", *CLOUDS)
 PROCESSES = (1, 2)
-REFUSED = 2
-"""The exit status of a refusal, where the table says no other."""
+REFUSALS = FOLDER.parent / "errors" / "refusals.yaml"
 ABSENT_ENDPOINT = "http://127.0.0.1:8000/v1"
 """The address of a language model in pages and tables; that of the test's server takes its place."""
 Make = Callable[[Path], None]
@@ -300,48 +298,17 @@ def commands(processes: int) -> list[Line]:
     return lines
 
 
-def patched(base: Any, change: Any) -> Any:
-    """Return values with a change in them: mappings are merged, null deletes a key."""
-    if not (isinstance(base, dict) and isinstance(change, dict)):
-        return change
-    merged = {**base, **{key: patched(base.get(key), value) for key, value in change.items()}}
-    return {key: value for key, value in merged.items() if value is not None or key not in change}
-
-
-def small(folder: Path) -> None:
-    """Write the small data set of the tests, with which refusals begin."""
-    for shard, texts in TEXTS.items():
-        rows = [document(id_of(shard, i), text, n=i) for i, text in enumerate(texts, 1)]
-        write_rows(folder / "data/documents" / shard, rows)
-
-
 def refusals() -> list[Line]:
-    """Return the wrong configurations and command lines; JSON, so that a change moves no other line."""
-    found = table("refusals.yaml")
+    """Return the wrong configurations and command lines of the small data set that need no other files."""
     return [
         Line(
             f"{entry['run']} {json.dumps(entry.get('with', {}), ensure_ascii=False)}",
             tuple(shlex.split(entry["run"])),
-            file=("c.yaml", json.dumps(patched(found["configuration"], entry.get("with", {})))),
+            file=("c.yaml", errors.configuration(path, entry)),
         )
-        for entry in found["refusals"]
+        for path, entry in errors.entries()
+        if path == REFUSALS and "files" not in entry
     ]
-
-
-def write_refusals(steps: Iterable[Step]) -> None:
-    """Write the messages and statuses of refusals into their table."""
-    path = FOLDER / "refusals.yaml"
-    head, found = path.read_text(encoding="utf-8").partition("refusals:\n")[0], table("refusals.yaml")["refusals"]
-    lines = [f"{head}refusals:"]
-    for entry, step in zip(found, steps, strict=True):
-        changed = {key: entry[key] for key in ("run", "with") if key in entry}
-        changed |= {"status": step.status} if step.status != REFUSED else {}
-        for key, value in (changed | {"message": step.error.strip()}).items():
-            text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
-            text = text.removesuffix("...\n").strip()
-            lines.append(f"    {key}: {text}")
-        lines[-len(changed) - 1] = lines[-len(changed) - 1].replace("    ", "  - ", 1)
-    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def cases(tree: Path, data: Path | None = None) -> list[Case]:
@@ -360,10 +327,10 @@ def cases(tree: Path, data: Path | None = None) -> list[Case]:
                 steps = tuple(lines(processes))
                 found.append(Case("configurations", name, place, processes, steps, prepare, is_page))
     wrong = refusals()
-    begin = Line("tag", ("tag", "-c", "c.yaml"), file=("c.yaml", json.dumps(table("refusals.yaml")["configuration"])))
+    begin = Line("tag", ("tag", "-c", "c.yaml"), file=("c.yaml", errors.configuration(REFUSALS, {})))
     for start in range(0, len(wrong), 50):
         chunk = (begin, *wrong[start : start + 50])
-        found.append(Case("refusals", f"refusals {start}", "disk", 1, chunk, small))
+        found.append(Case("refusals", f"refusals {start}", "disk", 1, chunk, errors.write_documents))
     return found
 
 

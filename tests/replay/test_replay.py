@@ -59,27 +59,11 @@ def test_the_same_twice_has_no_differences(recordings: tuple[dict[str, Recording
     assert count == 0, text
 
 
-@pytest.mark.long
-def test_refusals_say_what_their_table_says(tmp_path: Path) -> None:
-    """Write what they say now by ``python -m tests.replay --base HEAD --only refusals --update``, and read it."""
-    selected = [(case, case.wanted([])) for case in cases.cases(ROOT) if case.part == "refusals"]
-    found = Replay(selected, tmp_path, Contents(tmp_path / "contents"), 2).record({"base": (ROOT, None)})["base"]
-    told = [(step.status, step.error.strip()) for case, _ in selected for step in found.cases[str(case)][1:]]
-    table = cases.table("refusals.yaml")["refusals"]
-    assert told == [(entry.get("status", cases.REFUSED), entry["message"]) for entry in table]
-
-
 def test_every_command_has_forms_with_json() -> None:
     lines = cases.commands(1)
     assert {line.command for line in lines} >= set(command_line.names())
     with_json = {line.command for line in lines if "--json" in line.arguments}
     assert set(command_line.names()) - with_json == {"view"}, "it serves until it is ended"
-
-
-def test_there_are_two_hundred_refusals_each_once() -> None:
-    found = cases.table("refusals.yaml")["refusals"]
-    assert len({(entry["run"], str(entry.get("with"))) for entry in found}) == len(found) >= 200
-    assert len({entry["message"] for entry in found}) > 180
 
 
 def test_every_configuration_and_page_is_a_case_in_each_place() -> None:
