@@ -313,7 +313,7 @@ def _unreachable(context: Context, documents: Sequence[ListedDocument]) -> list[
         found += ["files of labels (`toolkit view --labels`) and of annotation tools"]
         found += [f"requests in {each.batch_folder}" for each in _annotators(context) if each.batch_folder]
         answers = join(dataset.bookkeeping, "answers")
-        found += [f"answers of models that the configuration does not ask, in {answers}"] * is_folder(answers)
+        found += [f"answers of models to other questions, or about edited texts, in {answers}"] * is_folder(answers)
     return found
 
 
