@@ -65,6 +65,7 @@ TEXT = st.lists(COMMON | CHARS, max_size=15).map("".join) | st.text(st.character
 TEXTS = st.lists(TEXT, max_size=5)
 
 EDGES = {
+    "letter among marks": "!\uff9e \uff9e .\uff9fa",  # U+FF9E is a letter, and extends what stands before it
     "empty": "",
     "no word": " \n\t…!\n",
     "line ends": "one\r\ntwo\r\rthree\n\nfour\r",

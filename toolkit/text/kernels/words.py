@@ -138,6 +138,7 @@ def unicode_words(utf8: Any, end: Any, only_words: Any, table: Characters, start
                 continue
             if _is_ignored(kind):
                 joined_by = kind == ZWJ
+                bits |= number
                 at = behind
                 continue
             if (joined_by and number & PICTURE) or _joins(before, kind):  # WB3c
