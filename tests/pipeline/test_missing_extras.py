@@ -1,6 +1,7 @@
 """A package that is missing ends a command before its first task, whoever needs it, with the line that installs it."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,20 @@ from tests.pipeline.conftest import Project, document, tree, write_rows
 
 TOKENS = {"path": "out", "tokenizer": f"{ROOT}/configs/sample/tokenizer.json", "eod": "</s>", "files": "megatron"}
 BLOCK = "import sys\nfor name in {names!r}:\n    sys.modules[name] = None\n"
+
+
+def toolkit_without(folder: Path, package: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a folder, where a package cannot be imported."""
+    (folder / "block").mkdir()
+    (folder / "block/sitecustomize.py").write_text(BLOCK.format(names=[package]))
+    return subprocess.run(
+        [sys.executable, "-m", "toolkit", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{folder}/block:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,19 +86,31 @@ def test_a_missing_package_ends_the_command_at_its_start(
         project.config["dataset"] = str(tmp_path / "new")
     project.config |= {"processes": 2, "executor": {"type": "local"}, **section}
     (tmp_path / "model.bin").write_bytes(b"")
-    (tmp_path / "block").mkdir()
-    (tmp_path / "block/sitecustomize.py").write_text(BLOCK.format(names=[package]))
     yaml, before = project.yaml, tree(tmp_path, bookkeeping=True)
-    ran = subprocess.run(
-        [sys.executable, "-m", "toolkit", *command.split(), "-c", str(yaml)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}/block:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
-        check=False,
-    )
+    ran = toolkit_without(tmp_path, package, *command.split(), "-c", str(yaml))
     assert ran.returncode == 2, ran.stdout + ran.stderr
     assert f"'tagmix[{extra}]'" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert "0 documents" not in ran.stdout
+    shutil.rmtree(tmp_path / "block")
     assert sorted(tree(tmp_path, bookkeeping=True)) == sorted(before), "no task has begun"
+
+
+def test_a_package_that_one_shard_needs_stops_no_other(project: Project, tmp_path: Path) -> None:
+    """Which languages there are is known only when documents are read."""
+    texts = {
+        "a": "我们今天去图书馆看书。那里很安静。",
+        "b": "Wir gehen heute in die Bibliothek und lesen.",
+        "c": "We read a book.",
+    }
+    for name, text in texts.items():
+        write_rows(project.documents / f"{name}.jsonl.gz", [document(name, text)])
+    words = {"tagger": "length", "splitter": "dictionary", "language": "language-0.text_language.label"}
+    project.config |= {"processes": 1, "tag": {"language-0": "text_language", "words-0": words}}
+    ran = toolkit_without(tmp_path, "jieba", "tag", "-c", str(project.yaml))
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    told = [line for line in ran.stderr.splitlines() if "tagmix[words-zh]" in line]
+    assert told
+    assert all("a.jsonl.gz: expected the package jieba" in line for line in told)
+    made = {path.name for path in (project.documents.parent / "attributes/words-0").rglob("*.gz")}
+    assert made == {"b.jsonl.gz", "c.jsonl.gz"}

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from toolkit.command_line import Options
 from toolkit.config.settings import Config, ConfigNode
-from toolkit.errors import ConfigError, MissingExtra, indented
+from toolkit.errors import ConfigError, indented
 from toolkit.execution import grouped, leases, workers
 from toolkit.execution.executors import Executor, P, R, Report, Result, Task, always
 from toolkit.execution.executors.in_process import InProcess
@@ -114,12 +114,6 @@ class _Stage:
     doing: set[str] = field(default_factory=set)
 
 
-def _check_extra(result: Result[Any]) -> None:
-    """Raise MissingExtra for a package that a task lacks: all others would, too."""
-    if result.failure and result.failure.lacks_extra:
-        raise MissingExtra(result.failure.message)
-
-
 @dataclass
 class Running:
     """What runs tasks, stage by stage; how they are run is in the configuration and the options.
@@ -178,7 +172,6 @@ class Running:
 
         Raises:
             NoRoom: if that is too much.
-            MissingExtra: If a package is missing that a task needs, as soon as the first one says so.
         """
         listed = list(tasks)
         left = [task for task in listed if task.known is None]
@@ -210,7 +203,6 @@ class Running:
                     self._note(failed, task.key, found[task.name])
 
             for result in work.results(partial(self._results, executor, at_once), left):
-                _check_extra(result)
                 found[result.name] = result
                 if room:
                     room.end(result.name)

@@ -98,15 +98,11 @@ class Failure:
 
     Attributes:
         message: for the user.
-        exit_code: that the command should end with.
         details: traceback, for those who debug a tagger of their own; empty where the message says it all.
-        lacks_extra: True if a package is missing, so that every task would fail.
     """
 
     message: str
-    exit_code: int = 1
     details: str = ""
-    lacks_extra: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +221,8 @@ def attempt(
         value, failure = function(task.payload, counted), None
     except ToolkitError as error:
         cause = "".join(traceback.format_exception(error.__cause__)) if error.__cause__ else ""
-        value, failure = None, Failure(str(error), error.exit_code, cause, isinstance(error, MissingExtra))
+        said = f"{task.name}: {error}" if isinstance(error, MissingExtra) else str(error)
+        value, failure = None, Failure(said, cause)
     except (KeyboardInterrupt, Ended, GeneratorExit):
         raise
     except BaseException as error:  # native code panics with exceptions that are no Exception; plugins call sys.exit
