@@ -14,7 +14,7 @@ from sphinx.errors import ExtensionError
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from toolkit import distribution  # noqa: E402
+from toolkit import distribution, reference  # noqa: E402
 
 project = distribution.NAME
 version = release = distribution.VERSION
@@ -30,6 +30,7 @@ napoleon_use_ivar = True  # attributes in docstrings are no second description o
 default_role = "literal"  # docstrings have Markdown's `names`
 
 ITEM = re.compile(r"^- \[[^]]+\]\(([\w-]+)\.md\)", re.MULTILINE)
+TAGGER = re.compile(r"^### (\w+)$", re.MULTILINE)
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 FROM_THE_WEB = re.compile(r"""<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^>]*>|@import""")
 
@@ -41,7 +42,7 @@ def navigation(index: str) -> dict[str, list[str]]:
 
 
 def _read(_: Sphinx, page: str, source: list[str]) -> None:
-    """Add the navigation to the list of all pages, and the docstrings to the list of Python names.
+    """Add the navigation to the list of all pages, docstrings to Python names, and to each tagger a link to its page.
 
     An example of a card is shown as it is.
     """
@@ -52,8 +53,23 @@ def _read(_: Sphinx, page: str, source: list[str]) -> None:
         for module in HEADING.findall(source[0]):
             directive = f".. automodule:: {module}\n   :members:\n   :imported-members:\n"
             source[0] += f"\n## Docstrings of {module}\n\n```{{eval-rst}}\n{directive}```\n"
+    elif page == "taggers":
+        pages = [f"taggers/{name}" for name in TAGGER.findall(source[0])]
+        source[0] = TAGGER.sub(r"### \1\n\n[\1 in full](taggers/\1.md)", source[0])
+        source[0] += "\n".join(["\n```{toctree}", ":hidden:", "", *pages, "```\n"])
     elif page.startswith("examples/"):
         source[0] = f"---\norphan: true\n---\n# {page.rpartition('/')[2]}\n\n`````markdown\n{source[0]}`````\n"
+
+
+def _write(_: Sphinx) -> None:
+    """Make a page for each tagger, from the code, and delete those of taggers that are gone."""
+    folder, pages = HERE / "taggers", reference.tagger_pages()
+    folder.mkdir(exist_ok=True)
+    for path in folder.glob("*.md"):
+        if path.name not in pages:
+            path.unlink()
+    for name, text in pages.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _look(app: Sphinx, error: Exception | None) -> None:
@@ -65,5 +81,6 @@ def _look(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     """Connect what this file adds."""
+    app.connect("builder-inited", _write)
     app.connect("source-read", _read)
     app.connect("build-finished", _look)

@@ -24,6 +24,7 @@ from toolkit.interop.dolma.mixer import read_mixer
 from toolkit.mix.settings import OutputSettings, read_section
 from toolkit.mix.writer import WRITERS
 from toolkit.rules.text_edits import name_edits
+from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS
 
 ROOT = Path(__file__).parent.parent
@@ -121,7 +122,12 @@ def test_every_command_is_described(name: str) -> None:
 
 @pytest.mark.parametrize("name", reference.built_in(TAGGERS))
 def test_every_tagger_is_described(name: str) -> None:
-    assert f"\n## {name}\n" in _text("taggers.md")
+    """In the list, and in full on the page that the site has."""
+    assert f"\n### {name}\n" in _text("taggers.md")
+    page = reference.tagger_pages()[f"{name}.md"]
+    class_ = TAGGERS.find(name)
+    assert all(f"| `{part.name}` |" in page for part in describe.values(class_) if part.name)
+    assert all(f"| `{option.name}` | {option.type}" in page for option in describe.options(class_))
 
 
 def test_every_format_is_described() -> None:

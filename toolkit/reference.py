@@ -34,6 +34,9 @@ FOLDER = Path(__file__).parent.parent / "docs"
 SHARED = 5
 """So many commands with the same argument, and it is described once."""
 
+EXAMPLE_CHARS = 200
+"""An example of a tagger shows at most so many characters of a value."""
+
 NOTE = "<!-- Made from the code by `python -m toolkit.reference`; change it there. -->"
 
 PUBLIC = {
@@ -115,28 +118,46 @@ def built_in(kind: Kind[Any]) -> dict[str, type[Any]]:
 
 
 def _taggers() -> list[str]:
-    found = built_in(tagger.TAGGERS)
     lines = [
         "# Taggers",
         "",
-        "This page describes the built-in taggers. How to add one: [writing a tagger](writing-a-tagger.md).",
+        "This page lists the built-in taggers with the types of their values and their options. `toolkit taggers NAME`",
+        "describes one with its values, options, source and examples, and measures its speed; the site that is built",
+        "from these pages has a page for each. `toolkit taggers` also lists taggers of other packages. How to add one:",
+        "[writing a tagger](writing-a-tagger.md).",
         "",
     ]
-    lines += ["`toolkit taggers` also lists taggers of other packages. `toolkit taggers NAME` describes one with its"]
-    lines += ["examples, and measures its speed."]
     groups: dict[str, list[str]] = {"Values of documents": [], "Values of lines, and other lists": [], "Spans": []}
-    for name, class_ in found.items():
+    for name, class_ in built_in(tagger.TAGGERS).items():
         type_ = tagger.value_type(class_)
         group = "Spans" if type_ == SPANS else list(groups)[type_.kind == "list"]
-        groups[group].append(f"- [{name}](#{name}): {purpose(class_, name)}")
+        groups[group] += [f"### {name}", "", purpose(class_, name), "", *_brief(class_)]
     for group, listed in groups.items():
-        lines += ["", f"{group}:", "", *listed] if listed else []
-    lines.append("")
-    for name, class_ in found.items():
-        lines += [f"## {name}", "", *_about(class_), *_values(class_)]
-        lines += _needs(class_)
-        lines += _options(class_)
+        lines += [f"## {group}", "", *listed]
     return lines
+
+
+def _brief(class_: type[tagger.Tagger]) -> list[str]:
+    """Return the types of a tagger's values, without values inside of values, and the names of its options."""
+    parts = [v for v in describe.values(class_) if v.name and "." not in v.name and not v.name.endswith("[]")]
+    value = ", ".join(f"`{v.name}: {v.type}`" for v in parts) or f"`{tagger.value_type(class_)}`"
+    many = " a list of" if parts and tagger.value_type(class_).kind == "list" else ""
+    options = ", ".join(
+        f"`{o.name}`{' (required)' if o.default == 'required' else ''}" for o in describe.options(class_)
+    )
+    needs = [f"- {line}" for line in _needs(class_) if line]
+    return [f"- Value:{many} {value}", *([f"- Options: {options}"] if options else []), *needs, ""]
+
+
+def tagger_pages() -> dict[str, str]:
+    """Return a page for each built-in tagger, by its file name; only the site has them."""
+    made = {}
+    for name, class_ in built_in(tagger.TAGGERS).items():
+        lines = [f"# {name}", "", *_about(class_), *_values(class_), *_needs(class_), *_options(class_)]
+        for example in class_.EXAMPLES:
+            lines += ["```text", *describe.example(example, EXAMPLE_CHARS), "```", ""]
+        made[f"{name}.md"] = "\n".join([*lines, "All [taggers](../taggers.md).", ""])
+    return made
 
 
 def _values(class_: type[tagger.Tagger]) -> list[str]:
