@@ -5,7 +5,7 @@
 Dolma 1.2.1 needs an environment of its own (tests/benchmarks/peers/dolma.txt). For each configuration a small corpus
 is made where its globs look, with the attributes that its filters and spans ask for: scores around their thresholds,
 those of the deduper integers, spans that overlap, keys that are missing. What lies in a bucket lies on disk then. It
-prints a table in Markdown, as docs/dolma.md has it; the exit status is 1 if `compat: strict` differs in anything.
+prints a table in Markdown, as docs/comparisons.md has it; the exit status is 1 if `compat: strict` differs in anything.
 """
 
 import argparse

@@ -6,7 +6,7 @@ Dolma 1.2.1 needs an environment of its own (tests/benchmarks/peers/dolma.txt). 
 several scripts with repeated documents and lines is made where its globs look. Sizes of Bloom filters are made small
 enough for any machine. Where a filter is only read, Dolma makes it first of other documents, which are `against` here.
 Compared are places, scores and first lines of what each calls repeated, without empty lines: Dolma's ends are not right
-in all texts. It prints a table in Markdown, as docs/dolma.md has it; the exit status is 1 if something differs.
+in all texts. It prints a table in Markdown, as docs/comparisons.md has it; the exit status is 1 if something differs.
 """
 
 import argparse
