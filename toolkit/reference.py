@@ -12,7 +12,7 @@ import importlib
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,9 @@ from toolkit.tag import describe, tagger
 
 FOLDER = Path(__file__).parent.parent / "docs"
 SHARED = 5
-"""So many commands with the same argument, and it is described once."""
+"""So many commands with the same argument, or formats with the same option, and it is described once."""
+
+OPTION = ["option", "type", "default", "what it is"]
 
 EXAMPLE_CHARS = 200
 """An example of a tagger shows at most so many characters of a value."""
@@ -82,20 +84,23 @@ def _commands() -> list[str]:
         name: [(f"`{_spelling(each)}`", _sentence(each)) for each in arguments(command_line.find(name).Options)]
         for name in command_line.names()
     }
-    counts = Counter(row for each in rows.values() for row in each)
-    forms = Counter(spelling for spelling, _ in counts)
-    shared = {row for row, count in counts.items() if count >= SHARED and forms[row[0]] == 1}
-    ordered = dict.fromkeys(row for each in rows.values() for row in each if row in shared)
+    shared = _shared(rows)
     head = ["argument", "what it does"]
-    lines += ["## Arguments of many commands", "", *_table(head, map(list, ordered)), ""]
+    lines += ["## Arguments of many commands", "", *_table(head, map(list, shared)), ""]
     for name, listed in rows.items():
-        lines += [f"## toolkit {name}", "", command_line.about(name), ""]
-        lines += ["```sh", *command_line.examples(name), "```", ""]
+        lines += [f"## toolkit {name}", "", "```sh", *command_line.examples(name), "```", ""]
         own = [list(row) for row in listed if row not in shared]
         lines += [*_table(head, own), ""] if own else []
         if also := ", ".join(row[0] for row in listed if row in shared):
             lines += [f"Also [of many commands](#arguments-of-many-commands): {also}.", ""]
     return lines
+
+
+def _shared(listed: Mapping[str, Sequence[tuple[str, ...]]]) -> list[tuple[str, ...]]:
+    """Return the rows that at least `SHARED` have: of several with the same name, the most frequent one."""
+    counts = Counter(row for rows in listed.values() for row in rows)
+    most = {row[0]: row for row, _ in reversed(counts.most_common())}
+    return [row for row in counts if counts[row] >= SHARED and most[row[0]] == row]
 
 
 def _spelling(argument: Argument) -> str:
@@ -187,13 +192,16 @@ def _formats() -> list[str]:
     ]
     lines += ["## Input formats", "", "Options of an entry of `ingest:`, whatever its format:", ""]
     lines += [*_options(Common), "Options of `trim`:", "", *_options(Trim)]
-    for name, class_ in built_in(READERS).items():
+    readers = built_in(READERS)
+    shared = _shared({name: list(map(tuple, _rows(class_))) for name, class_ in readers.items()})
+    lines += ["### Options of many input formats", "", *_table(OPTION, map(list, shared)), ""]
+    for name, class_ in readers.items():
         lines += [f"### Input format {name}", "", *_about(class_)]
         suffixes = ", ".join(f"`{suffix}`" for suffix in class_.SUFFIXES)
         lines += [f"A shard is named by the file's name without {suffixes} (and before that a compression's).", ""]
         if class_.TYPES:
             lines += ["Attributes:", "", *(f"- `{key}`: `{type_}`" for key, type_ in class_.types().items()), ""]
-        lines += _options(class_)
+        lines += _options(class_, shared)
         if class_.PLUGIN:
             _, kind, default = class_.PLUGIN
             for plugin, found in built_in(kind).items():
@@ -251,9 +259,17 @@ def _about(class_: type[Any]) -> list[str]:
     return lines
 
 
-def _options(class_: type[msgspec.Struct]) -> list[str]:
-    rows = [[f"`{o.name}`", o.type, o.default, o.description] for o in describe.options(class_)]
-    return [*_table(["option", "type", "default", "what it is"], rows), ""] if rows else ["No options.", ""]
+def _rows(class_: type[msgspec.Struct]) -> list[list[str]]:
+    return [[f"`{o.name}`", o.type, o.default, o.description] for o in describe.options(class_)]
+
+
+def _options(class_: type[msgspec.Struct], shared: Collection[tuple[str, ...]] = ()) -> list[str]:
+    rows = _rows(class_)
+    own = [row for row in rows if tuple(row) not in shared]
+    lines = [*_table(OPTION, own), ""] if own else [] if rows else ["No options.", ""]
+    if also := ", ".join(row[0] for row in rows if tuple(row) in shared):
+        lines += [f"Also [of many input formats](#options-of-many-input-formats): {also}.", ""]
+    return lines
 
 
 def _table(head: list[str], rows: Iterable[list[str]]) -> list[str]:
