@@ -436,7 +436,7 @@ def fault_of(line: bytes, error: Exception) -> str:
     """Return a short name for what is wrong with a row that could not be decoded, to count it under."""
     if not line.strip():
         return "blank line"
-    if isinstance(error, UnicodeError):
+    if isinstance(error, UnicodeError) or str(error).startswith("Invalid UTF-8"):  # of msgspec before 0.23, and since
         return "invalid UTF-8"
     if isinstance(error, RecursionError):
         return "nested too deeply"

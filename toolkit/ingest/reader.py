@@ -341,8 +341,9 @@ class Input:
         if isinstance(error, NullText) and self.null_text in ("skip", "empty"):
             return error.draft
         if not isinstance(error, DataError):
-            hint = _NULL if isinstance(error, NullText) else _ENCODED if isinstance(error, UnicodeError) else ""
-            self.bad(fault_of(raw, error), explain_bad_row(raw, error) + hint, raw, number)
+            fault = fault_of(raw, error)
+            hint = _NULL if isinstance(error, NullText) else _ENCODED if fault == "invalid UTF-8" else ""
+            self.bad(fault, explain_bad_row(raw, error) + hint, raw, number)
         elif error.path:
             raise error
         else:
