@@ -35,25 +35,6 @@ def test_each_recipe_is_written_as_it_is(name: str, run: Run) -> None:
     assert Path(f"{name}.yaml").read_bytes() == (ROOT / "configs" / f"{name}.yaml").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["fneweb"], "no recipe is called 'fneweb'; did you mean 'fineweb'? There are: c4"),
-        (["../configs/c4"], "no recipe is called '../configs/c4'"),
-        (["c4", "gopher"], "expected one recipe, got 2: c4, gopher"),
-        (["-o", "own.yaml"], "expected the name of a recipe, too; there are: c4"),
-        (["c4", "dataset=data/own"], "expected the name of a recipe, got 'dataset=data/own'"),
-        (["c4", "-o", "nowhere/own.yaml"], "nowhere/own.yaml: expected a file that can be written, got: No such file"),
-        (["c4", "-o", "s3://bucket/own.yaml"], "s3://bucket/own.yaml: expected a file on disk"),
-    ],
-)
-def test_what_cannot_be_written_is_told(given: list[str], said: str, run: Run) -> None:
-    ran = run("init", *given)
-    assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
-    assert list(Path().iterdir()) == []
-
-
 @pytest.mark.parametrize("there", ["a file", "a folder", "a link that leads nowhere"])
 def test_nothing_is_written_over(there: str, run: Run) -> None:
     path = Path("c4.yaml")

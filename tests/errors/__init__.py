@@ -84,6 +84,10 @@ def files_of(folder: Path, path: Path, entry: dict[str, Any]) -> Iterator[Path]:
     else:
         for name in files:
             (folder / name).unlink()
+            for parent in (folder / name).parents:
+                if any(parent.iterdir()):
+                    break
+                parent.rmdir()
 
 
 def message(err: str, folder: Path) -> str:

@@ -32,6 +32,7 @@ def test_the_message_and_the_status(
         before = tree(here, bookkeeping=True)
         ran = run(*shlex.split(entry["run"]))
         assert (message(ran.err, here), ran.code) == (entry["message"], entry.get("status", REFUSED))
+        assert ran.out == "" or ran.code != REFUSED
         assert tree(here, bookkeeping=True) == before
 
 

@@ -58,13 +58,3 @@ def test_what_modalities_cannot_read_is_refused(project: Project, raw: Path, con
     assert message in ran.err
     assert not (project.root / "indexes/2014-41/de/00000.idx").exists()
     assert (project.root / "indexes/2014-41/de/00001.idx").exists()
-
-
-def test_a_format_that_has_no_lines_of_json_has_no_index(project: Project, raw: Path) -> None:
-    text = {"format": "text", "compression": "none"}
-    for output, got in (({"format": "dolma"}, "`compression: gzip`"), (text, "text")):
-        project.config["mix"] = {"output": {**output, "path": str(project.out), "index": True}}
-        ran = project("mix")
-        assert ran.code == 2
-        assert f"index: expected lines of JSON with `compression: none`, which Modalities reads, got {got}" in ran.err
-    assert project("export").code == 2

@@ -200,13 +200,6 @@ def test_no_field_is_without_description(released: Project, of: str) -> None:
     assert {"documents/split", "languages/name" if of == "output" else "splits/name"} & found.keys()
 
 
-@pytest.mark.parametrize("splits", [["train"], "train", 0.5])
-def test_a_mix_refuses_splits_that_are_none(small: Project, splits: Any) -> None:
-    small.config["about"] = {"splits": splits}
-    ran = small("mix")
-    assert (ran.code, "about.splits: expected splits with their shares" in ran.err) == (2, True)
-
-
 OUTPUTS: dict[str, dict[str, Any]] = {
     "by language": {"format": "dolma", "by": "language", "attributes": True},
     "together": {"format": "dolma", "part_size": 20_000},

@@ -2,7 +2,6 @@
 
 import functools
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,40 +164,3 @@ def test_settings_are_shown_as_a_command_has_them(run: Run, monkeypatch: pytest.
 def test_it_is_either_of_the_two(given: list[str], run: Run) -> None:
     ran = run("config", *given)
     assert (ran.code, ran.err) == (2, "error: expected either a configuration (-c FILE), or --schema alone\n")
-
-
-WRONG = """\
-dataset: data
-ingest:
-  - {format: wet, from: [x.gz], sourse: cc}
-tag:
-  a-0: {tagger: noise, when: "elsewhere.x > 3"}
-  b-0: {tagger: noise, tresh: 3}
-dedup:
-  d-0: {kind: exact, when: "a <> 3"}
-mix:
-  attributes: [a-0, elsewhere-0]
-  rules:
-    - {drop: "noise.x <> 3"}
-    - {drop: "exec('x')"}
-    - {drop: "x.y < 3 and document.z > 2 and metadata.w == 'v'", name: fine}
-    - {cut: lines, when: "line.length < 3", name: lines}
-  output: {format: oscar, path: out}
-  editions:
-    other: {rules: [{keep: "a b"}], output: {path: other}}
-about: {nam: x}
-"""
-
-
-def test_what_is_wrong_is_told_without_data(run: Run, tmp_path: Path) -> None:
-    """Each fault with its line; what depends on data, as sets of others do, is not judged."""
-    given = tmp_path / "wrong.yaml"
-    given.write_text(WRONG)
-    ran = run("config", "-c", str(given))
-    lines = [line.strip() for line in ran.err.removeprefix("error: ").splitlines()]
-    assert (ran.code, ran.out) == (2, "")
-    assert [line.removeprefix(f"{given}:").partition(":")[0] for line in lines] == [
-        "3", "6", "8", "12", "13", "15", "18", "19"
-    ]  # fmt: skip
-    assert "got 'noise.x <> 3': invalid syntax" in lines[3]
-    assert run("config", "-c", str(given), "--json").err == ran.err

@@ -217,13 +217,6 @@ def test_dropped_documents_stay_json_lines(corpus: Project) -> None:
     assert "0 findings" in corpus.ok("validate").out
 
 
-def test_a_compression_around_the_files_is_refused(corpus: Project) -> None:
-    corpus.config["mix"]["output"]["compression"] = "zstd"
-    ran = corpus("mix")
-    assert ran.code == 2
-    assert "mix.output.compression: expected none, parquet compresses inside its files" in ran.err
-
-
 def test_without_the_package_nothing_begins(corpus: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     ran = corpus("mix")

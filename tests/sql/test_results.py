@@ -142,17 +142,6 @@ def test_a_query_that_needs_more_memory_goes_to_disk_and_leaves_nothing(
     assert list((tmp_path / "spill").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "given",
-    [(), ("SELECT 1",), ("--shell", "--json"), ("SELECT 1", "--memory", "much"), ("SELECT 1", "--output", "x.pdf")],
-    ids=["nothing", "no data", "shell with JSON", "memory", "format"],
-)
-def test_usage(given: tuple[str, ...], hostile: Project) -> None:
-    named = ("-c", hostile.yaml) if "--output" in given or "--memory" in given else ()
-    ran = hostile.run("sql", *given, *named)
-    assert (ran.code, ran.err.startswith("error: "), ran.err.count("\n")) == (2, True, 1)
-
-
 def test_a_table_is_cut_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     columns = [Column("n", "BIGINT"), Column("text", "VARCHAR"), Column("other", "VARCHAR")]

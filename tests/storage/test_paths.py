@@ -257,19 +257,6 @@ def test_only_temporaries_of_dead_processes_of_this_machine_are_deleted(tmp_path
     assert list(list_files(str(tmp_path))) == ["x/a.jsonl.gz"], "temporary files are invisible to globs"
 
 
-@pytest.mark.parametrize("target", ["missing", "file", "https://example.org/x", "s3://"])
-def test_clean_refuses_what_is_no_folder(
-    target: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").touch()
-    ran = run("clean", target)
-    assert ran.code == 2
-    assert ran.err.startswith(
-        f"error: {target}: expected a folder on disk, or s3://BUCKET and a prefix; check its name"
-    )
-
-
 def test_clean_deletes_what_processes_that_are_gone_have_left(tmp_path: Path, run: Run) -> None:
     stale = tmp_path / "data" / f".x.{machine()}.999999-1.0.tmp"
     elsewhere = tmp_path / "data" / f".x.not-{machine()}.1-1.0.tmp"

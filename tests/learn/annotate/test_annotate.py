@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 import toolkit
-from tests.conftest import Run
 from tests.learn.annotate.conftest import PROMPT, Annotated
 from tests.learn.annotate.server import prompt_of
 from toolkit.learn.annotate import appended
@@ -442,11 +441,3 @@ def test_a_server_that_is_not_there_stops_the_run_at_the_first_request(project: 
     project.entry |= {"endpoint": project.server.url}
     assert project.run().code == 0
     assert len(project.stored()) == 30
-
-
-def test_a_configuration_without_the_section_is_an_error(project: Annotated, run: Run) -> None:
-    path = project.root / "empty.yaml"
-    path.write_text(f"dataset: {project.root}/data\n")
-    ran = run("annotate", "-c", path)
-    assert ran.code == 2
-    assert f"{path}:1: expected a section `annotate:`, got none" in ran.err

@@ -126,21 +126,6 @@ def test_a_bound_on_the_cost_counts_requests_without_a_result(batch: Annotated) 
     assert len(requests(batch)) == 3
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"endpoint": "batch:"}, "endpoint: expected batch:FOLDER, a folder on a disk, got 'batch:'"),
-        ({"endpoint": "batch:s3://b/c"}, "endpoint: expected batch:FOLDER, a folder on a disk, got"),
-        ({"one_request": True}, "one_request: expected it only with a server"),
-    ],
-)
-def test_mistakes_are_told(batch: Annotated, change: dict[str, Any], message: str) -> None:
-    batch.entry |= change
-    ran = batch.run()
-    assert ran.code == 2
-    assert message in ran.err
-
-
 def test_a_line_that_is_no_result_is_named(batch: Annotated) -> None:
     annotate(batch)
     (batch.root / "batch/results.jsonl").write_text('{"custom_id": "a"\n')

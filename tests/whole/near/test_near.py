@@ -222,29 +222,6 @@ def test_without_verification_the_first_of_a_bucket_is_kept_and_no_similarity_is
     assert values[2]["size"] == values[0]["size"] == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"containment": 0.8}, "above jaccard (0.8)"),
-        ({"containment": 0.9, "verify": False}, "containment"),
-        ({"jaccard": 0}, "jaccard"),
-        ({"jaccard": 0.005}, "at least 0.018"),
-        ({"preset": "fineweb", "bands": 3, "rows": 2}, "expected no `bands`"),
-        ({"preset": "fine"}, "fineweb, dolma3"),
-        ({"bands": 3}, "both"),
-        ({"ngram": 0}, "ngram"),
-        ({"keep": {"max": "1", "min": "2"}}, "keep"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(near: Near, options: dict[str, Any], said: str) -> None:
-    near.write(["a"])
-    near.config["dedup"] = {"near-0": {"kind": "near", **options}}
-    ran = near("dedup")
-    assert ran.code == 2
-    assert said in ran.err
-    assert not near.attributes.exists()
-
-
 def test_documents_that_change_between_two_readings_are_an_error(near: Near, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [" ".join(WORDS[:60])] * 3
     near.write(texts, shards=1)
