@@ -351,27 +351,6 @@ def test_a_value_that_is_not_of_the_declared_type_is_an_error(small: Project, va
     assert "'a-3'" in ran.err, ran.err
 
 
-@pytest.mark.parametrize(
-    ("rule", "hint"),
-    [
-        ("line_shap.lines > 2", "line_shape"),
-        ("line_shape.line > 2", "lines"),
-        ("line_shape.lines.x > 2", "x"),
-        ("shape.lines > 2", "shape"),
-        ("exp__lines__count[0][2] >= 2", "exp__lines__count"),
-        ("lines > 2", "lines"),
-    ],
-)
-def test_an_unknown_attribute_in_a_rule_is_a_bad_configuration(small: Project, rule: str, hint: str) -> None:
-    for kind in ("drop", "keep"):
-        small.config["mix"]["rules"] = [{kind: rule}]
-        ran = small("mix")
-        assert ran.code == 2
-        assert hint in ran.err
-        assert "config.yaml:1" in ran.err
-        assert not small.out.exists()
-
-
 @pytest.mark.parametrize("value", [b"1e999", b"-1e999", b"NaN", b"Infinity"])
 def test_a_number_that_is_none_names_its_row(by_hand: Project, value: bytes) -> None:
     line = b'{"id":"a-3","attributes":{"exp__lines__count":[[0,3,' + value + b']]},"source":"s"}'

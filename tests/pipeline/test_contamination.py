@@ -228,23 +228,6 @@ def test_an_item_larger_than_any_limit_names_no_option(held: Project, monkeypatc
     assert "max_document_bytes" not in ran.err
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"against": ["no/*.jsonl"]}, "dedup.evals-0: no/*.jsonl: expected at least one file, got no match"),
-        ({"against": []}, "dedup.evals-0: expected at least one of against, got none"),
-        ({"against": ["evals/geo.jsonl", "other/geo.jsonl"]}, "got 'geo' for evals/geo.jsonl and other/geo.jsonl"),
-        ({"ngram": 0}, "dedup.evals-0.ngram: expected"),
-        ({"ngrams": 8}, "ngram"),
-    ],
-)
-def test_options_that_are_none(held: Project, options: dict[str, Any], why: str) -> None:
-    write_rows(held.root / "other" / "geo.jsonl", [{"text": "x"}])
-    held.config["dedup"]["evals-0"] |= options
-    ran = held("dedup")
-    assert (ran.code, why in ran.err) == (2, True), ran.err
-
-
 def test_other_items_are_other_settings(held: Project) -> None:
     held.ok("dedup")
     before = tree(held.attributes)

@@ -149,37 +149,6 @@ def test_what_is_no_crawl_is_refused_by_its_line(
     assert not project.data.exists()
 
 
-@pytest.mark.parametrize(
-    ("crawl_", "files", "line"), [(CRAWL, "0-4", 6), ("CC-MAIN-2031-01", "0-3", 5), ("a b", "1", 5)]
-)
-def test_the_line_of_what_is_wrong_is_named(
-    crawl_: str, files: str, line: int, project: Project, crawl: list[Path]
-) -> None:
-    path = project.root / "lines.yaml"
-    entry = (
-        f"  - format: wet\n    source: cc\n    crawl: {crawl_}\n    files: {files}\n    base_url: {project.root}/www\n"
-    )
-    path.write_text(f"dataset: data\ningest:\n{entry}")
-    ran = project.run("ingest", "-c", path)
-    assert ran.code == 2
-    assert f"error: {path}:{line}: ingest[0].{'files' if line == 6 else 'crawl'}: expected " in ran.err
-
-
-def test_an_entry_without_inputs_is_refused(project: Project) -> None:
-    ran = project.ingest({"format": "wet", "source": "cc"})
-    assert ran.code == 2
-    assert "ingest[0]: expected `from:` (paths or globs) or `crawl:` (its name), got neither" in ran.err
-
-
-@pytest.mark.parametrize("line", ["../../../etc/passwd", "/etc/passwd", "http://elsewhere/x", "a/../../x"])
-def test_a_list_of_other_things_than_paths_below_it_is_an_error(project: Project, crawl: list[Path], line: str) -> None:
-    path = project.root / "www" / "crawl-data" / CRAWL / "wet.paths.gz"
-    path.write_bytes(gzip.compress(f"crawl-data/x.warc.wet.gz\n{line}\n".encode()))
-    ran = project.ingest(entry(project.root / "www"))
-    assert ran.code == 1
-    assert f"{path}:2: expected the path of a file, got {line!r}" in ran.err
-
-
 def test_blank_lines_of_a_list_are_no_files(project: Project, crawl: list[Path]) -> None:
     path = project.root / "www" / "crawl-data" / CRAWL / "wet.paths.gz"
     lines = gzip.decompress(path.read_bytes()).replace(b"\n", b"\r\n\r\n")
@@ -460,13 +429,6 @@ def test_downloads_never_take_more_disk_than_they_may(
     assert most <= limit
     assert tree(project.documents) == expected
     assert parts(project) == []
-
-
-def test_a_dataset_in_a_bucket_keeps_no_downloads(project: Project) -> None:
-    project.config["dataset"] = "s3://bucket/x"
-    ran = project.ingest(entry("http://127.0.0.1:9/", max_disk="1 GB"))
-    assert ran.code == 2
-    assert "ingest[0].crawl: expected a dataset on disk for `max_disk`, got s3://bucket/x/.toolkit" in ran.err
 
 
 def test_real_files_give_the_same_from_the_web_as_from_disk(project: Project, shared: Path, naps: list[float]) -> None:

@@ -257,40 +257,6 @@ def test_what_other_datasets_have_goes(project: Project, tmp_path: Path) -> None
     assert "expected another dataset, got this one" in project("dedup").err
 
 
-ERRORS: list[tuple[dict[str, Any], str]] = [
-    ({}, "expected `kind:`, one of "),
-    ({"kind": "exakt"}, "did you mean 'exact'?"),
-    ({"kind": "exact", "unti": "line"}, "did you mean 'unit'?"),
-    ({"kind": "exact", "unit": "line", "of": "document.id"}, "expected `of` only with `unit: document`"),
-    ({"kind": "exact", "keep": {}}, "expected `first`, {max: EXPRESSION} or {min: EXPRESSION}"),
-    ({"kind": "exact", "keep": {"max": "document.id is None"}}, "expected a number that is never null, or a text"),
-    ({"kind": "exact", "within": False}, "expected `against:` with `within: false`"),
-    ({"kind": "exact", "of": "document.chars"}, "expected a text, or null"),
-    ({"kind": "exact", "when": "document.chars"}, "expected a condition"),
-    ({"kind": "exact", "when": "lines.x > 1"}, "expected an attribute, got 'lines'"),
-    ({"kind": "exact", "when": "seen_lines.chars_seen > 1"}, "expected an attribute, got 'seen_lines'"),
-    ({"kind": "exact", "attributes": ["none-0"]}, "expected an attribute set, got 'none-0'; there are: none"),
-    ({"kind": "exact", "as": "a-b"}, "expected a name that rules can use"),
-    ({"kind": "exact", "bits": 32}, "bits"),
-    ({"kind": "exact", "approximate": "bloom"}, "expected `approximate: bloom` only with `unit: line` or `paragraph`"),
-    ({"kind": "exact", "approximate": "cuckoo"}, "approximate"),
-    ({"kind": "exact", "false_positive_rate": 0.01}, "only with `approximate: bloom`"),
-    (LINES | {"approximate": "bloom", "false_positive_rate": 1.5}, "from 1e-15 to 0.1, got 1.5"),
-    (LINES | {"approximate": "bloom", "keep": {"max": "document.chars"}}, "only with `keep: first`"),
-]
-
-
-@pytest.mark.parametrize(("entry", "message"), ERRORS)
-def test_what_cannot_be_is_refused_with_its_place(entry: dict[str, Any], message: str, project: Project) -> None:
-    project.config["dedup"] = {"exact-0": entry, "lines-0": LINES}
-    for command in ("dedup", "run"):
-        ran = project(command)
-        assert ran.code == 2, ran.out + ran.err
-        assert message in ran.err
-        assert "config.yaml:1: dedup.exact-0" in ran.err
-    assert not (project.data / ".toolkit").exists()
-
-
 def test_a_value_that_cannot_be_used_names_its_document(project: Project) -> None:
     rows = [document("x", "a", metadata={"n": 1}), document("y", "b", metadata={"n": [1]})]
     write_rows(project.documents / "a/0.jsonl.gz", rows)
@@ -321,15 +287,6 @@ def test_keep_takes_texts_by_code_point(kind: dict[str, Any], project: Project, 
     project.config["dedup"]["x-0"]["keep"] = {"max": "document.text"}
     write_rows(project.documents / "e.jsonl.gz", [document("e", "x" * 64)])
     assert "expected a number, or a text of at most 63 bytes, got 'xxx" in project("dedup", "--overwrite").err
-
-
-def test_a_keep_that_cannot_work_fails_before_taggers(project: Project) -> None:
-    write_rows(project.documents / "a/0.jsonl.gz", [document("x", "a") | {"tags": ["t"]}])
-    project.config["tag"] = {"shape-0": "line_shape"}
-    project.config["dedup"]["exact-0"] = EXACT | {"keep": {"max": "document.tags"}}
-    ran = project("run")
-    assert (ran.code, (project.data / "attributes").exists()) == (2, False)
-    assert "keep: `document.tags`: expected a number that is never null, or a text, got ['t']" in ran.err
 
 
 def test_only_what_other_datasets_have_is_a_duplicate(project: Project, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.pipeline.conftest import (
     tree,
     write_rows,
 )
-from tests.pipeline.dolma import SHARD, STREAM, TEN, Dolma, files, filtered, outputs, refused
+from tests.pipeline.dolma import SHARD, TEN, Dolma, files, filtered, outputs, refused
 from toolkit.config.settings import ConfigNode, parse
 from toolkit.errors import ConfigError
 from toolkit.interop.dolma.mixer import read_mixer
@@ -438,12 +438,6 @@ def test_explain(dolma: Dolma) -> None:
     assert not dolma.out.exists()
 
 
-def test_compare_takes_no_configuration_of_dolmas(dolma: Dolma) -> None:
-    dolma.put(["zero"], [{}])
-    ran = dolma("--compare", dolma.root / "config.json")
-    assert (ran.code, "--compare takes configurations of our own form" in ran.err) == (2, True)
-
-
 # --- where things are -------------------------------------------------------------------------------------------------
 
 
@@ -495,21 +489,6 @@ def test_documents_that_are_in_no_folder_of_that_name(dolma: Dolma) -> None:
     dolma.ok()
     assert dolma.texts() == {"d0": "zero"}
     assert sorted(path.name for path in (dolma.data / "raw").iterdir()) == [SHARD]
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"name": "s"}, "expected each stream under a name of its own, got 's' twice"),
-        ({"output": {"path": "OUT", "min_text_length": 3}}, "expected the same output options as of the stream before"),
-        ({"output": {"path": "OUT/"}, "compression": {"output": "zst"}}, "expected the same output options"),
-    ],
-)
-def test_streams_that_meet(dolma: Dolma, changes: dict[str, Any], words: str) -> None:
-    dolma.put(["zero"], [{}])
-    dolma.config["streams"].append({**dolma.stream, "name": "t", **changes})
-    ran = dolma()
-    assert (ran.code, words in ran.err) == (2, True), ran.err
 
 
 def test_shuffle_false_with_inputs_of_one_name(dolma: Dolma) -> None:
@@ -571,72 +550,6 @@ def test_interpolations(tmp_path: Path) -> None:
 def test_interpolations_that_lead_nowhere(old: str, new: str, words: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(words)):
         read_mixer(parse(MIXER.replace(old, new), "c.yaml"))
-
-
-@pytest.mark.parametrize(
-    ("path", "key", "words"),
-    [
-        ((), "proceses", "did you mean 'processes'?"),
-        (("streams", 0), "span_replacment", "did you mean 'span_replacement'?"),
-        (("streams", 0, "output"), "max_size", "did you mean 'max_size_in_bytes'?"),
-        (("streams", 0, "filter"), "includes", "did you mean 'include'?"),
-        (("streams", 0, "span_replacement", 0), "minscore", "did you mean 'min_score'?"),
-        (("streams", 0, "compression"), "ouput", "did you mean 'output'?"),
-    ],
-)
-def test_unknown_keys_of_a_mixer(dolma: Dolma, path: tuple[str | int, ...], key: str, words: str) -> None:
-    dolma.put(["zero"], [{}])
-    dolma.stream.update({"filter": {"include": ["$.text"]}, "compression": {}})
-    inside: Any = dolma.config
-    for part in path:
-        inside = inside[part]
-    inside[key] = 1
-    ran = dolma()
-    assert (ran.code, repr(key) in ran.err, words in ran.err) == (2, True, True), ran.err
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"streams": []}, "expected streams"),
-        ({"compat": "exact"}, "'exact'"),
-        ({"streams": [{"name": "s", "documents": ["DATA/x"]}]}, "output"),
-        ({"processes": "1GB"}, "processes"),
-        ({"streams": [{**STREAM, "compression": {"input": "zst"}}]}, "expected documents compressed as their suffix"),
-        ({"streams": [{**STREAM, "compression": {"output": "bz2"}}]}, "expected gz, zst or '', got 'bz2'"),
-    ],
-)
-def test_mixers_that_are_none(dolma: Dolma, changes: dict[str, Any], words: str) -> None:
-    dolma.config |= changes
-    ran = dolma()
-    assert (ran.code, words in ran.err) == (2, True), ran.err
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"taggers": ["char_length_v2"]}, "got 'char_length_v2'; did you mean 'char_length_v1'?"),
-        (
-            {"taggers": ["code_composition"]},
-            "expected a tagger of Dolma's that has its like here, got 'code_composition'; there are: ",
-        ),
-        ({"taggers": ["dclm-oh-eli5"]}, "got 'dclm-oh-eli5'; a fastText model of your own runs in `fasttext_label`"),
-        ({"taggers": ["ft_lang_id_doc_v1"]}, "got 'ft_lang_id_doc_v1'; the language of a text is `text_language` here"),
-        ({"taggers": ["cld2_en_doc_v2"]}, "of its lines `line_language`"),
-        ({"destination": ["/x"]}, "destination: expected a folder such as data/attributes/NAME"),
-        ({"destination": ["x/a", "x/b"]}, "destination: expected one for each of 1 document, got 2"),
-        ({"tagger_modules": ["mine.py"]}, "tagger_modules: expected none"),
-        ({"experimnt": "e"}, "did you mean 'experiment'?"),
-        ({"experiment": "2024-tags"}, "experiment: expected a name that does not begin with a digit, got '2024-tags'"),
-        ({"taggers": ["c4_v2"], "bad_words": "/no/such.txt"}, "expected a model file, got nothing at '/no/such.txt'"),
-        ({"documents": ["DATA/raw/*.gz"]}, "expected a folder `documents` in the path"),
-    ],
-)
-def test_taggers_that_cannot_run_here(dolma: Dolma, changes: dict[str, Any], words: str) -> None:
-    dolma.put(["zero"])
-    dolma.config = {"documents": ["DATA/documents/*.gz"], "taggers": ["char_length_v1"], **changes}
-    ran = dolma(command="tag")
-    assert (ran.code, words in ran.err) == (2, True), ran.err
 
 
 @pytest.mark.usefixtures("unwritable")

@@ -244,46 +244,6 @@ def test_the_mixer_takes_what_is_written(dolma: Folder) -> None:
     assert texts == {"a": TEXTS["a"], "b": TEXTS["b"], "c": " \nfive"}
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (
-            {"bloom_filter": {"read_only": True}},
-            "bloom_filter.read_only: expected the documents of which the filter was made, as `against=GLOB`",
-        ),
-        ({"dedupe": {"paragraphs": {"by_ngram": {"threshold": 0.5}}}}, "dedupe.paragraphs.by_ngram"),
-        ({"dedupe": {"paragraphs": {"by_ngram": {"ngram_length": 2, "stride": -1}}}}, "stride: expected"),
-        ({"dedupe": {"paragraphs": {"paragraph_separator": "\n\n"}}}, "dedupe.paragraphs.paragraph_separator: expec"),
-        ({"dedupe": {"min_words": 3}}, "dedupe.min_words: expected 0: with another number Dolma finds no duplicates"),
-        ({"dedupe": {"min_length": 3}}, "dedupe.min_length: expected at most 1 for paragraphs"),
-        ({"dedupe": {"num_partitions": 2}}, "dedupe.num_partitions: expected none"),
-        ({"dedupe": {"file_partition": True}}, "dedupe.file_partition: expected none"),
-        ({"dedupe": {"document_dir": "docs"}}, "dedupe.document_dir: expected a folder called `documents`"),
-        ({"dedupe": {"documents": {"attribute_name": "x", "key": "$.text"}}}, "expected one of `documents` and"),
-        ({"dedupe": {"paragraph": {}}}, "paragraphs"),
-        ({"documents": ["data/documents/*", "other/documents/*"]}, "documents: expected documents below one folder"),
-        ({"documents": ["nothing/*"]}, "expected a folder `documents` in the path"),
-        ({"compression": {"output": "zst"}}, "compression: expected none"),
-        ({"form": "theirs"}, "form: expected"),
-    ],
-)
-def test_what_has_no_equal_is_refused(dolma: Folder, change: dict[str, Any], why: str) -> None:
-    def merge(old: Any, new: Any) -> Any:
-        return {**old, **{k: merge(old.get(k, {}), v) for k, v in new.items()}} if isinstance(new, dict) else new
-
-    dolma.config = merge(dolma.config, change)
-    ran = dedup(dolma)
-    assert (ran.code, why in ran.err, f"{dolma.root}/dedupe.json:1: " in ran.err) == (2, True, True), ran.err
-    assert not (dolma.data / "attributes").exists()
-
-
-@pytest.mark.parametrize("key", ["$.added", "$..url", "$.metadata", "$.metadata.urls[0]", "text"])
-def test_keys_that_are_no_field(dolma: Folder, key: str) -> None:
-    dolma.config["dedupe"] = {"documents": {"attribute_name": "dup", "key": key}}
-    ran = dedup(dolma)
-    assert (ran.code, "dedupe.documents.key: expected a path such as $.text" in ran.err) == (2, True), ran.err
-
-
 @pytest.mark.parametrize("command", ["mix", "tag", "run"])
 def test_other_commands_say_which_reads_it(dolma: Folder, command: str) -> None:
     dedup(dolma)

@@ -40,15 +40,6 @@ def test_an_attribute_that_no_row_has_is_refused(dolma: Dolma, how: dict[str, An
     assert not dolma.out.exists()
 
 
-def test_a_stream_name_that_no_file_can_have_is_refused_before_anything_is_mixed(dolma: Dolma) -> None:
-    put(dolma, [{"s": []}], inline=False)
-    dolma.stream["name"] = "my stream"
-    ran = dolma()
-    assert ran.code == 2
-    assert "name: expected the name of a stream, which its files have, of letters, digits" in ran.err
-    assert not dolma.out.exists()
-
-
 @pytest.mark.parametrize("inline", [False, True], ids=["beside", "inline"])
 @pytest.mark.parametrize(
     ("how", "ids"),

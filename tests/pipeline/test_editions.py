@@ -95,25 +95,3 @@ def test_without_borders_a_file_is_lines(project: Project) -> None:
     assert text_of(project.root, "once", "en") == b"hello\nworld\nend\n"
     assert project.run("validate", project.root / "out/once").code == 0
     assert project.run("stats", project.root / "out/once").code == 0
-
-
-@pytest.mark.parametrize(
-    ("edition", "said"),
-    [
-        ("once", "expected what differs from the mix, with `output: {path: …}`"),
-        ({"rules": []}, "expected what differs from the mix"),
-        ({"output": {"path": "ALL"}}, "expected an output of its own, got that of the mix"),
-        ({"output": {"path": "NEW"}, "rulez": []}, "did you mean 'rules'?"),
-        ({"output": {"path": "NEW"}, "rules": [{"cut": "twice.spans"}]}, "expected an attribute, got 'twice'"),
-    ],
-)
-def test_an_edition_that_cannot_be_is_refused_before_all_else(project: Project, edition: Any, said: str) -> None:
-    root = project.root
-    if isinstance(edition, dict) and "output" in edition:
-        edition["output"]["path"] = str(root / "out" / ("all" if edition["output"]["path"] == "ALL" else "new"))
-    project.config["mix"]["editions"] = {"once": edition}
-    ran = project("run")
-    assert ran.code == 2
-    assert said in ran.err
-    assert not (root / "out").exists()
-    assert not project.attributes.exists()

@@ -67,18 +67,6 @@ def test_a_dry_run_counts_the_lines_that_would_be_cut(labelled: Project) -> None
     assert [(effect["documents"], effect["spans"]) for effect in effects] == [(0, 0), (1, 2)]
 
 
-def test_what_would_be_stale_is_refused(labelled: Project) -> None:
-    labelled.config["mix"]["output"]["identification"] = "oscar.identification"
-    ran = labelled("run")
-    assert ran.code == 2
-    assert "must be computed again, and that is not possible" in ran.err
-    del labelled.config["mix"]["output"]["identification"]
-    labelled.config["mix"]["output"] |= {"format": "dolma", "attributes": True}
-    ran = labelled("run")
-    assert ran.code == 2
-    assert "attributes: false" in ran.err
-
-
 def test_a_value_for_each_line_is_asked_for(labelled: Project) -> None:
     labelled.config["mix"]["rules"][1]["when"] = "line_shape.lines > 2"
     labelled.config["mix"]["attributes"].append("shape-0")

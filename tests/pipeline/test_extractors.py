@@ -104,22 +104,6 @@ def test_an_extractor_that_changes_makes_other_documents(project: Project) -> No
     assert "the code of the format has changed: own.py" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"extractor": "trafilatur"}, "ingest[0].extractor: no extractor is called 'trafilatur'; did you mean"),
-        ({"extractor": 3}, "ingest[0].extractor: expected a text, got 3"),
-        ({"extractor": "justext", "language": "Klingon"}, "ingest[0]: language: expected one of Afrikaans"),
-        ({"extractor": "trafilatura", "favor": "speed"}, "ingest[0].favor: expected"),
-    ],
-)
-def test_what_cannot_be_is_refused(project: Project, options: dict[str, object], message: str) -> None:
-    path = write_warc(project.root, record(1, http(ARTICLE, HTML)))
-    ran = project.ingest(warc(path, **options))
-    assert ran.code == 2
-    assert message in ran.err
-
-
 def test_other_extractors_write_sets_row_by_row(project: Project) -> None:
     bodies = (ARTICLE, "<p>segfault", "<p>loop", "plain")
     (project.root / "own.py").write_text(FRAGILE, encoding="utf-8")
@@ -161,16 +145,6 @@ def test_other_extractors_write_sets_row_by_row(project: Project) -> None:
     ran = project("ingest")
     assert ran.code == 2
     assert "extract.traf-0.comments: True -> False" in ran.err
-
-
-def test_a_set_is_of_one_extractor(project: Project) -> None:
-    path = write_warc(project.root, record(1, http(ARTICLE, HTML)))
-    ran = project.ingest(warc(path, extract={"a-0": "justext"}), warc(path, source="b", extract={"a-0": "resiliparse"}))
-    assert ran.code == 2
-    assert "ingest[1]: expected the set 'a-0' with the settings that it has in the entry before, got others" in ran.err
-    ran = project.ingest(warc(path, extract={"a-0": {"extractor": "justext", "languag": "x"}}))
-    assert "extract.a-0: " in ran.err
-    assert "did you mean 'language'" in ran.err
 
 
 def test_the_extractor_of_the_page_keeps_the_contract(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

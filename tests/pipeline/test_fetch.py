@@ -160,35 +160,6 @@ def test_a_checksum_file_leads_nowhere_else(tmp_path: Path, run: Run, name: str)
     assert not (tmp_path / "a").exists()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        ".git/hooks/post-checkout",
-        "fr/.git/hooks/x.jsonl.gz",
-        "fr/README.md",
-        "fr/croissant.json",
-        "fr/x.sh",
-        "fr/fr_dedup_sha256.txt",
-        "fr/\x1b[2J.jsonl.gz",
-        "de/de_part_1.jsonl.gz",
-        "french.jsonl.gz",
-        "README.md",
-        "fr/../fr/x.jsonl.gz",
-    ],
-)
-@pytest.mark.parametrize("listing", ["fr_sha256.txt", "fr/fr_sha256.txt"])
-def test_a_checksum_file_names_data_of_its_label_alone(tmp_path: Path, run: Run, name: str, listing: str) -> None:
-    """Whatever the release has under the other name, which is there and has that checksum."""
-    if listing != "fr_sha256.txt":
-        name = name.removeprefix("fr/") if name.startswith("fr/") else f"../{name}"
-    folder = (tmp_path / "release" / listing).parent
-    write_file(str(folder / name), b"bad")
-    write_file(str(tmp_path / "release" / listing), f"{hashlib.sha256(b'bad').hexdigest()}  {name}\n".encode())
-    ran = run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got")
-    assert (ran.code, (tmp_path / "got").exists()) == (1, False)
-    assert f"{tmp_path / 'release' / listing}:1: expected" in ran.err
-
-
 def test_a_manifest_plants_nothing_either(tmp_path: Path, run: Run) -> None:
     write_rows(tmp_path / "data" / "documents" / "a.jsonl.gz", [document("1", "text", metadata={"language": "fr"})])
     output = {"path": str(tmp_path / "out"), "format": "dolma", "by": "metadata.language", "layout": "dataset"}

@@ -8,66 +8,6 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, write_rows
 
-RULES = [
-    ("noise.noise = 3", "write `==` for ="),
-    ("noise.noise > 3 && noise.chars > 1", "write `and` for &&"),
-    ("noise.noise > 3 || noise.chars > 1", "write `or` for ||"),
-    ("noise.noise > 3 and !(noise.chars > 1)", "write `not` for !"),
-    ("document.source == en", 'write quotes around a text: "en"'),
-    ("document.source in [en, fr]", 'write quotes around a text: "en"'),
-    ("document.source == null", "write None"),
-    ("shape-0.noise.noise > 3", "in expressions, keys stand as names: write `noise.noise > 3`"),
-    ("my-set.noise.noise > 3", "in expressions, keys stand as names: write `noise.noise > 3`"),
-    ('document.text == "x"', "`keep: python`"),
-    ('document.source.startswith("x")', 'write startswith(text, "…")'),
-    ('re.search("x", document.source)', 'write matches(text, "…")'),
-    ('matches(document.source, "(x")', "expected a regular expression of RE2, got '(x': missing )"),
-    ("matches(document.source, document.id)", "expected a pattern in quotes"),
-    ('matches(document.url, "x")', "document.url may be null here"),
-]
-
-
-@pytest.mark.parametrize(("rule", "way_out"), RULES)
-def test_a_rule_that_is_refused_names_the_way_out(small: Project, rule: str, way_out: str) -> None:
-    small.config["mix"]["rules"] = [{"drop": rule, "name": "first"}]
-    ran = small("mix", "--dry-run")
-    assert ran.code == 2
-    assert "config.yaml:1: rule 'first': expected" in ran.err or "may be null" in ran.err
-    assert way_out in ran.err
-
-
-@pytest.mark.parametrize(
-    ("line", "way_out"),
-    [
-        ("- drop: !noise", "write `not` for !"),
-        ('- drop: "en" == document.source', "write single quotes around the whole"),
-        ("- drop: document.id: 3", "write quotes around a text"),
-    ],
-)
-def test_yaml_that_is_refused_names_the_way_out(small: Project, run: Run, line: str, way_out: str) -> None:
-    path = small.root / "rules.yaml"
-    path.write_text(f"dataset: {small.data}\nmix:\n  rules:\n    {line}\n  output: {{format: dolma, path: out}}\n")
-    ran = run("mix", "-c", path, "--dry-run")
-    assert ran.code == 2
-    assert f"{path}:4: expected YAML" in ran.err
-    assert way_out in ran.err
-
-
-def test_a_rule_over_a_set_that_is_not_joined_says_to_add_it(small: Project) -> None:
-    small.config["mix"] |= {"attributes": [], "rules": [{"drop": "noise.noise > 3"}]}
-    ran = small("mix", "--dry-run")
-    assert ran.code == 2
-    assert "expected an attribute, got 'noise'; the set shape-0 has it, so add shape-0 to `attributes:`" in ran.err
-    assert "did you mean" not in ran.err
-
-
-def test_a_rule_over_the_name_of_a_set_says_which_names_its_keys_have(small: Project) -> None:
-    small.config["tag"] = {"shape": "noise"}
-    small.config["mix"] |= {"attributes": ["shape"], "rules": [{"drop": "shape.noise.noise > 3"}]}
-    ran = small("run", "--dry-run")
-    assert ran.code == 2
-    assert "got 'shape', the name of a set; in rules, keys stand as names: noise" in ran.err
-
 
 @pytest.mark.parametrize(
     ("words", "way_out"),
@@ -88,14 +28,6 @@ def test_options_may_stand_before_the_command(small: Project, run: Run) -> None:
     behind = small.ok("mix", "--dry-run", "--quiet")
     before = run("--quiet", "-c", small.yaml, "mix", "--dry-run")
     assert (before.code, before.out, before.err) == (0, behind.out, "")
-
-
-@pytest.mark.parametrize("option", ["min_prob", "min_share"])
-def test_a_probability_above_1_is_refused(project: Project, option: str) -> None:
-    project.config["tag"] = {"language-0": {"tagger": "language", "lines": "lines-0", option: 80}}
-    ran = project("tag", "--dry-run")
-    assert ran.code == 2
-    assert f"{option}: expected a number of at most 1.0, got 80; write 0.8 for 80 %" in ran.err
 
 
 def test_functions_of_texts_decide_over_attributes_and_fields(project: Project) -> None:

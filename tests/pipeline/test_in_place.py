@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import xxhash
@@ -156,47 +155,6 @@ def test_a_document_is_read_from_the_place_before_it(format_: str, project: Proj
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"on_error": "skip"}, "documents.on_error: expected no `on_error` with documents in place: a bad item is"),
-        ({"pack": "1 MB"}, "documents.pack: expected no `pack` with documents in place: each file is a shard"),
-        ({"shard_size": "1 MB"}, "expected no `shard_size` with documents in place"),
-        ({"from": "x"}, "expected no `from` with documents in place: the files are at `path:`"),
-        (
-            {"format": "warc"},
-            "expected a format that can be read in place (fasttext, jsonl, parquet, wet), got 'warc'; ingest it",
-        ),
-        ({"format": "parket"}, "documents.format: no input format is called 'parket'; did you mean 'parquet'?"),
-        (
-            {"feilds": {}},
-            "documents.feilds: unknown option 'feilds' of documents in place of the format jsonl; did you",
-        ),
-        ({"fields": {"txt": "x"}}, "documents.fields: unknown option 'txt'"),
-        ({"path": None}, "documents.path: expected the path of a file or a folder, or a glob, got None"),
-        ({"path": "https://x.example/a.jsonl?k=v"}, "expected an address without a query"),
-        (
-            {"path": "https://x.example/", "include": ["*.gz"]},
-            "because folders on the web cannot be listed",
-        ),
-    ],
-)
-def test_options_that_cannot_be(given: dict[str, Any], expected: str, project: Project) -> None:
-    documents = {"format": "jsonl", "path": str(project.root / "theirs"), **given}
-    project.config |= {"dataset": str(project.data), "documents": documents, "tag": {"length-0": "length"}}
-    ran = project("tag")
-    assert (ran.code, expected in ran.err) == (2, True), ran.err
-    assert not project.data.exists()
-
-
-def test_nothing_is_ingested(placed: Project) -> None:
-    assert "got documents in place, which need none" in placed("ingest").err
-    placed.config["ingest"] = [{"format": "jsonl", "from": "x"}]
-    for command in ("ingest", "run", "tag"):
-        ran = placed(command)
-        assert (ran.code, "got documents in place, which need none" in ran.err) == (2, True), ran.err
 
 
 def test_attributes_are_not_taken_for_files_of_others(project: Project) -> None:

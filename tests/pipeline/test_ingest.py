@@ -611,19 +611,6 @@ def test_an_input_that_has_shrunk_after_a_failed_attempt_leaves_no_old_shard(pro
     assert strays(project.root) == []
 
 
-def test_two_inputs_for_one_shard_are_refused(project: Project) -> None:
-    for folder in ("x", "y"):
-        write_rows(project.root / folder / "r.jsonl", [{"id": folder, "text": "t"}])
-    ran = project.ingest(jsonl(project.root / "x" / "*"), jsonl(project.root / "y" / "*"))
-    assert ran.code == 2
-    assert "x/r.jsonl" in ran.err
-    assert "y/r.jsonl" in ran.err
-    assert not project.data.exists()
-    write_rows(project.root / "z" / "r.json", [{"id": "z", "text": "t"}])
-    write_rows(project.root / "z" / "r.jsonl.gz", [{"id": "z", "text": "t"}])
-    assert project.ingest(jsonl(project.root / "z" / "*")).code == 2
-
-
 def test_one_input_in_two_entries_is_two_shards_and_two_outcomes(project: Project) -> None:
     path = write_rows(project.root / "r.jsonl", [{"id": "1", "text": "t"}])
     ran = project.ingest(wet(path), jsonl(path))

@@ -207,25 +207,6 @@ def test_clean_looks_at_the_new_documents_too(project: Project) -> None:
     assert not left.exists()
 
 
-def test_what_another_section_or_stage_makes_is_not_made_twice(project: Project) -> None:
-    project.config["tag"] = {"length-0": [{"tagger": "length"}]}
-    refused = project("run")
-    assert refused.code == 2
-    assert "make.length-0: expected another name than those of other sets, got 'length-0' twice" in refused.err
-    del project.config["tag"]
-    project.config["make"]["again"] = project.config["make"]["lines"]
-    refused = project("run")
-    assert refused.code == 2
-    assert "make.again.dataset: expected a root for each stage" in refused.err
-    assert not (project.root / "data").exists()
-
-
-def test_one_pass_refuses_stages(project: Project) -> None:
-    refused = project("run", "--per-shard")
-    assert refused.code == 2
-    assert "expected no section `make:` with --per-shard" in refused.err
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -216,18 +216,6 @@ def test_inputs_on_the_web_are_asked_for_their_sizes_when_their_turn_comes(proje
             assert (ran.code, "max_disk: expected room" in ran.err) == (1, True)
 
 
-@pytest.mark.parametrize("place", ["dataset", "output"])
-def test_a_bound_on_a_bucket_is_refused(project: Project, place: str) -> None:
-    bounded(project, 1000)
-    if place == "dataset":
-        project.config["dataset"] = "s3://bucket/data"
-    else:
-        project.config["mix"]["output"]["path"] = "s3://bucket/out"
-    ran = project("run")
-    assert ran.code == 2
-    assert "max_disk: expected only places on disk, got s3://bucket/" in ran.err
-
-
 def _recipe(project: Project) -> None:
     """A mix with a budget and a shuffle, and its tokens."""
     pytest.importorskip("tokenizers")

@@ -156,15 +156,6 @@ def test_per_shard_publishes_nothing_of_it(project: Project) -> None:
     assert len(project.output()) == 20
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.1, "some", True, None])
-def test_the_limit_is_a_share(project: Project, value: Any) -> None:
-    inputs(project, (1, 0))
-    configured(project, entry(project, max_rejected=value))
-    ran = project("ingest")
-    assert ran.code == 2
-    assert "ingest[0].max_rejected: expected" in ran.err
-
-
 # --- mixes that keep nothing ------------------------------------------------------------------------------------------
 
 
@@ -215,12 +206,6 @@ def test_a_part_and_a_dry_run_only_warn(empty: Project, option: list[str]) -> No
     ran = empty.ok("mix", *option)
     assert "warning: " in ran.err
     assert "expected a mix that keeps documents" in ran.err
-
-
-def test_allow_empty_is_true_or_false(empty: Project) -> None:
-    empty.config["mix"]["allow_empty"] = "yes"
-    ran = empty("mix")
-    assert (ran.code, "mix.allow_empty: expected true or false, got 'yes'" in ran.err) == (2, True)
 
 
 def test_a_dataset_without_documents_is_an_empty_mix(project: Project) -> None:

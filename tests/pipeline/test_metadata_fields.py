@@ -78,24 +78,6 @@ def test_a_value_that_is_needed_must_be_there(pages: Project) -> None:
     assert "got nothing there, or null" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("tag", "expected"),
-    [
-        (
-            {"language-0": {"tagger": "language", "lines": "metadata"}},
-            "expected SET[.KEY[.field]] or metadata.field or document.field",
-        ),
-        ({"metadata": "noise"}, "expected another set name than 'metadata'"),
-        ({"document": "noise"}, "expected another set name than 'document'"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(tag: dict[str, Any], expected: str, pages: Project) -> None:
-    pages.config["tag"] = tag
-    ran = pages("tag")
-    assert ran.code == 2
-    assert expected in ran.err
-
-
 def test_one_document_is_tried_with_its_metadata(pages: Project) -> None:
     shard = pages.documents / "a.jsonl.gz"
     ran = pages.run("tag", "--try", shard, "{tagger: gopher_quality, language: metadata.of.language}", "--json")
@@ -208,13 +190,6 @@ def test_oscar_needs_the_probability_too(pages: Project) -> None:
     assert "a.jsonl.gz:1: identification: expected metadata.of of type {label: str, prob: float}, got" in ran.err
 
 
-def test_a_field_that_may_be_null_needs_a_rule(pages: Project) -> None:
-    ran = labelled(pages, "document.chars == 0", format="dolma", by="metadata.of.language")("mix")
-    assert ran.code == 2
-    assert "metadata.of.language may be null here" in ran.err
-    assert "add the rule {drop: metadata.of.language is None, name: unidentified}" in ran.err
-
-
 def test_a_label_that_is_no_text_fails_the_shard(pages: Project) -> None:
     write_rows(pages.documents / "a.jsonl.gz", [document("1", GERMAN, metadata={"of": {"language": ["de"]}})])
     ran = labelled(pages, NULL, format="dolma", by="metadata.of.language")("mix")
@@ -239,15 +214,6 @@ def test_edits_leave_fields_as_they_are_and_taggers_read_them_again(pages: Proje
     assert row["text"] == GERMAN
     assert row["metadata"]["of"] == {"language": "de"}
     assert row["metadata"]["stop_words"] > 0
-
-
-def test_values_of_lines_do_not_outlive_edits(pages: Project) -> None:
-    output = {"format": "oscar", "identification": "metadata.of", "sentence_identifications": "metadata.lines"}
-    labelled(pages, "label is None", **output)
-    pages.config["mix"]["rules"].append({"cut": "lines", "when": "line.chars == 0"})
-    ran = pages("mix")
-    assert ran.code == 2
-    assert "rules of this mix cut lines" in ran.err
 
 
 def test_in_an_expression_a_field_is_written_as_in_an_option(pages: Project) -> None:

@@ -60,13 +60,6 @@ def test_the_table_shows_nulls_where_there_are_some(pages: Project) -> None:
     assert "nulls" not in pages.ok("mix", "--dry-run").out
 
 
-def test_a_comparison_by_size_asks_for_a_test(pages: Project) -> None:
-    pages.config["mix"] = {"rules": [{"drop": "metadata.n > 3"}], "output": {"format": "dolma", "path": str(pages.out)}}
-    ran = pages("run")
-    assert ran.code == 2
-    assert "metadata.n may be null here: test it first (`metadata.n is not None and …`)" in ran.err
-
-
 def test_a_field_whose_type_nobody_declared_may_be_the_label(pages: Project) -> None:
     pages.config["mix"] = {
         "rules": [{"drop": "label is None", "name": "unidentified"}, {"drop": "min_n > 1", "name": "language"}],

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
-
-Rows = list[dict[str, Any]]
 
 
 def refused(project: Project, command: str = "mix") -> str:
@@ -28,8 +25,6 @@ def refused(project: Project, command: str = "mix") -> str:
 
 
 # --- output, dropped documents, datasets ------------------------------------------------------------------------------
-
-Change = Callable[[Project], dict[str, Any]]
 
 
 @pytest.mark.parametrize(
@@ -112,46 +107,6 @@ def test_dropped_documents_go_where_they_are_wanted_if_the_output_is_a_link(
     small.ok("validate", str(small.root / "out"))
 
 
-def test_streams_are_apart_from_the_output(small: Project) -> None:
-    inside = small.out / "wiki"
-    write_rows(inside / "documents" / "a.jsonl", [document("w", "text")])
-    streams = {"a": {"dataset": str(small.data), "attributes": ["shape-0"]}, "b": {"dataset": str(inside)}}
-    output = small.config["mix"]["output"]
-    small.config["mix"] = {"streams": streams, "output": output}
-    assert "the documents of the stream b" in refused(small)
-    small.config["mix"] = {"streams": streams | {"b": {"dataset": ""}}, "output": output}
-    assert "expected a folder, got ''" in refused(small)
-    small.config["mix"] = {"streams": {"../x": streams["a"]}, "output": output}
-    assert "expected a name" in refused(small)
-
-
-def test_the_dataset_of_the_configuration_is_held_apart_though_streams_name_others(small: Project) -> None:
-    other = small.root / "other"
-    write_rows(other / "documents" / "a.jsonl", [document("w", "text")])
-    small.config["mix"] = {
-        "streams": {"b": {"dataset": str(other)}},
-        "output": {"format": "dolma", "path": str(small.documents / "out")},
-    }
-    assert "(the documents)" in refused(small)
-
-
-@pytest.mark.parametrize(("documents", "attributes"), [("d", "d"), ("d", "d/a"), ("a/d", "a"), ("d", "./x/../d")])
-def test_documents_and_attributes_are_apart(project: Project, documents: str, attributes: str) -> None:
-    write_rows(project.root / documents / "a.jsonl", [document("1", "text")])
-    project.config = {
-        "documents": f"{project.root}/{documents}",
-        "attributes": f"{project.root}/{attributes}",
-        "mix": {"output": {"format": "dolma", "path": str(project.out)}},
-    }
-    assert "expected separate folders for attributes and documents" in refused(project)
-
-
-@pytest.mark.parametrize("key", ["dataset", "documents", "attributes"])
-def test_no_root_is_empty(project: Project, key: str) -> None:
-    project.config |= {key: "", "tag": {"shape-0": "line_shape"}}
-    assert "expected a folder, got ''" in refused(project, "tag")
-
-
 def test_inputs_are_apart_from_what_is_written(small: Project) -> None:
     small.config["ingest"] = [{"format": "dolma", "from": f"{small.data}/**/a.jsonl.gz", "source": "again"}]
     assert "expected inputs outside of" in refused(small, "ingest")
@@ -179,26 +134,6 @@ def test_a_source_may_be_a_folder_of_folders(project: Project) -> None:
     assert (project.documents / "cc" / "2024" / "a.jsonl.gz").exists()
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "", ".", ".toolkit", "a.b", "a\0b"])
-def test_a_set_that_a_reader_writes_has_a_name_that_is_one(project: Project, name: str) -> None:
-    write_rows(project.root / "raw" / "a.jsonl", [{}])
-    project.config["ingest"] = [{"format": "oscar", "from": f"{project.root}/raw/a.jsonl", "source": "s", "set": name}]
-    assert "expected a set name" in refused(project, "ingest")
-
-
-@pytest.mark.parametrize("name", ["../x", "a/b", "", ".toolkit", ".."])
-def test_a_joined_set_is_one_folder(small: Project, name: str) -> None:
-    small.config["mix"]["attributes"] = [name]
-    assert "mix.attributes[0]: expected" in refused(small)
-
-
-@pytest.mark.parametrize("format_", ["dolma", "parquet"])
-@pytest.mark.parametrize("name", ["../x", "a/b", "", ".toolkit", "a\0b"])
-def test_the_name_of_an_output_is_checked_before_the_mix(small: Project, format_: str, name: str) -> None:
-    small.config["mix"]["output"] |= {"format": format_, "name": name}
-    assert "expected a label" in refused(small)
-
-
 @pytest.mark.parametrize("shard", ["a/../../b.jsonl", "a//b.jsonl", "../b.jsonl"])
 def test_a_shard_that_a_listing_names_stays_below_its_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard: str
@@ -207,12 +142,6 @@ def test_a_shard_that_a_listing_names_stays_below_its_root(
     monkeypatch.setattr("toolkit.data.dataset.list_files", lambda root: iter([shard]))
     with pytest.raises(DataError, match="expected a relative path without empty parts"):
         Dataset(str(tmp_path / "documents"), str(tmp_path / "attributes")).shards()
-
-
-def test_an_input_without_a_name_becomes_no_shard(project: Project) -> None:
-    write_rows(project.root / "raw" / ".jsonl", [{"id": "1", "text": "x"}])
-    project.config["ingest"] = [{"format": "jsonl", "from": f"{project.root}/raw/.jsonl", "source": "s"}]
-    assert "for its shard" in refused(project, "ingest")
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -294,9 +223,3 @@ def test_a_field_goes_into_objects_and_where_nothing_is(small: Project) -> None:
     small.ok("mix")
     found = [row["metadata"] for row in small.output() if row["id"].startswith("b")]
     assert found == [{"n": {"a": 1, "b": 1}}, {"n": {"b": 1}}, {"n": {"b": 1}}]
-
-
-@pytest.mark.parametrize("when", [{}, {"when": "line_shape.lines > 1"}])
-def test_fields_inside_each_other_are_refused_before_the_mix(small: Project, when: dict[str, str]) -> None:
-    small.config["mix"]["rules"] = [{"set": "n", "to": "1", **when}, {"set": "n.b", "to": "2", **when}]
-    assert "expected fields that do not contain each other, got n.b inside n" in refused(small)

@@ -5,7 +5,6 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -78,24 +77,6 @@ def test_other_settings_under_an_old_set_are_refused_with_the_difference(small: 
     small.ok("validate")
 
 
-@pytest.mark.parametrize(
-    ("taggers", "expected"),
-    [
-        (["line_shape"], "noise"),
-        (["line_shape", "noise", {"tagger": "noise", "as": "more"}], "more"),
-        (["noise", "line_shape"], "order"),
-        ([{"tagger": "line_shape", "as": "shape"}, "noise"], "shape"),
-    ],
-)
-def test_other_taggers_under_an_old_set_are_refused(small: Project, taggers: list[Any], expected: str) -> None:
-    before = tree(small.data, bookkeeping=True)
-    small.config["tag"]["shape-0"] = taggers
-    ran = small("tag")
-    assert ran.code == 2
-    assert expected in ran.err
-    assert tree(small.data, bookkeeping=True) == before
-
-
 def test_the_default_written_out_is_no_other_setting(small: Project) -> None:
     small.config["tag"]["shape-0"] = [{"tagger": "line_shape", "short_chars": 100, "as": "line_shape"}, "noise"]
     assert written(small) == {"shape-0": 0}
@@ -109,15 +90,6 @@ def test_an_overwrite_that_fails_leaves_no_set_that_could_be_mixed(small: Projec
     assert small("tag", "--overwrite").code == 1
     assert small("mix").code == 1
     assert tree(small.out) == before
-
-
-def test_a_set_of_another_program_is_not_overwritten(by_hand: Project) -> None:
-    before = tree(by_hand.attributes)
-    by_hand.config["tag"] = {"exp": "line_shape"}
-    ran = by_hand("tag")
-    assert ran.code == 2
-    assert "--overwrite" in ran.err
-    assert tree(by_hand.attributes) == before
 
 
 # --- inputs that change -----------------------------------------------------------------------------------------------

@@ -242,14 +242,6 @@ def test_an_error_about_a_path_that_is_not_there_names_the_root(
     assert f"below {Path.cwd()}: `root: FOLDER` in the configuration names another folder" in ran.err
 
 
-def test_a_root_that_is_not_there_is_refused(folder: Path, run: Run) -> None:
-    path = folder / "conf/deep/c.yaml"
-    path.write_text(yaml.safe_dump({**CONFIG, "root": "nowhere"}))
-    ran = run("run", "-c", path)
-    assert ran.code == 2
-    assert f"root: expected a folder, got {folder}/conf/deep/nowhere, which is not there" in ran.err
-
-
 def test_calls_from_python_have_it(folder: Path, run: Run) -> None:
     path = folder / "conf/deep/c.yaml"
     assert run("ingest", "-c", path, "--quiet").code == 0

@@ -204,28 +204,6 @@ def test_a_bad_configuration_is_status_2_and_writes_nothing(
     assert not pipeline.out.exists()
 
 
-@pytest.mark.parametrize(
-    ("rule", "expected"),
-    [
-        ({"drop": "langage.label is None"}, "language"),
-        ({"drop": "language.labl is None"}, "label"),
-        ({"drop": "language.label == 3"}, "label"),
-        ({"drop": "line_shape.lines"}, "line_shape.lines"),
-        ({"drop": "__import__('os').system('true')"}, "__import__"),
-        ({"drp": "language.label is None"}, "drop"),
-        ({"annotate": "x"}, "when"),
-        ({"drop": "len("}, "len("),
-    ],
-)
-def test_a_bad_rule_is_found_before_anything_is_done(pipeline: Project, rule: dict[str, str], expected: str) -> None:
-    pipeline.config["mix"]["rules"].append(rule)
-    ran = pipeline("run")
-    assert ran.code == 2
-    assert expected in ran.err
-    assert "config.yaml:1" in ran.err
-    assert not pipeline.data.exists()
-
-
 def test_a_failed_input_is_status_1_and_the_others_are_worked_on_but_not_published(pipeline: Project) -> None:
     bad = pipeline.root / "bad.warc.wet.gz"
     bad.write_bytes(b"")

@@ -141,14 +141,6 @@ def test_a_file_on_the_web_is_salvaged(project: Project) -> None:
     assert [row["id"] for row in read_rows(shard)] == [f"d{i}" for i in range(count)]
 
 
-@pytest.mark.parametrize("name", ["text", "parquet", "arrow"])
-def test_a_format_of_which_nothing_can_be_kept_is_refused(name: str, project: Project) -> None:
-    entry = {"format": name, "from": ["in/*"], "source": "s", "on_error": "salvage"}
-    ran = project.ingest(entry)
-    assert ran.code == 2
-    assert f"ingest[0].on_error: expected `error` or `skip` for `format: {name}`, got `salvage`" in ran.err
-
-
 def test_dry_runs_and_status_name_what_was_salvaged(project: Project) -> None:
     path = begin(project, garbage()[0])
     damaged = project("ingest", "--dry-run", "--json")

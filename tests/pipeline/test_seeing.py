@@ -51,14 +51,6 @@ def test_a_sample_is_drawn_from_those_for_which_its_condition_holds(numbered: Pr
     assert effects[0]["documents"] == 2000 - len(found)
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.5, "a"])
-def test_a_share_that_is_none_is_refused(numbered: Project, share: object) -> None:
-    numbered.config["mix"]["rules"] = [{"sample": share}]
-    ran = numbered("mix")
-    assert ran.code == 2
-    assert "mix.rules[0].sample: expected a share" in ran.err
-
-
 def test_a_document_is_explained_rule_by_rule(numbered: Project) -> None:
     numbered.config["mix"]["rules"] = [
         {"drop": "n is None", "name": "absent"},
@@ -145,15 +137,6 @@ def test_output_and_rejected_are_the_input_nothing_else_and_nothing_twice(
     key = itemgetter("id")
     assert sorted(found, key=key) == sorted(({k: v for k, v in r.items() if k != "metadata"} for r in rows), key=key)
     assert result["totals"]["kept"] == len(output)
-
-
-def test_a_folder_for_rejected_documents_that_has_other_files_is_refused(numbered: Project) -> None:
-    rejected = numbered.root / "rejected"
-    write_rows(rejected / "documents" / "mine.jsonl.gz", [document("x", "t")])
-    numbered.config["mix"] |= {"rejected": str(rejected), "rules": [{"drop": "n is None"}]}
-    ran = numbered("mix")
-    assert ran.code == 2
-    assert "mine.jsonl.gz: expected an empty folder for dropped documents" in ran.err
 
 
 def test_rejected_documents_say_what_the_rule_saw_and_go_with_their_rule(numbered: Project) -> None:

@@ -130,24 +130,3 @@ def test_other_formats_are_shuffled_as_well(shuffled: Project, output: dict[str,
     mixed = shuffled.ok("mix", "--json").json
     assert sum(label["documents"] for label in mixed["labels"].values()) == SHARDS * DOCUMENTS
     shuffled.ok("validate", shuffled.out)
-
-
-@pytest.mark.parametrize(
-    ("output", "said"),
-    [
-        ({"format": "dolma", "shuffle": {"unit": "line"}}, "expected a format whose files are lines of text"),
-        ({"format": "text", "shuffle": {"unit": "line"}}, "the format text has such with `borders: false`"),
-        ({"format": "dolma", "shuffle": {"unit": "word"}}, "mix.output.shuffle.unit: expected"),
-        ({"format": "dolma", "shuffle": {"sed": 1}}, "did you mean 'seed'"),
-    ],
-)
-def test_what_cannot_be_shuffled_is_refused(shuffled: Project, output: dict[str, Any], said: str) -> None:
-    shuffled.config["mix"]["output"] = {"path": str(shuffled.out), **output}
-    ran = shuffled("mix")
-    assert (ran.code, said in ran.err) == (2, True), ran.err
-
-
-def test_a_shuffle_beside_the_output_is_told_where_it_belongs(shuffled: Project) -> None:
-    shuffled.config["mix"]["shuffle"] = shuffled.config["mix"]["output"].pop("shuffle")
-    ran = shuffled("mix")
-    assert (ran.code, "mix.shuffle: 'shuffle' is an option of `output:`" in ran.err) == (2, True), ran.err

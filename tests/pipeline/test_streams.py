@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -210,36 +209,3 @@ def test_any_number_of_processes_gives_the_same_bytes(two: Project) -> None:
     for each in (found[0], other[0]):
         each.pop(".toolkit/manifest.json")  # it has the path of the rejected in the names of its parts
     assert other == found
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"streams": []}, "mix.streams: expected streams: a list of {name: …, dataset: …}, or {NAME: {dataset: …}}"),
-        ({"streams": {"a": "one"}}, "mix.streams.a: expected a stream such as {dataset: ROOT, attributes: […]}"),
-        ({"streams": {"a": {"dataset": ["one"]}}}, "mix.streams.a.dataset: expected ROOT, or {dataset: ROOT"),
-        ({"streams": {"a": {"datasets": "one"}}}, "unknown option 'datasets' of a stream; did you mean 'dataset'?"),
-        ({"streams": {"..": {"dataset": "one"}}}, "expected a name of letters, digits, _ . and -"),
-        ({"streams": {"a/b": {"dataset": "one"}}}, "got 'a/b'"),
-        ({"streams": [{"dataset": "one"}]}, "mix.streams[0].name: expected a name"),
-        (
-            {"streams": [{"name": "a", "dataset": "x"}] * 2},
-            "expected each stream under a name of its own, got 'a' twice",
-        ),
-        ({"streams": {"a": {"name": "b", "dataset": "one"}}}, "because 'a' is the name of the stream"),
-        ({"streams": {"a": {"dataset": "x", "weight": 1}, "b": {"dataset": "x"}}}, "a `weight:` for each stream, or"),
-        ({"streams": {"a": {"dataset": "x", "weight": 0}}}, "mix.streams.a.weight: expected a number above 0, got 0"),
-        ({"streams": {"a": {"dataset": "x", "weight": True}}}, "expected a number above 0, got true"),
-        ({"streams": {"a": {"dataset": "x", "sample": 2}}}, "expected a share between 0 and 1, got 2"),
-        ({"streams": {"a": {}}}, "expected `dataset: ROOT`"),
-        ({"parameters": {"limt": 3}}, "expected parameters that a rule uses, got 'limt'; did you mean 'limit'?"),
-        ({"streams": {"2024-10": {"dataset": "x", "parameters": {"limt": 3}}}}, "did you mean 'limit'?"),
-        ({"rules": {}}, "mix.rules: expected a list of rules"),
-    ],
-)
-def test_what_is_no_stream_is_refused(two: Project, change: dict[str, Any], message: str) -> None:
-    two.config["mix"] |= change
-    ran = two("mix")
-    assert ran.code == 2
-    assert message in ran.err
-    assert not two.out.exists()

@@ -437,27 +437,6 @@ def test_what_has_a_dot_is_an_attribute_and_what_has_none_a_value(
     assert [row["greeting"] for row in greeting.values("greeting-0", "a.jsonl.gz")] == values
 
 
-@pytest.mark.parametrize(
-    ("label", "expected"),
-    [
-        (
-            "kin-0.kind.label",
-            "label: 'kin-0.kind.label': expected an attribute set, got 'kin-0'; did you mean 'kind-0'?",
-        ),
-        ("kind-0.kinds.label", "expected a key of the set kind-0, got 'kinds'; did you mean 'kind'?"),
-        ("kind-0.kind", "expected a value of type str | null, got {label: str | null}"),
-        ("kind-0.kind.lable", "expected a value of type str | null, got no such field"),
-        ("kind-0..label", "expected SET[.KEY[.field]] or metadata.field or document.field, got 'kind-0..label'"),
-        (5, "expected a text, got 5"),
-    ],
-)
-def test_a_wrong_reference_is_found_before_anything_is_done(label: object, expected: str, greeting: Project) -> None:
-    ran = greet(greeting, label=label)
-    assert ran.code == 2
-    assert expected in ran.err
-    assert not greeting.attributes.exists()
-
-
 # --- in every executor ------------------------------------------------------------------------------------------------
 
 

@@ -66,30 +66,6 @@ def test_all_see_the_edited_text(project: Project) -> None:
     assert "length.settings.text: [{" in project("run").err
 
 
-@pytest.mark.parametrize(
-    ("edits", "message"),
-    [
-        ([{"cut": "mails-0"}], "expected SET.KEY[.field], which names the spans of an edit, got 'mails-0'"),
-        ([{"cut": {"regex": "("}}], "edits.clean[0].cut: missing )"),
-        ([{"cut": "a.b", "cut_lines": "a.b"}], "expected one of `cut`, `replace` (with `by`) and `cut_lines`"),
-        ([{"cut": "mails-0.nothing"}], "expected a key of the set mails-0, got 'nothing'"),
-        ("mails-0.emails", "edits.clean: expected a list of edits, `[{cut: SET.KEY}, …]`, got 'mails-0.emails'"),
-    ],
-)
-def test_edits_that_cannot_be_are_refused(edits: Any, message: str, project: Project) -> None:
-    project.config["edits"]["clean"] = edits
-    ran = project("run")
-    assert (ran.code, message in ran.err) == (2, True), ran.err
-
-
-def test_values_for_each_line_are_refused(project: Project) -> None:
-    project.config["dedup"] = {"exact-0": {"kind": "exact", "unit": "line", "text": "clean"}}
-    assert "expected a kind without values for each line" in project("run").err
-    project.config["tag"]["lines-0"] = {"tagger": "line_shape", "text": "clean"}
-    project.config["tag"]["bad-0"] = {"tagger": "line_language", "model": "lid.176.ftz", "text": "clean"}
-    assert "expected a tagger whose value is about the whole text" in project("run").err
-
-
 def test_passages_that_are_close_are_one(project: Project) -> None:
     project.config["dedup"] = {"pass-0": {"kind": "passages", "unit": "word", "length": 5, "as": "p"}}
     project.config["mix"]["attributes"] = ["length-0"]

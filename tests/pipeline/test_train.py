@@ -353,13 +353,6 @@ def test_what_fasttext_cannot_is_said(project: Project, change: dict[str, Any], 
     assert message in ran.err
 
 
-def test_a_set_that_is_not_there_is_told_by_its_name(project: Project) -> None:
-    project.config["train"] = {"score-1": {"labels": "edu-7.score", "task": "regression"}}
-    ran = project("train")
-    assert ran.code == 2
-    assert "train.score-1: expected an attribute set or an expression, got 'edu-7'" in ran.err
-
-
 def failing(project: Project, *arguments: str) -> str:
     ran = project(*arguments)
     assert ran.code in (1, 2)

@@ -368,13 +368,6 @@ def test_a_part_that_no_manifest_lists_is_found(mixed: Project) -> None:
     finds(mixed("validate"), f"{extra}: expected only")
 
 
-def test_what_does_not_exist_is_bad_usage(tmp_path: Path, run: Run) -> None:
-    assert run("validate", tmp_path / "nothing").code == 2
-    assert run("validate").code == 2
-    (tmp_path / "empty").mkdir()
-    assert run("validate", tmp_path / "empty").code == 2
-
-
 def test_head_refuses_to_show_documents_with_attributes_of_others(small: Project) -> None:
     shown = small.ok("head", SHARD, "--id", "a-2", "--json").json["documents"]
     assert [(each["id"], each["attributes"]["shape-0"]["noise"]["chars"]) for each in shown] == [("a-2", 8)]

@@ -345,13 +345,6 @@ def test_the_same_bytes_with_any_number_of_processes(project: Project) -> None:
     assert len(trees[0]) == 3
 
 
-def test_options_that_an_extractor_does_not_know_are_refused(project: Project) -> None:
-    path = write_warc(project.root, record(1, http(PAGE, HTML)))
-    ran = project.ingest(warc(path, extractor="trafilatura", noscript=True))
-    assert ran.code == 2
-    assert "unknown option 'noscript' of format warc with extractor trafilatura" in ran.err
-
-
 def test_without_trafilatura_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'tagmix\[trafilatura\]'"):

@@ -163,36 +163,6 @@ def test_a_set_on_disk_can_be_read_too(asked: Project) -> None:
     assert tree(asked.attributes) == before
 
 
-@pytest.mark.parametrize(
-    ("entry", "expected"),
-    [
-        ({"when": "evn"}, "when: expected a key of a set that is made before this one, got 'evn'; did you mean 'even'"),
-        ({"when": "even"}, r"expected a condition, true or false, got a value of type bool \| null"),
-        ({"when": "evn.of > 3"}, "got 'evn'; did you mean 'even'?"),
-        (
-            {"when": "picky > 3"},
-            "made before this one, got 'picky'; there are: even, same",
-        ),
-        ({"when": True}, "picky-0.when: expected an expression, such as"),
-        ({"when": ""}, "picky-0.when: expected an expression"),
-        ({"when": "even is"}, "when: expected an expression"),
-        ({"when": "even-0.evn"}, "expected a key of the set even-0, got 'evn'; did you mean 'even'"),
-        ({"when": "even == other", "attributes": "even-0"}, "expected a list of sets that the expression reads"),
-        ({"when": "even is None", "attributes": ["evn-0"]}, "expected an attribute set, got 'evn-0'; did"),
-        ({"attributes": ["even-0"]}, "expected `attributes` only beside `when`"),
-        ({"when": "metadata.n > 3"}, "metadata.n may be null here: test it first"),
-        ({"when": "same is None"}, "expected 'same' in one set, got it in a-0, b-0; say which: `attributes"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_runs(asked: Project, entry: dict[str, Any], expected: str) -> None:
-    asked.config["tag"] |= {name: EVEN | {"as": "same"} for name in ("a-0", "b-0")}
-    asked.config["tag"]["picky-0"] = PICKY | entry
-    ran = asked("tag")
-    assert (ran.code, ran.out) == (2, "")
-    assert re.search(expected, ran.err), ran.err
-    assert not asked.attributes.exists()
-
-
 def test_sets_that_have_the_same_key_are_told_apart_by_name(asked: Project) -> None:
     asked.config["tag"] |= {"odd-0": EVEN, "picky-0": PICKY | {"when": ASKED, "attributes": ["even-0"]}}
     asked.ok("tag")

@@ -117,18 +117,6 @@ def test_bad_lines_are_counted_by_what_is_wrong(two: Project) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["a b", "a.b", "if", "len", "document", "1x", ""])
-def test_names_that_rules_cannot_use_are_refused(two: Project, name: str) -> None:
-    two.config["tag"] = {"new-0": {"tagger": "noise", "as": name}}
-    ran = two("tag")
-    assert ran.code == 2
-    assert "expected a name that rules can use" in ran.err
-    two.config["mix"]["attributes"] = [{"set": "shape-0", "as": {"line_shape": name}}]
-    ran = two("mix")
-    assert ran.code == 2
-    assert "expected a name that rules can use" in ran.err
-
-
 def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(two: Project) -> None:
     (two.root / "file").write_text("")
     two.config["mix"]["output"]["path"] = str(two.root / "file" / "x")

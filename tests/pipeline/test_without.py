@@ -199,43 +199,6 @@ def test_it_stands_beside_a_tagger_or_beside_several(cut: Project) -> None:
     assert cut.values("some-0", SHARD)[0]["short"]["chars"] == 9
 
 
-@pytest.mark.parametrize(
-    ("entry", "expected"),
-    [
-        (
-            {"tagger": "line_language"},
-            r"length-0\.without: expected a tagger whose value is about .*list\[",
-        ),
-        ({"tagger": "redpajama"}, r"got the tagger redpajama with values of lines \(rps_lines_ending_with"),
-        ({"tagger": "license_notice"}, "expected a tagger whose value is about the whole text, or has spans"),
-        ({"tagger": "language", "lines": "lines-0"}, "lines: 'lines-0': expected an attribute of the whole document"),
-        ({"tagger": "length", "without": "cuts-0"}, r"length-0\.without: expected SET\.KEY\[\.field\].*got 'cuts-0'"),
-        ({"tagger": "length", "without": 3}, r"length-0\.without: expected SET\.KEY\[\.field\].*got 3"),
-        ({"tagger": "length", "without": "cuts.cuts"}, "expected an attribute set, got 'cuts'; did you mean 'cuts-0'"),
-        ({"tagger": "length", "without": "cuts-0.cut"}, "expected a key of the set cuts-0, got 'cut'; did you mean"),
-        (
-            {"tagger": "length", "without": "lines-0.line_language"},
-            r"expected a value of type list\[span\], got list\[",
-        ),
-        ({"tagger": "emails", "without": "length-0.emails"}, "sets and taggers that do not read each other"),
-        ({"taggers": [{"tagger": "length", "without": "cuts-0.cuts"}]}, "expected without once, got it beside"),
-        (
-            {"taggers": ["length"], "short": 3},
-            r"length-0\.short: expected without, text, when, attributes, scale beside `taggers`, got 'short'",
-        ),
-        ({"taggers": []}, "expected at least one tagger, got none"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_runs(cut: Project, entry: dict[str, Any], expected: str) -> None:
-    before = tree(cut.data, bookkeeping=True)
-    cut.config["tag"] |= {"lines-0": "line_language", "length-0": {"without": "cuts-0.cuts"} | entry}
-    for command in ("tag", "run"):
-        ran = cut(command, "--overwrite")
-        assert (ran.code, ran.out) == (2, "")
-        assert re.search(expected, ran.err), ran.err
-    assert tree(cut.data, bookkeeping=True) == before
-
-
 def test_it_is_part_of_the_settings(cut: Project) -> None:
     before = tree(cut.data)
     cut.config["tag"]["length-0"] = "length"
