@@ -4,12 +4,13 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from mixers.oscar import Oscar
-from tests.conftest import Run
+from tests.conftest import ROOT, Run
 from tests.pipeline.conftest import Project, read_bytes, sha256sum_accepts, strays, tree
 
 PARTS = "*.jsonl.gz"
@@ -126,6 +127,32 @@ def test_a_dry_run_lists_what_every_stage_has_to_do(pipeline: Project) -> None:
     assert all(found[name] == (inputs, inputs) for name in found if name not in ("ingest", "publish"))
     pipeline.ok("run")
     assert all(to_do == 0 for to_do, _ in planned().values())
+
+
+def test_a_dry_run_shows_what_nodes_would_do(pipeline: Project) -> None:
+    """Each node has the shards of its share, and the largest task bounds what more nodes can save."""
+
+    def stages(nodes: int, cores: int) -> dict[str, Any]:
+        found = pipeline.ok("run", "--dry-run", "--nodes", nodes, "--cores", cores, "--json").json["cluster"]
+        assert (found["nodes"], found["cores"]) == (nodes, cores)
+        return dict(found["stages"])
+
+    ahead = stages(1, 1)
+    inputs = [path.stat().st_size for path in (ROOT / "configs/sample").glob("*.wet.gz")]
+    assert ahead["ingest"]["tasks"] == len(inputs) > 1
+    assert ahead["ingest"]["read"] == ahead["ingest"]["busiest"] == sum(inputs)
+    assert ahead["ingest"]["longest"] == max(inputs)
+    assert all(each["written"] > 0 and each["idle"] == 0 for each in ahead.values())
+    pipeline.ok("ingest")
+    documents = [path.stat().st_size for path in pipeline.documents.rglob("*.gz")]
+    found = stages(len(documents), 2)
+    assert found["ingest"]["tasks"] == found["ingest"]["read"] == 0
+    assert found["tag"]["read"] == sum(documents)
+    assert found["tag"]["busiest"] == found["tag"]["longest"] == max(documents)
+    assert found["tag"]["idle"] == len(documents)
+    assert found["mix"]["read"] > found["tag"]["read"], "it joins attributes"
+    assert "busiest core" in pipeline.ok("run", "--dry-run", "--nodes", 2).out
+    assert "expected --nodes with --dry-run" in pipeline("run", "--nodes", 2).err
 
 
 def test_a_dry_run_of_a_mix_counts_what_the_mix_then_drops(pipeline: Project) -> None:

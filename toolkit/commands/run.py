@@ -29,7 +29,7 @@ from toolkit.records import ingested
 from toolkit.result import CommandResult
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, show_plan
-from toolkit.stages.stage import Look, check, plan
+from toolkit.stages.stage import Look, check, plan, to_do
 from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from toolkit.commands.dedup import SetsOfWhole
     from toolkit.commands.make import MakeResult
     from toolkit.commands.tag import Tagging
+    from toolkit.stages.cluster import Cluster
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
@@ -48,6 +49,21 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
     per_shard: Annotated[
         bool, Flag("finish one input after another, and delete its documents and attributes when it is mixed")
     ] = False
+    nodes: Annotated[int | None, Flag("with --dry-run, show what each stage would do on N nodes", metavar="N")] = None
+    cores: Annotated[
+        int | None, Flag("with --nodes, the number of cores of each (as many as this run would use)", metavar="N")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Check that what is only shown is only shown.
+
+        Raises:
+            ConfigError: if a run itself is to take place on nodes.
+        """
+        if (self.nodes or self.cores) and not (self.dry_run and self.nodes):
+            raise ConfigError(
+                "expected --nodes with --dry-run, and --cores with --nodes; a run itself takes --shard I/N"
+            )
 
 
 class RunResult(CommandResult, kw_only=True, omit_defaults=True):
@@ -64,6 +80,7 @@ class RunResult(CommandResult, kw_only=True, omit_defaults=True):
     mix: MixResult | None = None
     tokenize: MixResult | None = None
     plan: dict[str, Any] | None = None
+    cluster: "Cluster | None" = None
 
 
 class PerShardResult(MixResult, kw_only=True):
@@ -125,9 +142,8 @@ def run(context: Context, options: Options) -> Outcome:
             break
     if options.dry_run:
         texts[-1] += _notes_of_plan(context, present)
-        if present[1:]:
-            outcome.data.plan, text = _plan(context)
-            texts.append(text)
+        if present[1:] or options.nodes:
+            texts += _plan(context, options, outcome.data)
     if left_out:
         texts.append(f"not run: {', '.join(left_out)}")
     outcome.text = "\n\n".join(dict.fromkeys(texts))  # a share that has nothing says so once
@@ -157,13 +173,21 @@ def _stage(context: Context, options: Options, name: str, known: tuple[Any, ...]
         return None
 
 
-def _plan(context: Context) -> tuple[object, str]:
-    """Return what each stage has to do, for programs and for people."""
+def _plan(context: Context, options: Options, result: RunResult) -> list[str]:
+    """Add to a result what each stage has to do; return it for people."""
     look = Look(context)
     with look.from_listings():
-        planned = plan(look.progress(), context.options.limit)
+        works = [*to_do(look.progress(), options.limit)]
+    planned = plan(works)
+    result.plan = msgspec.to_builtins(planned)
     lines = settings.dump({name: str(each) for name, each in planned.items()})
-    return msgspec.to_builtins(planned), f"# all stages: what there is to do, of how many\n{lines.rstrip()}"
+    texts = [f"# all stages: what there is to do, of how many\n{lines.rstrip()}"]
+    if options.nodes:
+        from toolkit.stages.cluster import on_cluster
+
+        result.cluster = on_cluster(context, works, options.nodes, options.cores or context.cores)
+        texts.append(str(result.cluster))
+    return texts
 
 
 def _notes_of_plan(context: Context, present: list[str]) -> str:

@@ -176,6 +176,17 @@ class Disk:
             need = need._replace(peak=need.peak + size)  # the download
         return need
 
+    def documents_of(self, works: Sequence[InputToIngest]) -> dict[str, int]:
+        """Return how many bytes of documents inputs have become, or are expected to become, by shard."""
+        self._measure(works)
+        made = {work.shard: record for work in works if (record := self._made(work))}
+        return {
+            work.shard: sum(output.size for output in made[work.shard].shards.values())
+            if work.shard in made
+            else self._expected(work, work.size or 0).documents
+            for work in works
+        }
+
     def _need(self, expected: Expected, *, per_shard: bool) -> Need:
         made, others = self._made_by_mix(expected), expected.documents + expected.attributes
         return Need(others + expected.mixed, made + (0 if per_shard else others), made)

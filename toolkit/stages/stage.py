@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -75,8 +75,18 @@ class Planned(msgspec.Struct, frozen=True):
         return f"{self.to_do:,} of {self.of:,}{together}"
 
 
-def plan(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | None = None) -> dict[str, Planned]:
-    """Return what a run has to do of each thing, in the order of the run, by its name.
+class ToDo(NamedTuple):
+    """What a run has to do of a thing: its stage, how far that is, and keys of shards (or inputs): to do, and all."""
+
+    stage: str
+    kind: Kind
+    row: Progress
+    to_do: Collection[str]
+    keys: Collection[str]
+
+
+def to_do(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | None = None) -> Iterator[ToDo]:
+    """Yield what a run has to do of each thing, in the order of the run.
 
     A shard that a stage makes again is done again by all stages after it.
 
@@ -84,7 +94,6 @@ def plan(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | No
         stages: Name and kind of each stage, and how far it is with each thing; nothing where that is not looked at.
         limit: Number of shards that the run works on.
     """
-    found: dict[str, Planned] = {}
     pending: set[str] = set()
     for name, kind, rows in stages:
         made = set[str]()
@@ -99,9 +108,15 @@ def plan(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | No
                 keys |= pending
                 todo = keys if (row.kind or kind) == "whole" and pending else todo | pending
                 made |= todo
-            found[row.name] = Planned(row.kind or kind, len(todo), len(keys), "" if keys else row.unknown)
+            yield ToDo(name, row.kind or kind, row, todo, keys)
         pending |= made
-    return found
+
+
+def plan(works: Iterable[ToDo]) -> dict[str, Planned]:
+    """Return what a run has to do of each thing, by its name."""
+    return {
+        row.name: Planned(kind, len(todo), len(keys), "" if keys else row.unknown) for _, kind, row, todo, keys in works
+    }
 
 
 def _records_of_dataset(look: "Look") -> str:
