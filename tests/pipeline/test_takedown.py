@@ -239,13 +239,17 @@ def test_answers_of_models_go_and_no_stream_has_the_documents(project: Project) 
     project.config["mix"]["output"] = {"format": "dolma", "path": str(project.out)}
     with serving() as server:
         entry = {"endpoint": server.url, "model": "m", "prompt": {"prompt_name": "p", "prompt": "Judge. {{ text }}"}}
-        project.config["annotate"] = {"edu-0": entry, "some-0": {**entry, "when": "length.chars < 30", "model": "n"}}
+        project.config["annotate"] = {
+            "edu-0": entry,
+            "some-0": {**entry, "when": "length.chars < 30", "model": "n"},
+            "cut-0": {**entry, "model": "o", "text": [{"replace": {"regex": "about"}, "by": "on"}]},
+        }
         project.ok("run")
         answers = [line for path in project.data.rglob("answers/*/*.jsonl") for line in path.read_text().splitlines()]
         (project.root / "list.txt").write_text("n3.txt:1\nn8.txt:1\no2\n")
         _apply(project)
         left = [line for path in project.data.rglob("answers/*/*.jsonl") for line in path.read_text().splitlines()]
-        assert (len(answers), len(left), {*left} - {*answers}) == (18, 14, set())
+        assert (len(answers), len(left), {*left} - {*answers}) == (27, 21, set())
         asked = len(server.bodies)
         project.ok("run")
         project.ok("annotate", "--overwrite")

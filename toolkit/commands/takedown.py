@@ -3,8 +3,9 @@
 import base64
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
@@ -17,7 +18,7 @@ from toolkit.data import record_logs
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
-from toolkit.errors import ConfigError, amount, short
+from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.execution.executors import Report, Task
 from toolkit.ingest import section as ingest_section
 from toolkit.mix import publish
@@ -30,7 +31,9 @@ from toolkit.storage.artifact import stored_sha256
 from toolkit.storage.outputs import RowOutput, write_file
 from toolkit.storage.paths import exists, expand, is_folder, join, list_files, remove_tree, work_folder
 from toolkit.storage.reading import Lines, open_stored
+from toolkit.tag import run as tagging
 from toolkit.tag import sample
+from toolkit.tag.plan import build
 from toolkit.whole import records as whole
 
 if TYPE_CHECKING:
@@ -117,12 +120,12 @@ def run(context: Context, options: Options) -> Outcome:
     with context.lease(dataset.bookkeeping, dataset.documents, lease):
         _keep_lists(dataset, files)
         found, copies, failed = _found(context, works)
-        _forget_answers(context, found)
+        missed = _forget_answers(context, found)
         results = _run(context, "clear", partial(takedown.clear, _forget_signatures), works)
         context.session.begin()  # what the processes have recorded
         _update_inputs(dataset)
         _clear_aside(context, files)
-    return _outcome(context, works, found, copies, [*failed, *failures(results)], files)
+    return _outcome(context, works, found, copies, [*failed, *failures(results)], files, missed=missed)
 
 
 def _works(context: Context, files: list[str]) -> list[ShardToClear]:
@@ -160,9 +163,10 @@ def _annotators(context: Context) -> list["Annotator"]:
     return [annotator_of(section.at(name), context.dataset)[0] for name in section.value]
 
 
-def _asked(annotators: Sequence["Annotator"], document: Document) -> list[str]:
-    """Return the digests of what annotators ask about a document."""
-    return [key for annotator in annotators for asked in annotator.asked(document) for key in asked.keys]
+def _asked(annotators: Sequence["Annotator"], *documents: Document) -> list[str]:
+    """Return the digests of what annotators ask about documents."""
+    pairs = product(annotators, documents)
+    return [key for annotator, document in pairs for asked in annotator.asked(document) for key in asked.keys]
 
 
 def _run(context: Context, step: str, function: Callable[[ShardToClear], Any], works: Sequence[ShardToClear]) -> Any:
@@ -226,13 +230,47 @@ def _update_inputs(dataset: Dataset) -> None:
             ingested.save(dataset, key, msgspec.structs.replace(record, shards=shards))
 
 
-def _forget_answers(context: Context, found: Found) -> None:
-    """Delete the answers of language models about listed documents; what they were asked follows from the texts."""
+def _forget_answers(context: Context, found: Found) -> list[str]:
+    """Delete the answers of language models about listed documents; return what could not be told of edited texts.
+
+    What models were asked follows from the texts, so this comes before these are cleared.
+    """
     from toolkit.learn.annotate import answers
 
+    edited, missed = _asked_of_edited(context, sorted({each.shard for each in found.documents}))
     folders = {join(context.dataset.bookkeeping, "answers"), *(each.answers for each in _annotators(context))}
     for folder in sorted(folders):
-        answers.forget(folder, found.asked)
+        answers.forget(folder, found.asked | edited)
+    return missed
+
+
+def _asked_of_edited(context: Context, shards: Sequence[str]) -> tuple[set[str], list[str]]:
+    """Return the digests of what models are asked about edited texts of listed documents, and where nobody can tell."""
+    from toolkit.learn.annotate import section as annotate
+    from toolkit.learn.annotate.estimates import annotator_of
+
+    keys, missed = set[str](), list[str]()
+
+    @contextmanager
+    def tried(where: str) -> Iterator[None]:
+        try:
+            yield
+        except ToolkitError as error:
+            missed.append(f"answers about edited texts {where}: {error}")
+
+    annotators = [each for each in _annotators(context) if is_folder(each.answers)]
+    works: list[tagging.ShardToTag] = []
+    with tried("of all shards"):
+        plans = sections.annotations(context) if annotators else {}
+        schemas = annotate.schemas_of(plans, context.dataset, context.known_sets("annotate"), overwrite=True)
+        works = [sections.to_tag(context, plan, schemas) for plan in plans.values()]
+    for work in works:
+        (step,) = build(work.plan)
+        for shard in shards if step.text or step.entry.edits else ():
+            with tried(f"of {shard}"):
+                for batch, _ in tagging.asked(msgspec.structs.replace(work, shard=shard), listed=True):
+                    keys.update(_asked([annotator_of(work)], *(document for document, _ in batch)))
+    return keys, missed
 
 
 def _clear_aside(context: Context, files: Sequence[str]) -> None:
@@ -313,7 +351,9 @@ def _unreachable(context: Context, documents: Sequence[ListedDocument]) -> list[
         found += ["files of labels (`toolkit view --labels`) and of annotation tools"]
         found += [f"requests in {each.batch_folder}" for each in _annotators(context) if each.batch_folder]
         answers = join(dataset.bookkeeping, "answers")
-        found += [f"answers of models to other questions, or about edited texts, in {answers}"] * is_folder(answers)
+        found += [f"answers of models to questions that the configuration no longer asks, in {answers}"] * is_folder(
+            answers
+        )
     return found
 
 
@@ -324,6 +364,8 @@ def _outcome(
     copies: list[Copy],
     failed: list[str],
     files: Sequence[str],
+    *,
+    missed: Sequence[str] = (),
 ) -> Outcome:
     dataset, applied = context.dataset, context.options.apply  # type: ignore[attr-defined]
     entries = takedown.Takedown(files).entries
@@ -336,7 +378,7 @@ def _outcome(
         unmatched=[entries.show(number) for number in entries.without(found.entries)],
         again=list(_again(context)) if found.documents else [],
         external=_external(dataset, works, found.documents),
-        unreachable=_unreachable(context, found.documents),
+        unreachable=[*_unreachable(context, found.documents), *missed],
         failed=failed,
     )
     return Outcome(text=_text(result), data=result, failures=result.failed, exit_code=1 if result.failed else 0)

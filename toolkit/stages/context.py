@@ -438,7 +438,7 @@ class Context(Running):
         if not names or not self.has_dataset or dataset != self.dataset:
             return
         for section in settings.stages("sets", "whole"):
-            if mine := {*getattr(self.config, section)} & {*names}:
+            if mine := [name for name in names if name in getattr(self.config, section)]:
                 cast("Any", command_line.find(section)).STAGE.made(self, mine)
 
     @property

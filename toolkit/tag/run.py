@@ -345,10 +345,14 @@ class _Tagging:
         return _Tagged(found.rows, found.efforts, entries, len(batch), part.documents.stored)
 
 
-def asked(work: ShardToTag) -> Iterator[tuple[list[Numbered], int]]:
+def asked(work: ShardToTag, *, listed: bool = False) -> Iterator[tuple[list[Numbered], int]]:
     """Yield the documents of which the only tagger of a plan is asked, as it would get them; nothing is written.
 
     They come in batches, each with the bytes of the shard, as stored, that were read for it.
+
+    Args:
+        work: Shard, and the plan.
+        listed: Whether, in place of these, those are wanted that takedowns list, whatever `when:` says now.
 
     Raises:
         DataError: if the documents, or attributes that are read, are not what they should be.
@@ -368,8 +372,8 @@ def asked(work: ShardToTag) -> Iterator[tuple[list[Numbered], int]]:
             batch, _ = joining(part)
             if takedown := takedown_of(dataset):
                 gone = {*takedown.rows([document for document, _ in batch])}
-                batch = [each for i, each in enumerate(batch) if i not in gone]
-            rows = step.when.rows(batch, joining.path) if step.when else range(len(batch))
+                batch = [each for i, each in enumerate(batch) if (i in gone) == listed]
+            rows = step.when.rows(batch, joining.path) if step.when and not listed else range(len(batch))
             seen = Asked.some(Batch([document for document, _ in batch]), batch, rows)
             if step.text:
                 seen = seen.with_texts(step.text.text)
