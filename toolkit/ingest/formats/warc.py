@@ -137,7 +137,7 @@ class Warc(Reader):
             try:
                 self._other(name).build().check()
             except ConfigError as error:
-                raise type(error)(f"extract.{name}: {error}") from None
+                raise type(error)(f"extract.{name}: {str(error).removeprefix(': ')}") from None
 
     def settings(self) -> dict[str, Any]:
         others = {name: self._other(name).settings() for name in self.extract}
