@@ -203,7 +203,7 @@ def stop(root: Path, process: subprocess.Popen[bytes], number: signal.Signals, *
     if process.returncode:  # else it was done just then
         code, said = CODES[number]
         assert process.returncode == code, log
-        assert f"{said}; the same command goes on" in log
+        assert f"{said}; run the same command to resume" in log
     return process.returncode
 
 

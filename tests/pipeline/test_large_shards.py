@@ -1302,8 +1302,8 @@ def kill_all_that_come(run: Running) -> None:
         kill_all(run)
 
 
-INTERRUPTED = "interrupted; the same command goes on"
-TERMINATED = "terminated; the same command goes on"
+INTERRUPTED = "interrupted; run the same command to resume"
+TERMINATED = "terminated; run the same command to resume"
 ENDS: dict[str, tuple[Callable[[Running], None], int, str]] = {
     "killed": (lambda run: run.process.kill(), -signal.SIGKILL, ""),
     "terminated": (lambda run: run.process.terminate(), 143, TERMINATED),

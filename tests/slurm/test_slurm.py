@@ -165,7 +165,7 @@ def test_an_array_whose_tasks_are_preempted_gives_what_one_run_gives(
     assert cluster.state(more_urgent) == "COMPLETED"
     assert [cluster.state(name) for name in names] == ["COMPLETED"] * 4, logs(project)
     assert cluster.job(others[0])["Restarts"] == "0"
-    assert logs(project).count("terminated; the same command goes on") == 3, logs(project)
+    assert logs(project).count("terminated; run the same command to resume") == 3, logs(project)
     assert_as_local(project)
 
 
@@ -195,7 +195,7 @@ def test_a_grace_time_is_not_used_up(cluster: Cluster, project: Project) -> None
     del cluster.env["SBATCH_PARTITION"]
     cluster.run("sbatch", "-p", "urgent", "-c", "16", "-o", "/dev/null", "--wrap", "true")
     until(lambda: any(cluster.job(name)["Restarts"] == "1" for name in names), "a preemption")
-    assert logs(project).count("terminated; the same command goes on") == 1
+    assert logs(project).count("terminated; run the same command to resume") == 1
     cluster.run("scancel", last, *names)
 
 
@@ -209,7 +209,7 @@ def test_what_a_job_has_not_done_at_its_time_limit_or_when_it_is_killed_is_done_
     [late] = typed(cluster, project, line)
     until(lambda: bool(list(folder.glob("waiting-*"))), "an input")
     until(lambda: cluster.state(late) == "TIMEOUT", f"the time limit; {logs(project)}")
-    until(lambda: "terminated; the same command goes on" in logs(project), "the end")
+    until(lambda: "terminated; run the same command to resume" in logs(project), "the end")
     assert not list(project.root.rglob("*.tmp"))
     assert not list(project.root.rglob("leases/*"))
     for path in folder.glob("waiting-*"):
@@ -228,7 +228,7 @@ def test_a_job_that_is_cancelled_is_not_queued_again(cluster: Cluster, project: 
     names, last = submit_held(cluster, project)
     cluster.run("scancel", last, *names)
     until(lambda: [cluster.state(name) for name in (*names, last)] == ["CANCELLED"] * 5, "the end")
-    until(lambda: logs(project).count("terminated; the same command goes on") == 4, "the end of all")
+    until(lambda: logs(project).count("terminated; run the same command to resume") == 4, "the end of all")
     assert not list(project.root.rglob("*.tmp"))
     assert not list(project.root.rglob("leases/*"))
     assert [cluster.job(name)["Restarts"] for name in names] == ["0"] * 4

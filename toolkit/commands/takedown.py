@@ -27,6 +27,7 @@ from toolkit.records.takedown import ClearedShard, Copy, Found, ListedDocument, 
 from toolkit.result import CommandResult
 from toolkit.stages.context import Context
 from toolkit.stages.outcome import Outcome, failures
+from toolkit.storage import store_of
 from toolkit.storage.artifact import stored_sha256
 from toolkit.storage.outputs import RowOutput, write_file
 from toolkit.storage.paths import exists, expand, is_folder, join, list_files, remove_tree, work_folder
@@ -344,7 +345,7 @@ def _unreachable(context: Context, documents: Sequence[ListedDocument]) -> list[
     dataset, shards = context.dataset, {document.shard for document in documents}
     records = [record for record in ingested.load_undamaged(dataset) if shards & record.shards.keys()]
     found = [f"input {path}" for record in records for path in record.paths]
-    if documents and "://" in dataset.documents:
+    if documents and not store_of(dataset.documents).is_local:
         found += [f"versions of objects in {dataset.documents}, if its bucket keeps them"]
     if documents:
         found += ["published copies, reports, samples and exports elsewhere", "models that were trained on the texts"]
