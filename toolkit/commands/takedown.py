@@ -267,10 +267,11 @@ def _asked_of_edited(context: Context, shards: Sequence[str]) -> tuple[set[str],
         works = [sections.to_tag(context, plan, schemas) for plan in plans.values()]
     for work in works:
         (step,) = build(work.plan)
+        annotator = annotator_of(work)
         for shard in shards if step.text or step.entry.edits else ():
             with tried(f"of {shard}"):
                 for batch, _ in tagging.asked(msgspec.structs.replace(work, shard=shard), listed=True):
-                    keys.update(_asked([annotator_of(work)], *(document for document, _ in batch)))
+                    keys.update(_asked([annotator], *(document for document, _ in batch)))
     return keys, missed
 
 

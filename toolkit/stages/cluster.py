@@ -109,12 +109,10 @@ def on_cluster(context: Context, works: Iterable[ToDo], nodes: int, cores: int) 
             shard: sizes.get(shard) if name == INPUTS else _times(documents.get(shard), 1 + more) for shard in of_stage
         }
         by_node: list[dict[str, int | None]] = [{} for _ in range(nodes)]
-        others = Dealer(nodes).deal(
-            {shard: size for shard, size in reads.items() if not (maker(shard) or shard in dealt)}
-        )
+        homes = {shard: made_by.shard if (made_by := maker(shard)) else shard for shard in reads}
+        others = Dealer(nodes).deal({shard: size for shard, size in reads.items() if homes[shard] not in dealt})
         for shard, size in reads.items():
-            made_by = maker(shard)
-            by_node[others[shard] if shard in others else dealt[made_by.shard if made_by else shard]][shard] = size
+            by_node[others[shard] if shard in others else dealt[homes[shard]]][shard] = size
         known = sum(documents.get(shard) or 0 for shard in of_stage)
         written = known if name == INPUTS else _written(kept, known / DOCUMENTS)
         stages[name] = _stage(kinds[name], by_node, written, cores)
