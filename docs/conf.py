@@ -29,7 +29,7 @@ autodoc_member_order = "bysource"
 napoleon_use_ivar = True  # attributes in docstrings are no second description of members
 default_role = "literal"  # docstrings have Markdown's `names`
 
-ITEM = re.compile(r"^- \[[^]]+\]\(([\w-]+)\.md\)", re.MULTILINE)
+ITEM = re.compile(r"^- \[[^]]+\]\(([\w/-]+)\.md\)", re.MULTILINE)
 TAGGER = re.compile(r"^### (\w+)$", re.MULTILINE)
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 FROM_THE_WEB = re.compile(r"""<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^>]*>|@import""")
@@ -42,34 +42,27 @@ def navigation(index: str) -> dict[str, list[str]]:
 
 
 def _read(_: Sphinx, page: str, source: list[str]) -> None:
-    """Add the navigation to the list of all pages, docstrings to Python names, and to each tagger a link to its page.
+    """Add the navigation to the list of all pages, their docstrings to Python names, and their pages to taggers.
 
     An example of a card is shown as it is.
     """
     if page == "index":
         for heading, pages in navigation(source[0]).items():
             source[0] += "\n".join(["\n```{toctree}", ":hidden:", f":caption: {heading}", "", *pages, "```\n"])
-    elif page == "python-names":
+    elif page == "reference/python-names":
         for module in HEADING.findall(source[0]):
             directive = f".. automodule:: {module}\n   :members:\n   :imported-members:\n"
             source[0] += f"\n## Docstrings of {module}\n\n```{{eval-rst}}\n{directive}```\n"
-    elif page == "taggers":
+    elif page == "reference/taggers":
         pages = [f"taggers/{name}" for name in TAGGER.findall(source[0])]
-        source[0] = TAGGER.sub(r"### \1\n\n[\1 in full](taggers/\1.md)", source[0])
         source[0] += "\n".join(["\n```{toctree}", ":hidden:", "", *pages, "```\n"])
     elif page.startswith("examples/"):
         source[0] = f"---\norphan: true\n---\n# {page.rpartition('/')[2]}\n\n`````markdown\n{source[0]}`````\n"
 
 
 def _write(_: Sphinx) -> None:
-    """Make a page for each tagger, from the code, and delete those of taggers that are gone."""
-    folder, pages = HERE / "taggers", reference.tagger_pages()
-    folder.mkdir(exist_ok=True)
-    for path in folder.glob("*.md"):
-        if path.name not in pages:
-            path.unlink()
-    for name, text in pages.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    """Write the reference pages from the code."""
+    reference.write()
 
 
 def _look(app: Sphinx, error: Exception | None) -> None:

@@ -37,7 +37,6 @@ BY_OTHERS = {
     "bring-your-own-data.md": (10, "test_own_data_page.py"),
     "classifier-walk.md": (19, "test_classifier_walk_page.py"),
     "classifiers.md": (4, "test_classifiers_page.py"),
-    "commands.md": (len(command_line.names()), "commands/test_command_line.py"),  # made; all are understood, see below
     "dolma.md": (2, "pipeline/test_dolma.py"),
     "embeddings.md": (6, "test_embeddings_page.py"),
     "extractors.md": (4, "pipeline/test_extractors.py"),

@@ -1,15 +1,14 @@
-"""Write the reference pages from the code: commands, taggers, input and output formats.
+"""Write the reference pages from the code: commands, taggers, formats, rules and Python names.
 
-    python -m toolkit.reference            writes docs/commands.md, taggers.md, formats-reference.md, rules-reference.md
-                                           and python-names.md
-    python -m toolkit.reference --check    exit status 1 if one of them is not what the code says
+    python -m toolkit.reference [FOLDER]    writes them to FOLDER, by default docs/reference, which git ignores
 
-Only built-in plugins are described, not those of other installed packages. The pages are the same with every supported
-version of Python.
+Sphinx builds the site with them. Only built-in plugins are described, not those of other
+installed packages. The pages are the same with every supported version of Python.
 """
 
 import importlib
 import inspect
+import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,7 +29,7 @@ from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
 from toolkit.tag import describe, tagger
 
-FOLDER = Path(__file__).parent.parent / "docs"
+FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 SHARED = 5
 """So many commands with the same argument, or formats with the same option, and it is described once."""
 
@@ -38,8 +37,6 @@ OPTION = ["option", "type", "default", "what it is"]
 
 EXAMPLE_CHARS = 200
 """An example of a tagger shows at most so many characters of a value."""
-
-NOTE = "<!-- Made from the code by `python -m toolkit.reference`; change it there. -->"
 
 PUBLIC = {
     "toolkit": "For notebooks, scripts and plugins: the commands as functions, datasets, what plugins extend.",
@@ -50,26 +47,33 @@ PUBLIC = {
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each page, by file name."""
+    """Return the text of each page, by its path below the folder of the reference."""
     made = {
         "commands.md": _commands(),
         "taggers.md": _taggers(),
-        "formats-reference.md": _formats(),
-        "rules-reference.md": _rules(),
+        "formats.md": _formats(),
+        "rules.md": _rules(),
         "python-names.md": _python_names(),
-    }
-    return {
-        name: "\n".join([NOTE, "", *lines]).rstrip().replace("\n\n\n", "\n\n") + "\n" for name, lines in made.items()
-    }
+    } | {f"taggers/{name}.md": _tagger(name, class_) for name, class_ in built_in(tagger.TAGGERS).items()}
+    return {name: _page(name, lines) for name, lines in made.items()}
 
 
-def stale(folder: Path = FOLDER) -> list[str]:
-    """Return the names of the pages that are missing, or not what the code says."""
-    return [
-        name
-        for name, text in pages().items()
-        if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != text
-    ]
+def _page(name: str, lines: list[str]) -> str:
+    """Join the lines; links in docstrings and below name pages of docs/."""
+    text = "\n".join(lines).rstrip().replace("\n\n\n", "\n\n") + "\n"
+    return re.sub(r"\]\((?=[\w-]+\.md)", f"]({'../' * (1 + name.count('/'))}", text)
+
+
+def write(folder: Path = FOLDER) -> None:
+    """Write the pages to a folder of their own, and delete other pages from it."""
+    made = {folder / name: text for name, text in pages().items()}
+    for path in folder.rglob("*.md"):
+        if path not in made:
+            path.unlink()
+    for path, text in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:  # Sphinx reads only what is newer
+            path.write_text(text, encoding="utf-8")
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -126,17 +130,17 @@ def _taggers() -> list[str]:
     lines = [
         "# Taggers",
         "",
-        "This page lists the built-in taggers with the types of their values and their options. `toolkit taggers NAME`",
-        "describes one with its values, options, source and examples, and measures its speed; the site that is built",
-        "from these pages has a page for each. `toolkit taggers` also lists taggers of other packages. How to add one:",
-        "[writing a tagger](writing-a-tagger.md).",
+        "This page lists the built-in taggers with the types of their values and their options. Each has a page with",
+        "its values, options, source and examples. `toolkit taggers` lists those of other packages, too; `toolkit",
+        "taggers NAME` measures speed. How to add one: [writing a tagger](writing-a-tagger.md).",
         "",
     ]
     groups: dict[str, list[str]] = {"Values of documents": [], "Values of lines, and other lists": [], "Spans": []}
     for name, class_ in built_in(tagger.TAGGERS).items():
         type_ = tagger.value_type(class_)
         group = "Spans" if type_ == SPANS else list(groups)[type_.kind == "list"]
-        groups[group] += [f"### {name}", "", purpose(class_, name), "", *_brief(class_)]
+        about = f"{purpose(class_, name)} [In full](taggers/{name}.md)."
+        groups[group] += [f"### {name}", "", about, "", *_brief(class_)]
     for group, listed in groups.items():
         lines += [f"## {group}", "", *listed]
     return lines
@@ -154,15 +158,11 @@ def _brief(class_: type[tagger.Tagger]) -> list[str]:
     return [f"- Value:{many} {value}", *([f"- Options: {options}"] if options else []), *needs, ""]
 
 
-def tagger_pages() -> dict[str, str]:
-    """Return a page for each built-in tagger, by its file name; only the site has them."""
-    made = {}
-    for name, class_ in built_in(tagger.TAGGERS).items():
-        lines = [f"# {name}", "", *_about(class_), *_values(class_), *_needs(class_), *_options(class_)]
-        for example in class_.EXAMPLES:
-            lines += ["```text", *describe.example(example, EXAMPLE_CHARS), "```", ""]
-        made[f"{name}.md"] = "\n".join([*lines, "All [taggers](../taggers.md).", ""])
-    return made
+def _tagger(name: str, class_: type[tagger.Tagger]) -> list[str]:
+    lines = [f"# {name}", "", *_about(class_), *_values(class_), *_needs(class_), *_options(class_)]
+    for example in class_.EXAMPLES:
+        lines += ["```text", *describe.example(example, EXAMPLE_CHARS), "```", ""]
+    return [*lines, "All [taggers](../taggers.md)."]
 
 
 def _values(class_: type[tagger.Tagger]) -> list[str]:
@@ -235,7 +235,7 @@ def _python_names() -> list[str]:
         "# Python names",
         "",
         "This page lists the names that Python code imports, with the first line of each docstring. `help(NAME)` shows",
-        "the whole docstring, and so does the site that is built from these pages. How to use the names: [in",
+        "the whole docstring, and so does this page on the site. How to use the names: [in",
         "Python](in-python.md), [writing a tagger](writing-a-tagger.md) and its neighbours.",
     ]
     for module, about in PUBLIC.items():
@@ -277,18 +277,5 @@ def _table(head: list[str], rows: Iterable[list[str]]) -> list[str]:
     return ["| " + " | ".join(row) + " |" for row in listed]
 
 
-def main(arguments: list[str]) -> int:
-    """Write or check the pages; return the exit status."""
-    found = stale()
-    if "--check" in arguments:
-        for name in found:
-            print(f"docs/{name}: expected what the code says; run `python -m toolkit.reference`", file=sys.stderr)
-        return 1 if found else 0
-    for name in found:
-        (FOLDER / name).write_text(pages()[name], encoding="utf-8")
-        print(f"docs/{name}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    write(*map(Path, sys.argv[1:2]))
