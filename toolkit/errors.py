@@ -184,6 +184,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def choices(word: str, known: Iterable[str]) -> str:
+    """Return the known word that is close to an unknown one, or else all known words, for the end of a message."""
+    listed = list(known)
+    return did_you_mean(word, listed) or f"; there are: {', '.join(listed) or 'none'}"
+
+
+def mismatch(word: str, known: Iterable[str]) -> str:
+    """Return what a message says after "expected …, " of a word that is not among the known ones."""
+    return f"got {word!r}{choices(word, known)}"
+
+
 _TYPES = {
     "int": "a whole number",
     "float": "a number",

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from toolkit.errors import ConfigError, UnknownPlugin, did_you_mean, where_looked
+from toolkit.errors import ConfigError, UnknownPlugin, choices, did_you_mean, where_looked
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -82,8 +82,7 @@ class Kind(Generic[T]):
             if entry.name == reference:
                 return self._checked(self._load(entry), reference)
         names = self.names()
-        hint = did_you_mean(reference, names) or f"; there are: {', '.join(names)}"
-        raise UnknownPlugin(f"no {self.word} is called {reference!r}{hint}")
+        raise UnknownPlugin(f"no {self.word} is called {reference!r}{choices(reference, names)}")
 
     def in_file(self, path: str) -> list[str]:
         """Return references to the plugins that a file defines, in their order.

@@ -20,7 +20,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.in_place import START
 from toolkit.data.schema import Type
-from toolkit.errors import ConfigError, ToolkitError, did_you_mean, short
+from toolkit.errors import ConfigError, ToolkitError, mismatch, short
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import Work, in_one_group, log_of_dataset
 from toolkit.mix.join import JoinedShard
@@ -298,14 +298,12 @@ def resolve_sets(
             keys, ours, made = types_of(seen[joined.set]), False, {}
         else:
             known = sorted({*dataset.sets(), *planned})
-            hint = did_you_mean(joined.set, known) or f"; there are: {', '.join(known) or 'none'}"
             raise ConfigError(
-                f"{joined.place}: expected an attribute set in {dataset.attributes}, got {joined.set!r}{hint}"
+                f"{joined.place}: expected an attribute set in {dataset.attributes}, {mismatch(joined.set, known)}"
             )
         if unknown := next((key for key in joined.as_ if key not in keys), None):
-            hint = did_you_mean(unknown, keys) or f"; there are: {', '.join(keys)}"
             raise ConfigError(
-                f"{joined.place}: {joined.set}: expected a key of the set under `as:`, got {unknown!r}{hint}"
+                f"{joined.place}: {joined.set}: expected a key of the set under `as:`, {mismatch(unknown, keys)}"
             )
         listed = []
         for key, (type_, present) in keys.items():

@@ -87,9 +87,9 @@ def _carried_out(
     name: str, values: dict[str, Any], left_out: Iterable[str], fields: Mapping[str, str], *, looks: bool
 ) -> Any:
     from toolkit import command_line
+    from toolkit.command_line import CommandResult, fill_absent
     from toolkit.execution.executors import thawed
     from toolkit.interrupts import noted
-    from toolkit.result import CommandResult, fill_absent
     from toolkit.stages.dispatch import run_command
 
     options = arguments.options_of(command_line.find(name).Options, values, left_out, fields)

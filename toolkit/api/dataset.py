@@ -228,7 +228,7 @@ class Dataset:
         from toolkit.sql import check_installed
 
         check_installed()
-        from toolkit.commands._catalog import catalog_of
+        from toolkit.commands.sql import catalog_of
         from toolkit.config.sizes import Size
         from toolkit.sql import session
 

@@ -11,7 +11,7 @@ from toolkit.data.documents import NO_ATTRIBUTES, Document
 from toolkit.data.schema import Type
 from toolkit.data.tables.typed import Value, arrow_type, shape_of
 from toolkit.distribution import require_extra
-from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.errors import ConfigError, DataError, mismatch
 from toolkit.session import Session
 
 if TYPE_CHECKING:
@@ -90,8 +90,7 @@ def _columns(types: Mapping[str, Type], wanted: Sequence[str] | None, *, text: b
         raise ConfigError(f"columns: expected a list of names, got {wanted!r}")
     for name in wanted or ():
         if name not in known:
-            hint = did_you_mean(name, known) or f"; there are: {', '.join(known)}"
-            raise ConfigError(f"columns: expected a column, got {name!r}{hint}")
+            raise ConfigError(f"columns: expected a column, {mismatch(name, known)}")
     return known if wanted is None else list(dict.fromkeys(wanted))
 
 
@@ -204,8 +203,7 @@ class Row:
         try:
             return self.attributes[key]
         except KeyError:
-            hint = did_you_mean(key, self.attributes) or f"; there are: {', '.join(self.attributes)}"
-            raise KeyError(f"expected a key of the joined sets, got {key!r}{hint}") from None
+            raise KeyError(f"expected a key of the joined sets, {mismatch(key, self.attributes)}") from None
 
     def __repr__(self) -> str:
         return f"Row({self.shard}:{self.number}, id={self.document.id!r}, attributes={self.attributes!r})"

@@ -23,8 +23,7 @@ from toolkit.execution.executors import R, Report, Task
 from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.records import origins
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import failures
+from toolkit.stages.context import Context, failures
 from toolkit.storage.paths import exists, is_folder, join, not_in
 from toolkit.validate.croissant import Describe
 from toolkit.validate.one_file import ValidateJob, check_aligned
@@ -135,7 +134,9 @@ def _asked(context: Context, first: int | None, examples: int, seen: Seen | None
             if work.path in found and work.digest and not found[work.path].sha256:
                 found[work.path].sha256 = sha256_of(work.path)
         missing = [work for work in works if work.path not in found]
-        new = dict(zip((work.path for work in missing), run_each(context, "look", look, missing), strict=True))
+        new = dict(
+            zip((work.path for work in missing), run_each(context, "looking at files", look, missing), strict=True)
+        )
         if first is None:
             found.update(new)
         return [new[work.path] if work.path in new else found[work.path] for work in works]
@@ -168,7 +169,9 @@ def split(context: Context, about: About, facts: Facts, *, dry_run: bool) -> Fac
     if not about.splits:
         return facts
     works = splits.plan(facts, about.shares, context.config.max_document_bytes, about.examples, dry_run=dry_run)
-    return splits.added(facts, about.shares, run_each(context, "split", splits.write, works))
+    return splits.added(
+        facts, about.shares, run_each(context, "writing which split each document is in", splits.write, works)
+    )
 
 
 def is_replaced(facts: Facts, name: str, *, overwrite: bool) -> bool:

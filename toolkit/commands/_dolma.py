@@ -6,12 +6,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolkit.command_line import Options
+from toolkit.command_line import CommandResult, Options
 from toolkit.config import settings
 from toolkit.config.settings import Config, ConfigNode
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome
+from toolkit.stages.context import Context, Outcome
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 Run = Callable[[Context, AnyOptions], Outcome]

@@ -11,7 +11,7 @@ from toolkit.commands import _questions as questions
 from toolkit.commands._questions import Finder
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
-from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.errors import ConfigError, amount, mismatch
 from toolkit.execution.executors import Task
 from toolkit.label_files.formats import annotations
 from toolkit.learn import labelling
@@ -20,8 +20,7 @@ from toolkit.learn.labelling import Names, origins
 from toolkit.mix.join import JoinedShard
 from toolkit.plugins import default_name
 from toolkit.records import sets
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures, show_plan
+from toolkit.stages.context import Context, Outcome, failures, show_plan
 from toolkit.storage import json_files
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import BOOKKEEPING, exists, is_folder, is_set_name, join, remove_tree
@@ -183,8 +182,7 @@ def _check_set(text: str, known: list[str]) -> None:
     """Raise ConfigError for a set that is not there; ``edu-1`` would be a difference."""
     name = text.strip().partition(".")[0]
     if is_set_name(name) and not name.isidentifier() and name not in known:
-        hint = did_you_mean(name, known) or f"; there are: {', '.join(known) or 'none'}"
-        raise ConfigError(f"--from {text}: expected a set, got {name!r}{hint}")
+        raise ConfigError(f"--from {text}: expected a set, {mismatch(name, known)}")
 
 
 # --- ml_filter --------------------------------------------------------------------------------------------------------
@@ -226,7 +224,7 @@ def _experiment(context: Context, options: FileOptions, works: list[JoinedShard]
         if not is_ours:
             json_files.save(marker, Experiment())
         results = context.run(
-            "write", labelling.write_files, [Task(each.files[0].path, each) for each in todo], "files"
+            "writing the output", labelling.write_files, [Task(each.files[0].path, each) for each in todo], "files"
         )
     found = [result.value for result in results if result.value is not None]
     written = [file for each in found if each.written for file in each.files]
@@ -299,7 +297,9 @@ def _list(
         for number, work in enumerate(works)
     ]
     with context.lease(folder, output, {}):
-        results = context.run("write", labelling.write_tasks, [Task(each.asked.work.path, each) for each in todo])
+        results = context.run(
+            "writing the output", labelling.write_tasks, [Task(each.asked.work.path, each) for each in todo]
+        )
         broken = failures(results)
         count = sum(result.value or 0 for result in results)
         if not broken and count:

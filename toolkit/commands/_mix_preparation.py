@@ -1,38 +1,50 @@
-"""The preparation of a mix: its shards, with the sets, types and rules of each stream, checked."""
+"""The preparation of a mix: its shards, with the sets, types and rules of each stream, checked; its budget."""
 
 import dataclasses
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Any
 
 import msgspec
 
+from toolkit import partials
 from toolkit.commands import _sections as sections
 from toolkit.data import row_index
 from toolkit.data.alignment import is_of_experiment
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
+from toolkit.data.excerpts import escaped
 from toolkit.data.places import Place, check_apart, check_dataset, is_within, normal, of_dataset
 from toolkit.data.row_index import ShardState
-from toolkit.errors import ConfigError, ToolkitError, did_you_mean, quoted
-from toolkit.execution.grouped import shard_tasks
+from toolkit.errors import ConfigError, DataError, ToolkitError, choices, did_you_mean, quoted
+from toolkit.exchange import thresholds
+from toolkit.execution.executors import Report, Task
+from toolkit.execution.grouped import shard_tasks, tasks_of
 from toolkit.ingest import own_types
 from toolkit.mix import joined_sets, publish
+from toolkit.mix.budget import bounds, drawing
+from toolkit.mix.budget.bounds import GroupBudget
+from toolkit.mix.budget.settings import BudgetSettings
 from toolkit.mix.effects import preview
-from toolkit.mix.effects.counts import Totals
+from toolkit.mix.effects.counts import GroupCount, Totals
 from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
-from toolkit.mix.publish import BudgetFound
+from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import sets as records
 from toolkit.rules import filters
 from toolkit.rules.rule import UnknownAttribute
 from toolkit.source import external_sets, resolve_sets
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import failures
+from toolkit.stages.context import Context, all_values, failures, table
+from toolkit.stages.disk import DOCUMENT, FILES
 from toolkit.storage import store_of
-from toolkit.storage.paths import check_writable, strip_suffix, work_folder
+from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import check_writable, exists, join, strip_suffix, unlike_data, work_folder
+from toolkit.storage.stores.local.scratch import scratch
 from toolkit.storage.threads import for_each
 
 SLIP = 0.8
@@ -73,7 +85,9 @@ def _index(context: Context, works: list[ShardToMix]) -> dict[str, ShardState | 
     todo = [work for work in works if row_index.current(work.dataset, work.shard) is None]
     if not todo:
         return {}
-    results = context.run("index", index_shard, shard_tasks(todo))  # what is wrong is said where a shard is mixed
+    results = context.run(
+        "making row indexes", index_shard, shard_tasks(todo)
+    )  # what is wrong is said where a shard is mixed
     return {work.path: result.value for work, result in zip(todo, results, strict=True)}
 
 
@@ -137,7 +151,7 @@ def _faults(stream: Stream, joined: list[JoinedSet], inline: set[str] | None, *,
         fails = drops_all or of_jq
         key = next((key for key in asked if fails or not _may_be_rare(key, joined, inline)), asked[0])
         what = f"{rule.place}: rule {quoted(rule.name)}: expected an attribute that a row has, got {key!r}"
-        hint = did_you_mean(key, known) or f"; there are: {', '.join(sorted(known)) or 'none'}"
+        hint = choices(key, sorted(known))
         if in_part or not (fails or not _may_be_rare(key, joined, inline)):
             notes.append(what + did_you_mean(key, known))
         elif foreign.syntax == "jq":
@@ -365,13 +379,13 @@ def prepare(context: Context, settings: MixSettings) -> PreparedMix:
 
 def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None:
     shards, notes = context.shards(stream.dataset, judges=True)
-    prepared.known += len(shards)
+    known = context.mine(stream.dataset)
+    prepared.known += len(known)
     prepared.notes += notes
     if context.share and not shards:
         return  # the sets need not be there yet
     if stream.own is None:  # or else it is over a sample, whose documents are of other shards
-        stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, shards))
-    shards = context.limited(shards)
+        stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, known))
     source = context.source_of(stream.dataset, shards)
     if refused := source.faults([each.set for each in stream.attributes]):
         if not context.options.only_shows:
@@ -419,7 +433,7 @@ def _weigh(context: Context, prepared: PreparedMix) -> PreparedMix:
 
     The stream that is shortest for its weight gives all it has; nothing is repeated.
     """
-    found = context.run("weigh", preview.preview_shard, shard_tasks(prepared.works))
+    found = context.run("counting the characters of each stream", preview.preview_shard, shard_tasks(prepared.works))
     if broken := failures(found):
         raise ConfigError("weights need the characters of each stream, which cannot be counted:\n" + "\n".join(broken))
     chars = {stream.name: 0 for stream in prepared.settings.streams}
@@ -454,3 +468,185 @@ def with_streams(prepared: PreparedMix, streams: Sequence[Stream], budget: Budge
         for work in prepared.works
     ]
     return dataclasses.replace(prepared, settings=settings, works=works, budget=budget)
+
+
+# --- the budget: its bounds are found from all shards, before the first stage; then it is a rule ----------------------
+
+
+SHOWN = 20
+"""Groups that tables show."""
+
+
+def fill_budget(context: Context, prepared: PreparedMix) -> PreparedMix:
+    """Return a mix whose budget has bounds; shards that could not be looked at are among its unreadable ones.
+
+    A mix that is published already, of the same shards by the same settings, tells its bounds. Else the copies of all
+    shards are drawn, from attributes and row indexes. A mix keeps these in a file for each shard until it is
+    published, so that another run goes on with them.
+
+    Raises:
+        ConfigError: if a group has no target.
+    """
+    budget = prepared.settings.budget
+    if budget is None or not prepared.works:
+        return prepared
+    output = prepared.settings.output.path
+    if not context.options.only_shows and not prepared.unreadable and (before := as_published(prepared)):
+        return before
+    with ExitStack() as stack:
+        if context.options.only_shows:
+            folder = stack.enter_context(scratch())
+            paths = [os.path.join(folder, str(i)) for i, _ in zip(count(), prepared.works, strict=False)]
+        else:
+            stack.enter_context(context.lease_output(output, prepared.settings.stage_digest()))
+            folder = join(work_folder(output), "budget", prepared.settings.stage_digest())
+            paths = [join(folder, unlike_data(work.key)) for work in prepared.works]
+        return _find_budget(context, prepared, budget, paths)
+
+
+def as_published(prepared: PreparedMix) -> PreparedMix | None:
+    """Return a mix with the bounds of its budget as the published output has them; None if that is of another mix."""
+    budget = prepared.settings.budget
+    published = publish.load_manifest(prepared.settings.output.path) if budget else None
+    if budget is None or published is None or published.budget is None:
+        return None
+    before = _bounded(prepared, budget, published.budget)
+    return before if unchanged_manifest(before.works) else None
+
+
+DRAWN = 16
+"""Bytes that a budget keeps of each document until the mix is published."""
+
+
+def _kept(work: drawing.ShardToDraw, text: float) -> float:
+    return 0.0 if exists(work.path) else text * DRAWN / DOCUMENT + FILES
+
+
+def _find_budget(context: Context, prepared: PreparedMix, budget: BudgetSettings, paths: Sequence[str]) -> PreparedMix:
+    works, shared = prepared.works, not context.options.only_shows
+    tasks = tasks_of(works, [drawing.ShardToDraw(work, path, shared) for work, path in zip(works, paths, strict=True)])
+    needs = (
+        context.disk.kept(tasks, _kept) if shared else None
+    )  # what only shows writes to the system's temporary folder
+    results = context.run("counting what the budget takes from", drawing.draw_shard, tasks, needs=needs)
+    there: list[str] = []
+    copies: list[int] = []
+    available: dict[str, float] = {}
+    once: dict[str, float] = {}
+    for work, path, result in zip(works, paths, results, strict=True):
+        if result.value is None:
+            prepared.unreadable[work.key] = result.failure.message if result.failure else ""
+            continue
+        if result.value.data:  # of another machine
+            write_file(path, result.value.data)
+        there.append(path)
+        copies.append(sum(each.copies for each in result.value.groups))
+        for each in result.value.groups:
+            available[each.group] = available.get(each.group, 0.0) + each.available
+            once[each.group] = once.get(each.group, 0.0) + each.once
+    prepared.works = [work for work in works if work.key not in prepared.unreadable]
+    if shared and (why := context.shared_ids((w.dataset, w.shard) for w in prepared.works)):
+        raise DataError(why)
+    wanted, goals = budget.goals(available)
+
+    goals |= dict.fromkeys(available.keys() - goals.keys(), 0.0)
+    names = sorted(goals)
+    sources = [drawing.DrawnKeys(paths=there[first:last], groups=names) for first, last in thresholds.in_groups(copies)]
+
+    def run(what: str, function: Callable[[Any, Report], Any], tasks: list[Task[Any]]) -> list[Any]:
+        if shared:
+            return all_values(context.run(what, function, tasks, "tasks"))
+        return [function(task.payload, lambda documents, size: None) for task in tasks]  # files are on this machine
+
+    listed = bounds.find_bounds(
+        run, "finding where the budget ends", os.path.dirname(paths[0]), sources, [[goals[group]] for group in names]
+    )
+    around = {group: found[0] for group, found in zip(names, listed, strict=True)}
+    nearest = {group: found[0] for group, found in around.items()}
+    chosen = nearest if budget.targets else bounds.settled(around, goals)
+    taken = {group: bound.taken for group, bound in chosen.items()}
+    groups = [
+        GroupBudget(
+            group=group,
+            available=available.get(group, 0.0),
+            once=once.get(group, 0.0),
+            target=wanted.get(group, 0.0),
+            taken=taken[group],
+            missing=max(0.0, wanted.get(group, 0.0) - taken[group]) if taken[group] >= available.get(group, 0) else 0.0,
+        )
+        for group in sorted(chosen)
+    ]
+    return _bounded(
+        prepared,
+        budget,
+        BudgetFound(
+            unit=budget.unit,
+            bounds={group: bound.hash for group, bound in chosen.items()},
+            groups=groups,
+            redistributed=budget.short == "redistribute",
+        ),
+    )
+
+
+def _bounded(prepared: PreparedMix, budget: BudgetSettings, found: BudgetFound) -> PreparedMix:
+    streams = [
+        msgspec.structs.replace(stream, budget=budget.rule(found.bounds, stream.seed))
+        for stream in prepared.settings.streams
+    ]
+    return with_streams(prepared, streams, found)
+
+
+def counted_budget(found: BudgetFound | None, counts: Iterable[dict[str, GroupCount]]) -> BudgetFound | None:
+    """Return a budget with what was counted of the documents that it takes, of each shard."""
+    if found is None:
+        return None
+    sums = partials.total(dict[str, GroupCount](), counts)
+    groups = [
+        msgspec.structs.replace(row, **msgspec.structs.asdict(sums.get(row.group, GroupCount())))
+        for row in found.groups
+    ]
+    return msgspec.structs.replace(found, groups=groups)
+
+
+def budget_table(found: BudgetFound | None, *, written: bool = False) -> str:
+    """Return a table of what a budget comes to, and what is missing; with what was written, if that is known."""
+    if found is None:
+        return ""
+    ranked = sorted(found.groups, key=lambda row: (-row.taken, row.group))
+    shown = [(row.group, [row]) for row in ranked[:SHOWN]]
+    if len(ranked) > SHOWN:
+        shown.append((f"{len(ranked) - SHOWN} more", ranked[SHOWN:]))
+    if len(ranked) > 1:
+        shown.append(("all", ranked))
+    wrote = ["written: characters", "bytes"] if written else []
+    head = ["available", "target", "taken", "of all", "missing", "documents", "copies", "epochs", *wrote]
+    rows = [["budget, " + found.unit, *head]]
+    whole = sum(row.taken for row in ranked) or 1.0
+    for name, of in shown:
+        numbers = {key: sum(getattr(row, key) for row in of) for key in ("available", "target", "taken", "missing")}
+        if found.redistributed and of is ranked:
+            numbers["missing"] = max(0.0, numbers["target"] - numbers["taken"]) if numbers["missing"] else 0.0
+        distinct = sum(row.distinct for row in of)
+        cells = [f"{numbers['available']:,.0f}", f"{numbers['target']:,.0f}", f"{numbers['taken']:,.0f}"]
+        cells += [f"{100 * numbers['taken'] / whole:.1f} %", f"{numbers['missing']:,.0f}" if numbers["missing"] else ""]
+        cells += [f"{sum(row.documents for row in of):,}", f"{sum(row.copies for row in of):,}"]
+        cells += [f"{numbers['taken'] / distinct:.2f}" if distinct else "-"]
+        cells += [f"{sum(row.chars for row in of):,}", f"{sum(row.bytes for row in of):,}"] if written else []
+        rows.append([name or "whole", *cells])
+    text = "\n\n" + table(rows, right=range(1, len(rows[0])))
+    short = sorted((row for row in found.groups if row.missing), key=lambda row: -row.missing)
+    lacks = [
+        f"{escaped(row.group) + ' ' if row.group else ''}{row.missing:,.0f} of {row.target:,.0f}"
+        for row in short[:SHOWN]
+    ]
+    more = f" and {len(short) - SHOWN} more" if short[SHOWN:] else ""
+    given = "; other groups give what they have" if found.redistributed else ""
+    return text + (f"\nmissing, as there is no more: {', '.join(lacks)}{more} {found.unit}{given}" if lacks else "")
+
+
+def budget_data(found: BudgetFound | None) -> dict[str, Any] | None:
+    """Return what a budget comes to, for JSON; None if there is none."""
+    if found is None:
+        return None
+    rows = [{**msgspec.to_builtins(row), "epochs": round(row.epochs, 6)} for row in found.groups]
+    return {"unit": found.unit, "groups": rows}

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit import partials
-from toolkit.commands import _mix_budgets as budgets
-from toolkit.commands import _mix_orphans as orphans
+from toolkit.command_line import CommandResult, absent
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _mix_publishing as publishing
 from toolkit.commands import _mix_tables as tables
@@ -21,7 +20,7 @@ from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.documents import DOCUMENT_DECODER
-from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.errors import ConfigError, amount, mismatch
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
 from toolkit.mix.effects import explain as explaining
@@ -33,10 +32,8 @@ from toolkit.mix.publish import BlocklistCount, OrphanCount, Unseen
 from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
 from toolkit.records.left_out import LeftOut
-from toolkit.result import CommandResult, absent
-from toolkit.stages.context import Context
+from toolkit.stages.context import Context, Outcome, failures
 from toolkit.stages.dispatch import opened_apart
-from toolkit.stages.outcome import Outcome, failures
 from toolkit.storage.threads import for_each
 
 UNMATCHED_LISTED = 1000
@@ -117,7 +114,7 @@ class MixComparison(CommandResult, kw_only=True):
 def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
     """Show the effects of the rules, without text."""
     settings = prepared.settings
-    with orphans.previewing(prepared.works) as previewing:
+    with publishing.previewing(prepared.works) as previewing:
         results = context.run("dry run", preview.preview_with_fates, previewing.tasks())
         lost = previewing.orphans(results)
     broken = [*prepared.unreadable.values(), *failures(results)]
@@ -152,8 +149,8 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         why = "`text:` is given" if has_text else "a rule asks for more than attributes"
         text += f"; {why}, so the documents were read with their text"
     text += "\n\n" + tables.rules_table(totals, effects, preview=True)
-    budget = budgets.counted(prepared.budget, [each.groups for _, each in found])
-    text += budgets.told(budget) + lost.text()
+    budget = preparation.counted_budget(prepared.budget, [each.groups for _, each in found])
+    text += preparation.budget_table(budget) + lost.text()
     dropped = added(each.not_carried for _, each in found)
     unlike = sum(each.unlike_dolma for _, each in found)
     number = 0
@@ -174,7 +171,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         data=MixPreview(
             totals=totals,
             rules=effects,
-            budget=budgets.as_data(budget),
+            budget=preparation.budget_data(budget),
             orphans=lost.counts,
             labels=_labels_data(by_stream),
             blocklists=counts,
@@ -291,8 +288,7 @@ def _check_rule(name: str, mixes: Sequence[PreparedMix]) -> None:
     """Raise ConfigError if no stream of some mixes has a rule that is called so."""
     names = [rule.name for mix in mixes for stream in mix.settings.streams for rule in stream.all_rules]
     if name not in names:
-        hint = did_you_mean(name, names) or f"; there are: {', '.join(dict.fromkeys(names)) or 'none'}"
-        raise ConfigError(f"--rule: expected the name of a rule, got {name!r}{hint}")
+        raise ConfigError(f"--rule: expected the name of a rule, {mismatch(name, dict.fromkeys(names))}")
 
 
 def _chosen(
@@ -340,7 +336,7 @@ def compare(
         settings = preparation.settings_of(context_of_other, writes=False)
         if sampled:
             settings = using.in_mix(context_of_other, settings, wanted=True)[0]
-        other = budgets.fill(context_of_other, preparation.prepare(context_of_other, settings))
+        other = preparation.fill_budget(context_of_other, preparation.prepare(context_of_other, settings))
     prepared.refused += other.refused
     names = [sorted((w.stream.name, w.path) for w in each.works) for each in (prepared, other)]
     if names[0] != names[1] and not (prepared.unreadable or other.unreadable):
@@ -393,7 +389,7 @@ def _add_texts(context: Context, prepared: PreparedMix, found: explaining.Compar
     ]
     if not tasks:
         return []
-    results = context.run("texts", explaining.read_texts, tasks)
+    results = context.run("reading texts", explaining.read_texts, tasks)
     texts = {
         (task.name, number): text
         for task, result in zip(tasks, results, strict=True)

@@ -1,39 +1,48 @@
-"""The second stage of a mix: from the parts of shards to the published output."""
+"""The second stage of a mix: from the parts of shards to the published output, which orphans may prevent."""
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from toolkit import partials
-from toolkit.commands import _mix_budgets as budgets
-from toolkit.commands import _mix_orphans as orphans
+from toolkit.command_line import CommandResult, absent
+from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _mix_tables as tables
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.data import own_types
+from toolkit.data.alignment import attribute_lines
+from toolkit.data.documents import AttributesRow, Rows
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.tables.restored import own_columns
 from toolkit.distribution import VERSION
-from toolkit.errors import ConfigError, amount
-from toolkit.execution.executors import Task
+from toolkit.errors import ConfigError, DataError, amount
+from toolkit.execution.executors import Result, Task
+from toolkit.execution.grouped import shard_tasks
 from toolkit.execution.room import Need
-from toolkit.mix import assemble, plan, publish, stage
+from toolkit.mix import assemble, orphans, plan, publish, stage
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.effects import unmatched
 from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals, added
-from toolkit.mix.join import ShardToMix
-from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen
+from toolkit.mix.effects.preview import Preview, ShardToPreview
+from toolkit.mix.join import RAW_ATTRIBUTES, ShardToMix
+from toolkit.mix.orphans import FIELD
+from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen, orphan_counts
 from toolkit.mix.settings import COPY, MixSettings
+from toolkit.mix.stage import StageRecord
 from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.result import CommandResult, absent
 from toolkit.rules import kind_called
-from toolkit.stages.context import Context
+from toolkit.stages.context import Context, Outcome, all_values, failures
 from toolkit.stages.disk import FILES
-from toolkit.stages.outcome import Outcome, all_values, failures
+from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import work_folder
+from toolkit.storage.stores.local.scratch import scratch
 from toolkit.storage.threads import for_each
 
 
@@ -128,7 +137,7 @@ def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: 
     output = settings.output.path
     if not manifest.labels and (why := empty(context, settings, manifest.totals, manifest.rules, manifest.counts)):
         return failed(output, [why])
-    if why := orphans.refusal(context, settings, manifest.orphans, []):
+    if why := orphan_refusal(context, settings, manifest.orphans, []):
         return failed(output, [why])
     publish.note_datasets(output, [stream.dataset for stream in settings.streams])
     publish.clear_work(output, keeps)  # of a mix that failed since
@@ -165,7 +174,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
             return failed(output, [*omitted.values(), why])
     lost = None
     if not (why := _shared_ids(context, prepared, stages)):
-        lost = orphans.of_stages(prepared, stages)
+        lost = orphans_of_stages(prepared, stages)
         why = lost.refused(context, settings)
     if why or lost is None:
         noted.note(output, FailureRecord(task=output, message=why))
@@ -177,7 +186,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     listed = [assemble.PartsToWrite(settings=settings, digest=digest, parts=group) for group in grouped]
     tasks = [Task(work.name, work, work.stored, key=work.name) for work in listed]
     needs = context.disk.checked(tasks, _need, begins=False)
-    results = context.run("write", assemble.assemble_parts, tasks, "parts", failed=noted, needs=needs)
+    results = context.run("writing the output", assemble.assemble_parts, tasks, "parts", failed=noted, needs=needs)
     noted.keep_only([work.name for work in listed])
     if broken := failures(results):
         return failed(output, [*omitted.values(), *broken])
@@ -284,7 +293,7 @@ def _manifest(
         counts=_counts(stages),
         not_carried=added(each.not_carried for each in stages.values()),
         unlike_dolma=sum(each.unlike_dolma for each in stages.values()),
-        budget=budgets.counted(prepared.budget, [each.groups for each in stages.values()]),
+        budget=preparation.counted_budget(prepared.budget, [each.groups for each in stages.values()]),
         statistics=dict(sorted(found.items())),
         rejected=labels.pop(mix_settings.REJECTED, None),
         labels=labels,
@@ -366,17 +375,146 @@ def _outcome(
     data = MixResult(
         output=output, published=True, already=already, **{name: getattr(manifest, name) for name in _OF_MANIFEST}
     )
-    if budget := budgets.as_data(manifest.budget):
+    if budget := preparation.budget_data(manifest.budget):
         data.budget = budget
     if left:
         data.unmatched = left
     return Outcome(
         text=tables.published(output, manifest, already=already)
-        + budgets.told(manifest.budget, written=True)
-        + orphans.told(manifest.orphans)
+        + preparation.budget_table(manifest.budget, written=True)
+        + orphans_text(manifest.orphans)
         + tables.blocklists(manifest.blocklists, left or {}, unmatched.path_of(output))
         + tables.unseen(manifest.unseen)
         + tables.not_carried(manifest.not_carried)
         + tables.unlike_dolma(manifest.unlike_dolma, manifest.totals.rows),
         data=data,
     )
+
+
+# --- orphans: documents dropped as copies of documents that are not kept ----------------------------------------------
+
+
+_ROWS = msgspec.json.Decoder(AttributesRow)
+
+
+@dataclass
+class Orphans:
+    """The orphans of a mix: how many by rule and set, and some of them, for people."""
+
+    counts: list[OrphanCount] = field(default_factory=list)
+    examples: list[str] = field(default_factory=list)
+
+    @property
+    def documents(self) -> int:
+        return sum(each.documents for each in self.counts)
+
+    def text(self) -> str:
+        """Return lines for the report; empty if there are none."""
+        return orphans_text(self.counts) + "".join(f"\n  {each}" for each in self.examples)
+
+    def refused(self, context: Context, settings: MixSettings) -> str:
+        """Return why the mix is not published; empty where it may be: if only a part is mixed, that is a warning."""
+        return orphan_refusal(context, settings, self.counts, self.examples)
+
+
+def orphans_text(counts: Sequence[OrphanCount]) -> str:
+    """Return lines of a report that say how many orphans there are; empty if there are none."""
+    if not counts:
+        return ""
+    number = sum(each.documents for each in counts)
+    return f"\n\norphans: {amount(number, 'document')} dropped as copies of documents that are not kept: {_by(counts)}"
+
+
+def orphan_refusal(
+    context: Context, settings: MixSettings, counts: Sequence[OrphanCount], examples: Sequence[str]
+) -> str:
+    """Return why a mix with so many orphans is not published; empty where it may be, which a part of one warns of."""
+    if not counts or settings.orphans == "allow":
+        return ""
+    shown = f"; for example {'; '.join(examples)}" if examples else ""
+    message = (
+        f"{settings.place}: expected to keep one of the documents of which others are dropped as copies, got "
+        f"{amount(sum(each.documents for each in counts), 'document')} dropped as copies of documents that are not "
+        f"kept: {_by(counts)}{shown}. Let only documents compete that the other rules keep (`when:` of the set), let "
+        "the sets prefer the same documents (`keep:`), or publish without these texts: `orphans: allow` under `mix:`"
+    )
+    if not context.only_warns:
+        return message
+    context.warn([message])
+    return ""
+
+
+def _by(counts: Sequence[OrphanCount]) -> str:
+    return ", ".join(
+        f"{each.documents:,} by {each.stream + ': ' if each.stream else ''}{each.rule!r} ({each.set})"
+        for each in counts
+    )
+
+
+def orphans_of_stages(prepared: PreparedMix, stages: Mapping[str, StageRecord]) -> Orphans:
+    """Return the orphans of a mix whose first stage is done.
+
+    Args:
+        prepared: the mix.
+        stages: of its shards, by key; what is in no other shard is not kept.
+    """
+    output = prepared.settings.output.path
+    works = [work for work in prepared.works if work.key in stages]
+    return _told(works, orphans.judge([stage.noted_of(output, work.key, stages[work.key]) for work in works]))
+
+
+@contextmanager
+def previewing(works: Sequence[ShardToMix]) -> Iterator["Previewing"]:
+    """Give a folder in which previews note what becomes of documents."""
+    with scratch() as folder:
+        yield Previewing(works, folder)
+
+
+class Previewing:
+    """The previews of shards, and the orphans that they come to."""
+
+    def __init__(self, works: Sequence[ShardToMix], folder: str) -> None:
+        self._works = works
+        self._places = [
+            (os.path.join(folder, f"{i}.kept"), os.path.join(folder, f"{i}.copies")) for i in range(len(works))
+        ]
+
+    def tasks(self) -> list[Task[ShardToPreview]]:
+        """Return a task of `preview_with_fates` for each shard."""
+        return [
+            Task(task.name, ShardToPreview(task.payload, *places), task.size, key=task.key)
+            for task, places in zip(shard_tasks(list(self._works)), self._places, strict=True)
+        ]
+
+    def orphans(self, results: Sequence[Result[Preview]]) -> Orphans:
+        """Return the orphans; documents of shards that have failed do not count as kept."""
+        noted: list[orphans.Noted | None] = []
+        for places, result in zip(self._places, results, strict=True):
+            if result.value and result.value.fates:  # of another machine
+                for path, data in zip(places, (result.value.fates.kept, result.value.fates.copies), strict=True):
+                    write_file(path, data)
+            there = all(map(os.path.exists, places))
+            noted.append(orphans.Noted(*places, sum(map(os.path.getsize, places))) if there else None)
+        return _told(self._works, orphans.judge(noted))
+
+
+def _told(works: Sequence[ShardToMix], found: orphans.Found) -> Orphans:
+    return Orphans(orphan_counts(works, found), [_example(works[each.shard], each) for each in found.first])
+
+
+def _example(work: ShardToMix, orphan: orphans.Orphan) -> str:
+    """Return where an orphan is, and what it is a copy of, as far as that can still be read."""
+    joined = work.sets[orphan.set]
+    place = f"{work.name}:{orphan.row}"
+    path = work.attributes_of(joined)
+    try:
+        with attribute_lines(path) as lines:
+            for row, line in Rows(lines, _ROWS, path):
+                if lines.number < orphan.row:
+                    continue
+                values = [RAW_ATTRIBUTES.decode(line).value(key.key) for key in joined.keys]
+                named = [value[FIELD] for value in values if isinstance(value, dict) and value.get(FIELD)]
+                return f"{place}: {row.id} ({row.source})" + "".join(f", a copy of {n[1]} ({n[0]})" for n in named[:1])
+    except DataError:  # of a run that keeps no attributes
+        pass
+    return place

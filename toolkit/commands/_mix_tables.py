@@ -14,7 +14,7 @@ from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, Unseen
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.rules import kind_called
-from toolkit.stages.outcome import table
+from toolkit.stages.context import table
 
 _NULLS = 8
 """The column of nulls in the table of rules; it is shown where there are some."""

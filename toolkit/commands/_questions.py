@@ -17,8 +17,7 @@ from toolkit.records import sets as records
 from toolkit.rules import expressions
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.source import Check
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import table
+from toolkit.stages.context import Context, table
 from toolkit.storage.paths import is_set_name
 from toolkit.tag import sample
 
@@ -50,7 +49,7 @@ def dataset_of(context: Context, root: str | None, names: list[str], *, sampled:
 
 def shards_of(context: Context, dataset: Dataset, over: str) -> list[str]:
     """Return the shards that are looked at."""
-    return context.limited(dataset.shards() if over else context.shards(dataset)[0])
+    return context.limited(dataset.shards()) if over else context.shards(dataset)[0]
 
 
 def works_for(

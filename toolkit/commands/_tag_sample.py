@@ -14,8 +14,7 @@ from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.mix.settings import MixSettings
 from toolkit.records import sets as records
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures, table
+from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared, sample, steps
 from toolkit.tag import run as tagging
@@ -49,7 +48,7 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
     with context.lease(sample.folder_of(dataset) + ".leases", f"the sample of {dataset.documents}", {"sample": ""}):
         sample.delete(dataset)
         indexed = context.run(
-            "index",
+            "making row indexes",
             sample.index_shard,
             shard_tasks(
                 [sample.ShardToIndex(dataset=dataset, shard=name, max_document_bytes=limit) for name in listed]
@@ -62,7 +61,7 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
         drawn: dict[str, sample.Drawn] = {}
         for bound in (sample.limit_for(count, total), 2**64 - 1):
             found = context.run(
-                "draw",
+                "drawing the sample",
                 sample.draw_shard,
                 shard_tasks(
                     [sample.ShardToDraw(dataset=dataset, shard=name, seed=seed, limit=bound) for name in listed]
@@ -113,7 +112,7 @@ def _tag(context: Context, picks: list[sample.Pick], copied: list[str]) -> list[
         for i, group in enumerate(sample.files(picks))
     ]
     tasks = [Task(drawn.shard_path(each.name), each, len(each.picks), key=each.name) for each in files]
-    written = context.run("copy", sample.copy_file, tasks, "files")
+    written = context.run("copying the sample", sample.copy_file, tasks, "files")
     if any(each.failure for each in written):
         return [Result(each.name, failure=each.failure) for each in written if each.failure]
     settings = tagging.settings_of(declared.prepare(plan, drawn, overwrite=True))
@@ -127,7 +126,7 @@ def _tag(context: Context, picks: list[sample.Pick], copied: list[str]) -> list[
 def _failed(dataset: Dataset, broken: list[str]) -> Outcome:
     sample.delete(dataset)
     text = f"no sample was made: {len(broken)} failed"
-    return Outcome(text=text, data={"sample": None, "failed": broken}, failures=broken, exit_code=1)
+    return Outcome(text=text, data={"sample": None, "failed": broken}, failures=broken)
 
 
 def _outcome(context: Context, dataset: Dataset, made: sample.Sample, files: list[str]) -> Outcome:

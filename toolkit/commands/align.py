@@ -9,7 +9,7 @@ import msgspec
 from toolkit.align import join as joining
 from toolkit.align import section, write
 from toolkit.align.write import Todo, progress_of, works_to_write
-from toolkit.command_line import Configured, Flag, Shared
+from toolkit.command_line import CommandResult, Configured, Flag, Shared
 from toolkit.commands import _sections as sections
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
@@ -20,10 +20,8 @@ from toolkit.execution.executors import Report, Task
 from toolkit.execution.room import Needs
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
+from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.disk import FILES, Kept
-from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, join, remove_tree, size_of
@@ -150,7 +148,9 @@ class _Making:
             for i, (path, size) in enumerate(sizes.items()) if path in mine
         ]  # fmt: skip
         needs = _needs(self.context, inputs, VALUES)
-        read: list[joining.InputRead] = self._run(f"read {entry.set}", joining.read_input, inputs, needs=needs)
+        read: list[joining.InputRead] = self._run(
+            f"reading the values of {entry.set}", joining.read_input, inputs, needs=needs
+        )
         reader = entry.reader()
         by_shard = bool(reader.shard or getattr(reader, "SHARD", ""))
         paths, stored = [self.dataset.shard_path(shard) for shard in self.shards], self.dataset.sizes()
@@ -161,7 +161,9 @@ class _Making:
             for path, shard in zip(paths, self.shards, strict=True)
         ]  # fmt: skip
         needs = _needs(self.context, tasks, NAMES)
-        shards: list[joining.ShardRead] = self._run("look up", joining.read_shard, tasks, needs=needs)
+        shards: list[joining.ShardRead] = self._run(
+            "looking up documents by their ids", joining.read_shard, tasks, needs=needs
+        )
         if share:
             if sets.load_schema(self.dataset, entry.set) is None:  # later stages of the share read it
                 sets.save_schema(self.dataset, entry.set, todo.schema)
@@ -194,7 +196,7 @@ class _Making:
             Task(f"part {i}", joining.PartToJoin(folder=folder, number=i, first=first, last=last))
             for i, (first, last) in enumerate(ranges(folder, ["values", "names"]))
         ]
-        parts: list[joining.Joined] = self._run("join", joining.join_part, tasks)
+        parts: list[joining.Joined] = self._run("joining values and documents", joining.join_part, tasks)
         settle(self._run, folder, "rows", [path for each in parts for path in each.objects])
         return parts, starts
 
@@ -261,7 +263,7 @@ class _Making:
             for work in works
             if not write.is_done(work)
         ]
-        return len(self._run(f"write {entry.set}", write.write_shard, tasks, noted=True))
+        return len(self._run(f"writing {entry.set}", write.write_shard, tasks, noted=True))
 
     def _tell(self, entry: section.Entry, counts: dict[str, int], written: int) -> None:
         self.rows.append([entry.set, *(f"{counts.get(name, 0):,}" for name in _COUNTED), str(written)])

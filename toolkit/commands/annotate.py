@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
-from toolkit.command_line import Configured, Flag
+from toolkit.command_line import CommandResult, Configured, Flag
 from toolkit.commands import _label_files as files
 from toolkit.commands import _sections as sections
 from toolkit.commands import tag
@@ -23,10 +23,8 @@ from toolkit.learn.annotate.annotator import SAMPLE, Annotator
 from toolkit.learn.annotate.endpoint import authorization
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
+from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk import Kept
-from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.tag import run as tagging
@@ -101,8 +99,7 @@ class _Annotating:
 
     def run(self) -> Outcome:
         context, dataset = self.context, self.dataset
-        mine, unfinished = context.shards(dataset, judges=True, writes=True)
-        shards = context.limited(mine)
+        shards, unfinished = context.shards(dataset, judges=True, writes=True)
         if context.share and not shards:
             return Outcome(text=context.share.nothing(), data=self.outcome.data)
         known = context.known_sets("annotate")

@@ -8,7 +8,7 @@ import msgspec
 from toolkit.aggregate import drawing
 from toolkit.aggregate.tables import Table
 from toolkit.aggregate.thresholds import compared
-from toolkit.command_line import Flag
+from toolkit.command_line import CommandResult, Flag, absent
 from toolkit.commands import _sections as sections
 from toolkit.commands._description import DescriptionOptions, facts_of, is_replaced, note_origin, section
 from toolkit.commands.stats import Counting, prepare, prepare_dataset
@@ -22,9 +22,7 @@ from toolkit.execution.executors import Task
 from toolkit.inspect.counting import Settings, count_file, merged_groups, merged_records
 from toolkit.inspect.documents import FileDocuments
 from toolkit.pages import card as html
-from toolkit.result import CommandResult, absent
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures
+from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import exists, join, list_files, remove, size_of
@@ -124,7 +122,7 @@ def count(context: Context, counting: Counting) -> None:
     """
     context.sweep(*{part.folder: None for work in counting.works for part in work.parts})
     tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
-    if failed := failures(context.run("count", count_file, tasks, counting.unit)):
+    if failed := failures(context.run("counting documents", count_file, tasks, counting.unit)):
         raise ToolkitError("\n".join(failed))
 
 

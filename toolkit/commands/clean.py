@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, ClassVar
 
-from toolkit.command_line import Flag, Looking, Words
+from toolkit.command_line import CommandResult, Flag, Looking, Words
 from toolkit.commands import _sections as sections
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, NothingThere, amount
@@ -16,9 +16,7 @@ from toolkit.make.shard import forget_shards
 from toolkit.records import foreign, ingested, left_out
 from toolkit.records import sets as records
 from toolkit.records.ingested import lost_shards
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome
+from toolkit.stages.context import Context, Outcome
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, is_folder, join, no_folder, remove_tree
 from toolkit.tag import sample

@@ -5,18 +5,16 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.aggregate import distributions, histogram
-from toolkit.command_line import Flag, Limited, Words, natural
+from toolkit.command_line import CommandResult, Flag, Limited, Words, absent, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import confusion
 from toolkit.data import excerpts
-from toolkit.errors import ConfigError, amount, did_you_mean, short
+from toolkit.errors import ConfigError, amount, mismatch, short
 from toolkit.execution.grouped import tasks_of
 from toolkit.inspect import comparing
 from toolkit.inspect.comparing import Compared, Example, Pair, Part
 from toolkit.mix.joined_sets import JoinedSet, Key
-from toolkit.result import CommandResult, absent
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures
+from toolkit.stages.context import Context, Outcome, failures
 
 
 class PartComparison(msgspec.Struct, kw_only=True):
@@ -136,8 +134,7 @@ def _pairs(targets: tuple[str, ...], sets: list[JoinedSet]) -> list[Pair]:
     for target, joined, path in zip(targets, sets, named, strict=True):
         of_set = {key.key: key for key in joined.keys}
         if path and path[0] not in of_set:
-            hint = did_you_mean(path[0], of_set) or f"; there are: {', '.join(of_set)}"
-            raise ConfigError(f"{target}: expected a key of the set {joined.set}, got {path[0]!r}{hint}")
+            raise ConfigError(f"{target}: expected a key of the set {joined.set}, {mismatch(path[0], of_set)}")
         asked.append(of_set[path[0]] if path else next(iter(of_set.values())) if len(of_set) == 1 else None)
     fields = [".".join(path[1:]) for path in named]
     if fields[0] != fields[1] and any(named):

@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 from toolkit.align import section as align_section
 from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
-from toolkit.commands import _mix_editions as editions
 from toolkit.commands import _sections as sections
 from toolkit.config.settings import ConfigNode, stages
 from toolkit.data.metadata_fields import METADATA
@@ -19,8 +18,7 @@ from toolkit.learn.train import section as train_section
 from toolkit.rules import Rule, RuleSet, expressions
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, show_settings
+from toolkit.stages.context import Context, Outcome, show_settings
 from toolkit.stages.stage import Faults
 from toolkit.tag import plan as tag_plan
 from toolkit.whole import section as whole_section
@@ -45,11 +43,11 @@ def faults(context: Context) -> list[str]:
     if context.has("mix"):
         _mix(context, found)
         with found.noted():
-            for edition in editions.of(context).values():
+            for edition in sections.editions(context).values():
                 _mix(edition, found)
-    if context.has(editions.SECTION):
+    if context.has(sections.TOKENIZE):
         with found.noted():
-            _mix(editions.with_tokens(context), found)
+            _mix(sections.with_tokens(context), found)
     if context.has("about"):
         with found.noted():
             read_about(context.section("about"), required=())

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.command_line import Flag
+from toolkit.command_line import CommandResult, Flag, absent
 from toolkit.commands._description import (
     DescriptionOptions,
     facts_of,
@@ -18,9 +18,7 @@ from toolkit.describe import croissant, splits, versions
 from toolkit.describe.about import About, read_about
 from toolkit.describe.model import Facts
 from toolkit.errors import ConfigError, amount
-from toolkit.result import CommandResult, absent
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome
+from toolkit.stages.context import Context, Outcome
 from toolkit.storage import store_of
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.outputs import NamedOutput

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import Configured, Flag, Stage
+from toolkit.command_line import CommandResult, Configured, Flag, Stage, absent
 from toolkit.config.settings import sets_before
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
@@ -19,11 +19,8 @@ from toolkit.execution.executors import Report, Task
 from toolkit.execution.room import Needs
 from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
-from toolkit.result import CommandResult, absent
-from toolkit.stages.context import Context
+from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.disk import FILES, Kept
-from toolkit.stages.outcome import Outcome, StepFailed, all_values, show_plan, table
-from toolkit.stages.running import in_words
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.addresses import whole
 from toolkit.storage.paths import no_folder
@@ -57,7 +54,7 @@ def run(context: Context, options: Options) -> Outcome:
         return dolma.run(context, options, run)
     dataset, plan = context.dataset, plan_of(context, "dedup")
     if options.explain is not None:
-        shards = context.limited(context.shards(dataset, judges=True)[0])
+        shards = context.shards(dataset, judges=True)[0]
         context.source_of(dataset, shards).check([entry.set for entry in plan.entries], "warn")
         from toolkit.commands._duplicate_pairs import explain  # which nothing else needs
 
@@ -144,8 +141,7 @@ def plan_of(context: Context, name: str) -> Plan:
 def make_sets(context: Context, options: Stage, plan: Plan, *, refit: bool = False) -> Outcome:
     """Make the sets of a section; `refit` has what was fitted before fitted anew."""
     dataset = context.dataset
-    mine, unfinished = context.shards(dataset, judges=True, writes=True)
-    shards = context.limited(mine)
+    shards, unfinished = context.shards(dataset, judges=True, writes=True)
     section.prepare(plan, dataset, overwrite=options.overwrite, write=False)
     context.check_sets_read(shards, plan.schemas)
     check_limit(context, dataset, plan, shards)
@@ -263,7 +259,7 @@ class _Making:
         return any(states_of(self.dataset, entry, self.shards, whole=False).values())
 
     def _sign(self, wave: list[Entry]) -> None:
-        what = f"sign {', '.join(entry.set for entry in wave)}"
+        what = f"computing the signatures of {', '.join(entry.set for entry in wave)}"
         options, limit = self.context.options, self.context.config.max_document_bytes
         tasks = sign.works(self.dataset, wave, self.shards, limit)
         tasks += [task for entry in wave for task in sign.works_against(entry, options.shard, limit)]
@@ -282,7 +278,7 @@ class _Making:
             raise StepFailed(str(error)) from None
         fates = fates_folder(dataset, entry.set, resolution.key)
         tasks = works_to_write(dataset, entry, signed, fates)
-        written = [bool(each.written) for each in self._run(f"write {entry.set}", write_shard, tasks, noted=True)]
+        written = [bool(each.written) for each in self._run(f"writing {entry.set}", write_shard, tasks, noted=True)]
         documents = sum(each.record.rows for each in signed if each.own)
         compared = sum(each.record.compared for each in signed if each.own)
         found = ", ".join(f"{count:,} {what}" for what, count in resolution.counts.items())
@@ -318,23 +314,18 @@ class _Making:
         if noted:
             self._keys |= {task.key for task in tasks}
         failed = self._noted if noted else None
-        results = self.context.run(what, function, tasks, unit, failed=failed, needs=needs)
         try:
-            return all_values(results)
+            return all_values(self.context.run(what, function, tasks, unit, failed=failed, needs=needs))
         except StepFailed as error:
-            raise StepFailed(*(_told(each, what, of) for each in error.messages)) from None
+            only = f"{tasks[0].name}: " if len(tasks) == 1 and not noted else ""
+            told = (each.removeprefix(only) for each in error.messages)
+            raise StepFailed(*(each if of in each else f"{of}: {what}: {each}" for each in told)) from None
 
 
 def _kept_of(work: sign.ShardToSign, text: float) -> float:
     """Return how many bytes the signatures of a shard take, with what comes of them, by its bytes of text."""
     left = [each for each in work.entries if load_signatures(work.dataset, each.set, work.shard) is None]
     return sum(text * entry.configured().kept + FILES for entry in left)
-
-
-def _told(message: str, step: str, of: str) -> str:
-    """Return what went wrong in a step, with the set that it is of."""
-    message = message.removeprefix(f"{step}: ")  # the name of its only task
-    return message if of in message else f"{of}: {in_words(step)}: {message}"
 
 
 def _shown(rows: Sequence[dict[str, Any]]) -> str:

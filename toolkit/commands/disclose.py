@@ -14,8 +14,7 @@ from toolkit.describe.disclosure import Change, Counted
 from toolkit.describe.model import Facts
 from toolkit.errors import ConfigError, amount, short
 from toolkit.inspect.counting import Settings, merged_groups
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome
+from toolkit.stages.context import Context, Outcome
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import join
 from toolkit.storage.stores.local.scratch import scratch

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from toolkit.aggregate.tables import shown
-from toolkit.command_line import Flag, Limited, Words, natural
+from toolkit.command_line import CommandResult, Flag, Limited, Words, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import LABELS, LANGUAGE, LENGTH, Finder, confusion
 from toolkit.config import scale as scales
@@ -27,9 +27,7 @@ from toolkit.learn.evaluate.predictions import Answers, Column, Question, ShardT
 from toolkit.learn.train import folder
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.records import sets as records
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures, table
+from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.paths import check_writable
 
 MOST_LABELS = 20

@@ -5,20 +5,17 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from toolkit.command_line import Configured, Flag, Limited, Shared
+from toolkit.command_line import CommandResult, Configured, Flag, Limited, Shared
 from toolkit.data.tables.values import check_installed
-from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.errors import ConfigError, amount, mismatch
 from toolkit.execution.executors import Task
-from toolkit.exporting import raw_index
 from toolkit.exporting import shard as exporting
 from toolkit.exporting.shard import ShardToExport
 from toolkit.learn.labelling import origins as raw_files
 from toolkit.mix.settings import Stream
 from toolkit.records import origins
 from toolkit.records.failures import FailureRecords
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures, show_plan, table
+from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.storage.paths import check_writable, size_of
 from toolkit.storage.roots import note_roots
 
@@ -87,7 +84,6 @@ def run(context: Context, options: Options) -> Outcome:
         print(replaced, file=sys.stderr)
     shards, unfinished = context.shards(dataset, judges=True)
     names = _chosen(options.sets, dataset.sets(), dataset.attributes)
-    shards = context.limited(shards)
     stream = Stream.over(dataset, names, "export")
     resolved = context.source_of(dataset, shards).resolve(stream, check="strict").refuse_unreadable()
     found, works = resolved.sets, resolved.joined(context.config.max_document_bytes)
@@ -139,9 +135,9 @@ def _indexes(context: Context, options: Options, folder: str) -> Outcome:
     """Write the indexes of raw files that are not there, or whose files have changed since."""
     note_roots([folder])
     shards, unfinished = context.shards(context.dataset, judges=True)
-    files = {file.path: file for origin in raw_files(context.dataset, context.limited(shards)) for file in origin.files}
+    files = {file.path: file for origin in raw_files(context.dataset, shards) for file in origin.files}
     works = [
-        raw_index.RawFileToIndex(
+        exporting.RawFileToIndex(
             path=file.path, name=file.name, folder=folder, max_document_bytes=context.config.max_document_bytes
         )
         for file in files.values()
@@ -153,7 +149,7 @@ def _indexes(context: Context, options: Options, folder: str) -> Outcome:
     context.sweep(folder)
     with context.lease(exporting.bookkeeping(folder), folder, {}):
         tasks = [Task(work.path, work, size_of(work.path)) for work in todo]
-        results = context.run("index", raw_index.index_file, tasks, "files")
+        results = context.run("making row indexes", exporting.index_file, tasks, "files")
     failed = failures(results)
     written = sum(bool(result.value) for result in results)
     text = f"{amount(len(works), 'raw file')}, {written:,} indexed now, {len(failed)} failed -> {folder}{unfinished}"
@@ -169,8 +165,7 @@ def _chosen(wanted: tuple[str, ...], there: list[str], attributes: str) -> list[
     """
     for name in wanted:
         if name not in there:
-            hint = did_you_mean(name, there) or f"; there are: {', '.join(there) or 'none'}"
-            raise ConfigError(f"--set: expected an attribute set in {attributes}, got {name!r}{hint}")
+            raise ConfigError(f"--set: expected an attribute set in {attributes}, {mismatch(name, there)}")
     if not there:
         raise ConfigError(f"{attributes}: expected attribute sets to export, got no set; run `toolkit tag` first?")
     return list(dict.fromkeys(wanted)) or there

@@ -3,7 +3,7 @@
 import argparse
 from typing import Annotated, ClassVar
 
-from toolkit.command_line import Flag, Words
+from toolkit.command_line import CommandResult, Flag, Words, absent
 from toolkit.command_line import Options as Common
 from toolkit.config.sizes import Size, in_words
 from toolkit.data.places import Place, check_apart
@@ -11,9 +11,7 @@ from toolkit.errors import ConfigError, amount, few
 from toolkit.execution.executors import Task
 from toolkit.publish.fetching import FetchJob, Target, fetch, first_parts
 from toolkit.publish.release import MOST_LISTED, Part, Release
-from toolkit.result import CommandResult, absent
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures, table
+from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.paths import check_writable
 from toolkit.storage.roots import note_roots
 
@@ -145,4 +143,4 @@ def run(context: Context, options: Options) -> Outcome:
     told = f"{folder}: fetched {amount(len(fetched), 'file')} ({in_words(sum(file.size for file in fetched))}), "
     told += f"{len(right) - len(fetched)} were there; all {len(right)} match their checksums"
     failed = failures(results)
-    return Outcome("\n".join([shown, "", *notes, told]), result, failed, 1 if failed else 0)
+    return Outcome("\n".join([shown, "", *notes, told]), result, failed)

@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import Flag, Limited, Looking, Words
+from toolkit.command_line import CommandResult, Flag, Limited, Looking, Words, absent
 from toolkit.commands import _tracing as tracing
-from toolkit.commands._first_documents import first_documents, show_document, show_preview
+from toolkit.commands._tracing import first_documents, show_document, show_preview
 from toolkit.data import row_index
 from toolkit.data.addresses import has_scheme
 from toolkit.data.dataset import Dataset, open_dataset
@@ -25,10 +25,8 @@ from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
 from toolkit.records.left_out import LeftOut, is_called
-from toolkit.result import CommandResult, absent
 from toolkit.source import Source
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome
+from toolkit.stages.context import Context, Outcome
 from toolkit.storage.addresses import whole
 from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
 

@@ -1,34 +1,400 @@
 """Write a first configuration: a recipe that ships with the toolkit, or one for your files; alone, list the recipes."""
 
+import functools
+import math
 import os
 import re
 import shlex
-from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import msgspec
 
 from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
-from toolkit.commands import _data_files as files
-from toolkit.commands._data_files import There, is_dataset, there_at
 from toolkit.config import recipes
 from toolkit.config import settings as config
 from toolkit.config.sizes import in_words
+from toolkit.data.dataset import SHARD_SUFFIXES
+from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER
 from toolkit.data.places import is_within, normal
-from toolkit.errors import ConfigError, amount
+from toolkit.errors import ConfigError, DataError, NothingThere, amount
+from toolkit.ingest import folders
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.in_place import open_dataset
-from toolkit.ingest.reader import READERS
-from toolkit.ingest.reading.preview import Preview, preview
+from toolkit.ingest.reader import READERS, Draft, Input, Sample, first_drafts
+from toolkit.ingest.reading.preview import Preview, Unkept, preview
+from toolkit.ingest.recognised import LOOKED_AT, Recognised, look
 from toolkit.ingest.section import read_section
+from toolkit.ingest.tables.fields import FieldReader
 from toolkit.mix.settings import writer_with
 from toolkit.mix.writer import not_carried
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, table
+from toolkit.stages.context import Context, Outcome, table
 from toolkit.storage import store_of
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
-from toolkit.storage.paths import fixed_part, is_folder, is_glob, strip_suffix
+from toolkit.storage.paths import exists, expand_listed, fixed_part, is_folder, is_glob, join, list_files, strip_suffix
+from toolkit.storage.reading import Decompressed, Lines
+
+# --- what is at a path: the input format that reads it, and its fields ------------------------------------------------
+
+
+TEXTS = ("text", "content", "raw_content", "body", "article", "document", "review", "sentence", "page_content")
+IDS = ("id", "doc_id", "docid", "document_id", "_id", "uuid", "record_id", "warc_record_id", "key")
+METADATA = ("metadata", "meta")
+
+LONG = 20
+"""Characters that texts have on average, at least, where no name tells them."""
+
+Row = dict[str, Any]
+
+
+def first_rows(format: str, options: dict[str, Any], path: str) -> list[Row] | None:
+    """Return the first rows of a file, as they are in it; None if its items have no named fields.
+
+    Raises:
+        DataError: if it is damaged.
+    """
+    class_ = READERS.find(format)
+    if not issubclass(class_, FieldReader):
+        return None
+    reader = msgspec.convert(options, _raw(class_))
+    source = Input(path, None, 1 << 30, Unkept(), sample=Sample())
+    return [draft.extra for draft in first_drafts(reader, [source])]
+
+
+@functools.cache
+def _raw(class_: type[FieldReader]) -> type[FieldReader]:
+    """Return the reader of a format with rows as they are, in place of documents."""
+    methods = {
+        "draft": lambda _, row, number: Draft(text="", number=number, extra=row),
+        "columns": lambda _, there, path: list(there),
+    }
+    made: Any = msgspec.defstruct(f"{class_.__name__}Rows", [], bases=(class_,), namespace=methods, frozen=True)
+    return cast("type[FieldReader]", made)
+
+
+def chosen(rows: Sequence[Row], *, typed: bool) -> dict[str, Any]:
+    """Return the options of a format that say which fields become which.
+
+    Args:
+        rows: the first.
+        typed: whether values are texts, of which types must be declared.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    fields = _mapped(rows, names)
+    options: dict[str, Any] = {"fields": fields} if fields else {}
+    named = [fields.get(name, name) for name in ("id", "text", "source", "added", "created")]
+    used = {name for name in named if isinstance(name, str)}
+    others = set(names) - used
+    if others and fields.get("metadata", "metadata") not in names:
+        options["metadata"] = "rest"
+    elif "annotation" in others:  # which tables have for themselves
+        options["metadata"] = ["annotation"]
+    if typed:
+        types = {name: type_ for name in names if name not in used and (type_ := _type_of(rows, name))}
+        options |= {"typed": types} if types else {}
+    elif lacking := list(dict.fromkeys(name for row in rows for name in _not_finite(row) if name not in used)):
+        options["typed"] = dict.fromkeys(lacking, "float")
+    return options
+
+
+def _not_finite(row: Row, inside: str = "") -> Iterator[str]:
+    """Yield the names of fields with a number that JSON does not have, which will be null."""
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _not_finite(value, f"{inside}{name}.")
+        elif isinstance(value, float) and not math.isfinite(value):
+            yield inside + name
+
+
+def _mapped(rows: Sequence[Row], names: list[str]) -> Row:
+    """Return the option `fields`: what is not called as documents have it, or is not of the type."""
+    fields: dict[str, Any] = {}
+    if (text := _text_of(rows, names)) not in (None, "text"):
+        fields["text"] = text
+    id = next((name for name in IDS if name in names and _is_id(rows, name)), None)
+    if id not in (None, "id"):
+        fields["id"] = id
+    elif id is None and "id" in names:
+        fields["id"] = []
+    for name in ("source", "added", "created"):
+        values = _values(rows, name)
+        is_text = all(isinstance(value, str) or hasattr(value, "isoformat") for value in values)
+        if name in names and not (is_text and (name != "source" or len(values) == len(rows))):
+            fields[name] = []  # a null source would become that of the configuration
+    metadata = next((name for name in METADATA if name in names and _are_objects(_values(rows, name))), None)
+    if metadata not in (None, "metadata"):
+        fields["metadata"] = metadata
+    elif metadata is None and "metadata" in names:
+        fields["metadata"] = []
+    return fields
+
+
+def _values(rows: Iterable[Row], name: str) -> list[Any]:
+    return [value for row in rows if (value := row.get(name)) is not None]
+
+
+def _text_of(rows: Sequence[Row], names: Iterable[str]) -> str | None:
+    """Return the field of the texts: by its name, else that in which there is most of it."""
+    sizes = {}
+    for name in names:
+        values = _values(rows, name)
+        if values and all(isinstance(value, str) for value in values):
+            sizes[name] = sum(map(len, values))
+    named = [name for name in TEXTS if name in sizes]
+    if named:
+        return named[0]
+    long = [name for name, size in sizes.items() if size >= LONG * len(rows)]
+    return max(long, key=lambda name: sizes[name], default=None)
+
+
+def _is_id(rows: Sequence[Row], name: str) -> bool:
+    """Return whether values may be ids: texts or integers, each once, never null."""
+    values = [row.get(name) for row in rows]
+    plain = all(isinstance(value, str | int) and not isinstance(value, bool) for value in values)
+    return plain and len(set(values)) == len(values) > 0
+
+
+def _are_objects(values: Iterable[Any]) -> bool:
+    for value in values:
+        if isinstance(value, dict):
+            continue
+        try:
+            msgspec.json.decode(value if isinstance(value, str) else b"", type=dict[str, Any] | None)
+        except BAD_ROW:
+            return False
+    return True
+
+
+_INT, _FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d*)", re.ASCII), re.compile(r"[+-]?(?:0|[1-9]\d*)?\.\d+", re.ASCII)
+_ADDRESS = re.compile(r"[a-z]+:/+\w")
+
+
+def _type_of(rows: Sequence[Row], name: str) -> str | None:
+    """Return the type that all texts of a column can be declared as; None if they are just texts."""
+    values = [value for value in _values(rows, name) if isinstance(value, str) and value]
+    if not values:
+        return None
+    if all(_INT.fullmatch(value) for value in values):
+        return "int"
+    if all(_INT.fullmatch(value) or _FLOAT.fullmatch(value) for value in values):
+        return "float"
+    return "bool" if all(value.lower() in ("true", "false") for value in values) else None
+
+
+def names_without_header(row: Row) -> list[str]:
+    """Return names for the columns of a file whose first row is one of values; none if it may have names."""
+    if any(_INT.fullmatch(name) or _FLOAT.fullmatch(name) or _ADDRESS.match(name) for name in row):
+        return [f"column_{i}" for i in range(1, len(row) + 1)]
+    return []
+
+
+def lacks_text(rows: Sequence[Row], options: dict[str, Any]) -> tuple[int, int]:
+    """Return how many rows lack the field of the text, and in how many it is null."""
+    name = options.get("fields", {}).get("text", "text")
+    lacking = sum(name not in row for row in rows)
+    return lacking, sum(row.get(name) is None for row in rows) - lacking
+
+
+def example_rule(documents: Sequence[Row]) -> str | None:
+    """Return an expression over the metadata of some documents that keeps some of them; None if none comes to mind."""
+    names = list(dict.fromkeys(name for row in documents for name in row.get("metadata") or {}))
+    for name in names:
+        values = [(row.get("metadata") or {}).get(name) for row in documents]
+        told = [value for value in values if value is not None]
+        if not name.isidentifier() or not told:
+            continue
+        if all(isinstance(value, str) and len(value) < 20 for value in told):
+            (value, count), *_ = Counter(told).most_common(1)
+            if count > 1 and len(set(told)) < len(told) / 2 + 1:
+                return f"metadata.{name} == {msgspec.json.encode(value).decode()}"
+        elif all(isinstance(value, int | float) and not isinstance(value, bool) for value in told):
+            middle = sorted(told)[len(told) // 2]
+            test = f"metadata.{name} is not None and "
+            return f"{test}metadata.{name} >= {middle:g}" if middle < 1e6 else None
+    return None
+
+
+_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".tab": "tsv"}
+_BY_SUFFIX |= {".txt": "text", ".text": "text", ".md": "text"}
+"""Formats of files whose first bytes do not tell."""
+
+_FIRST_LINE = 16 << 20
+"""Bytes in which a first line is looked for."""
+
+_DOUBLED = re.compile(rb'[^\\,;\t|\n"]""|""[^,;\t|\r\n"]')
+"""A doubled quote inside of a field of CSV; two quotes between delimiters are an empty field."""
+
+_NO_DATA = ("README.md", "LICENSE", "LICENSE.txt", "dataset_infos.json", "dataset_info.json", "state.json")
+
+
+class There(NamedTuple):
+    """What is at a path.
+
+    Attributes:
+        pattern: of the files, as `from:` takes it.
+        files: that it names.
+        format: that reads them.
+        options: of the format, that the files ask for.
+        others: names of files in the folder that are not read.
+        choices: of the options `config` and `split`, what else there is.
+    """
+
+    pattern: str
+    files: Sequence[folders.Found]
+    format: str
+    options: dict[str, Any]
+    others: list[str] = []
+    choices: dict[str, list[str]] = {}
+
+
+def there_at(path: str) -> There:
+    """Return what is at a path: a file, a folder or a glob; on disk, in a bucket, or one file on the web.
+
+    Raises:
+        NothingThere: if there is no file.
+        ConfigError: if no format reads what is there.
+    """
+    path = path.rstrip("/") or "/"
+    if folders.is_listable(path):
+        return _said_by_folder(path) or _in_folder(path)
+    files = expand_listed(path)
+    if is_glob(path) and len({suffix_of(relative) for _, relative, _ in files}) > 1:
+        raise ConfigError(
+            f"{path}: expected files of one kind, got {', '.join(sorted({relative for _, relative, _ in files})[:3])}; "
+            "give a narrower glob"
+        )
+    return There(path, files, *_format(files[0][0]))
+
+
+def is_dataset(path: str) -> bool:
+    """Return whether a folder has documents in the form that needs no ingest."""
+    folder = join(path.rstrip("/"), "documents")
+    if not folders.is_listable(folder):
+        return False
+    first = next(iter(list_files(folder)), "")
+    if not first.endswith(SHARD_SUFFIXES):
+        return False
+    try:
+        with Lines(join(folder, first), _FIRST_LINE, fixed=True) as lines:
+            DOCUMENT_DECODER.decode(next(lines, b""))
+    except (*BAD_ROW, DataError):
+        return False
+    return True
+
+
+def suffix_of(name: str) -> str:
+    """Return what a file's name ends in, without that of a compression."""
+    stem = strip_suffix(name.rpartition("/")[2], tuple(COMPRESSIONS)).lower()
+    return "." + stem.rpartition(".")[2] if "." in stem else ""
+
+
+def _said_by_folder(path: str) -> There | None:
+    """Return what a folder says of itself, as `datasets` or the hub write it; None if it says nothing."""
+    if any(exists(join(path, name)) for name in ("dataset_dict.json", "state.json")):
+        splits = folders.splits_of(path)
+        options = {"split": splits[0]} if len(splits) > 1 else {}
+        files = folders.chosen(path, (), None, options.get("split"))
+        return There(path, files, _format(files[0][0])[0], options, choices={"split": splits})
+    if configs := folders.configs_of(path):
+        usual = "default" if "default" in configs else next(iter(configs))
+        options = {"config": usual} if len(configs) > 1 or usual != "default" else {}
+        if len(configs[usual]) > 1:
+            options["split"] = configs[usual][0]
+        files = folders.chosen(path, (), usual, options.get("split"))
+        format, more = _format(files[0][0])
+        if issubclass(READERS.find(format), FieldReader):
+            return There(path, files, format, options | more, choices={"config": [*configs], "split": configs[usual]})
+    return None
+
+
+def _in_folder(path: str) -> There:
+    """Return the files of a folder of which there is most, by their bytes."""
+    try:
+        found = [each for each in expand_listed(join(path, "**")) if each[1].rpartition("/")[2] not in _NO_DATA]
+    except NothingThere:
+        found = []
+    if not found:
+        raise NothingThere(f"{path}: expected files, got none")
+    sizes = Counter[str]()
+    for _, relative, there in found:
+        sizes[_kind(relative)] += (there.size if there else 0) + 1
+    fault: ConfigError | None = None
+    for kind, _ in sizes.most_common():
+        files = [each for each in found if _kind(each[1]) == kind]
+        try:
+            format, options = _format(files[0][0])
+        except ConfigError as error:
+            fault = fault or error
+            continue
+        others = [relative for _, relative, _ in found if _kind(relative) != kind]
+        class_ = READERS.find(format)
+        is_all = {each[0] for each in files} == {each[0] for each in expand_below(path, class_.SUFFIXES)}
+        return There(path if is_all else join(path, _glob(files)), files, format, options, others)
+    raise fault or NothingThere(f"{path}: expected files, got none")
+
+
+def _kind(name: str) -> str:
+    """Return what files have in common that are read together, as far as their names tell."""
+    suffix = suffix_of(name)
+    return _BY_SUFFIX.get(suffix, suffix)
+
+
+def _glob(files: Sequence[folders.Found]) -> str:
+    """Return a glob for files in a folder of several kinds."""
+    endings = {suffix_of(name) + name[len(strip_suffix(name, tuple(COMPRESSIONS))) :] for _, name, _ in files}
+    return f"**/*{endings.pop()}" if len(endings) == 1 else "**/*{" + ",".join(sorted(endings)) + "}"
+
+
+def expand_below(path: str, suffixes: Sequence[str]) -> Sequence[folders.Found]:
+    """Return the files of a folder whose names end so, as `from:` with the folder takes them."""
+    try:
+        return folders.named(path, suffixes) if suffixes else []
+    except NothingThere:
+        return []
+
+
+def _format(path: str) -> tuple[str, dict[str, Any]]:
+    """Return the format that reads a file, and options that it needs.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    with Decompressed(path) as stream:
+        head = stream.read(LOOKED_AT)
+        while b"\n" not in head and len(head) < _FIRST_LINE and (more := stream.read(LOOKED_AT)):
+            head += more
+    suffix = suffix_of(path)
+    found = look(head)
+    if _BY_SUFFIX.get(suffix) == "text" and (found is None or found.formats[:1] in (("csv",), ("tsv",))):
+        found = None  # commas stand in texts, too
+    by_suffix = _BY_SUFFIX.get(suffix, "")
+    if found is not None and found.formats:
+        format = by_suffix if by_suffix in found.formats else found.formats[0]
+        return format, _options(head, found)
+    if found is not None and not (by_suffix == "jsonl" and found.what == "JSON"):
+        raise ConfigError(f"{path}: expected a file that an input format reads, got {found}")
+    if not by_suffix:
+        names = ", ".join(READERS.names())
+        raise ConfigError(f"{path}: expected a file of a known form, got another one; input formats are: {names}")
+    return by_suffix, _options(head, found)
+
+
+def _options(head: bytes, found: Recognised | None) -> dict[str, Any]:
+    options: dict[str, Any] = {"delimiter": found.delimiter} if found and found.delimiter else {}
+    if found and set(found.formats) & {"csv", "tsv"} and b'\\"' in head and not _DOUBLED.search(head):
+        options["escape"] = "\\"
+    try:
+        head[: head.rfind(b"\n") + 1 or len(head)].decode()
+    except UnicodeDecodeError:
+        if found and set(found.formats) & {"csv", "tsv"}:
+            options["encoding"] = "windows-1252"
+    return options
+
+
+# --- the configuration ------------------------------------------------------------------------------------------------
+
 
 _PLAIN = re.compile(r"[A-Za-z_./~][\w./~-]*", re.ASCII)
 _WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n", "~")
@@ -88,7 +454,7 @@ def text_for(path: str, config_path: str) -> str:
     if READERS.find(there.format).IN_PLACE and "on_error" not in entry:
         parts.append(_IN_PLACE.format(entry=_flow(_in_place(entry))))
     parts.append(_fields(seen))
-    return "".join(parts) + _rest(name, files.example_rule(seen.documents), _output(there, seen), seen)
+    return "".join(parts) + _rest(name, example_rule(seen.documents), _output(there, seen), seen)
 
 
 def name_of(path: str) -> str:
@@ -111,19 +477,19 @@ def _entry(there: There, name: str) -> tuple[dict[str, Any], dict[str, str]]:
     notes = {key: ", ".join(each for each in names if each != entry.get(key)) for key, names in there.choices.items()}
     class_ = READERS.find(there.format)
     options = {key: value for key, value in there.options.items() if key not in ("config", "split")}
-    rows = files.first_rows(there.format, options, there.files[0][0])
-    if rows and "header" in class_.__struct_fields__ and (names := files.names_without_header(rows[0])):
+    rows = first_rows(there.format, options, there.files[0][0])
+    if rows and "header" in class_.__struct_fields__ and (names := names_without_header(rows[0])):
         entry["header"] = options["header"] = names
-        rows = files.first_rows(there.format, options, there.files[0][0])
+        rows = first_rows(there.format, options, there.files[0][0])
     entry["source"] = name
     if rows is not None:
         is_text = "delimiter" in class_.__struct_fields__
-        found = files.chosen(rows, typed=is_text)
+        found = chosen(rows, typed=is_text)
         entry |= found
         notes["typed"] = (
             "values of CSV are texts; these are not" if is_text else "has numbers such as NaN, which are null"
         )
-        lacking, nulls = files.lacks_text(rows, found)
+        lacking, nulls = lacks_text(rows, found)
         for option, count in (("on_error", lacking), ("null_text", nulls)):
             if count and lacking + nulls < len(rows):
                 entry[option] = "skip"

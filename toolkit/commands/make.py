@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import Configured, Stage
+from toolkit.command_line import CommandResult, Configured, Stage
 from toolkit.commands import dedup
 from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, ToolkitError, amount, few
@@ -17,10 +17,8 @@ from toolkit.make.shard import ShardToMake
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
+from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk import ATTRIBUTES, DOCUMENTS, FILES, Kept
-from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
@@ -125,8 +123,7 @@ def schemas_of(context: Context, known: Mapping[str, sets.SetSchema], *, overwri
 def run(context: Context, options: Options) -> Outcome:
     """Make all that is missing, or was made from something that has changed, stage by stage."""
     dataset, entries = context.dataset, entries_of(context)
-    mine, unfinished = context.shards(dataset, judges=True, writes=True)
-    shards = context.limited(mine)
+    shards, unfinished = context.shards(dataset, judges=True, writes=True)
     data = MakeResult(shards=len(shards))
     if context.share and not shards:
         return Outcome(text=context.share.nothing(), data=data)
@@ -236,7 +233,7 @@ def _make(
         needs = context.disk.kept(
             tasks, lambda work, text: text * (DOCUMENTS if work.entry.root else ATTRIBUTES) + FILES
         )
-        results = context.run(f"make {entry.name}", making.WORK, tasks, spreads=True, failed=noted, needs=needs)
+        results = context.run(f"making {entry.name}", making.WORK, tasks, spreads=True, failed=noted, needs=needs)
         broken = failures(results)
         if not context.in_part:
             noted.keep_only(shards)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from toolkit.command_line import Configured, Flag, Stage, natural
-from toolkit.commands import _mix_budgets as budgets
-from toolkit.commands import _mix_editions as editions
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _mix_publishing as publishing
 from toolkit.commands import _sections as sections
@@ -35,9 +33,8 @@ from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import foreign, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
-from toolkit.stages.context import Context
+from toolkit.stages.context import Context, Outcome, told
 from toolkit.stages.disk import DOCUMENT, FILES, Kept, text_of
-from toolkit.stages.outcome import Outcome, told
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.state import state_of
 from toolkit.storage import artifact
@@ -98,7 +95,7 @@ def begin(context: Context, options: Locking) -> dict[str, NamedOutput]:
         raise ConfigError("--lock and --locked take configurations of our own form, this one is of Dolma's")
     locks = {"": _output(context, options, "")}
     found = _differences(context, options, "")
-    for name, edition in editions.of(context).items():
+    for name, edition in sections.editions(context).items():
         with edition:
             locks[name] = _output(edition, options, name)
             found += [f"edition {name}: {line}" for line in _differences(edition, options, name)]
@@ -155,7 +152,9 @@ def _differences(context: Context, options: Locking, edition: str) -> list[str]:
     path = _path(settings, options.locked, edition)
     wanted = lock.load(path)
     prepared = preparation.prepare(context, settings)
-    results = context.run("lock", lock.input_of, [Task(work.name, work, key=work.key) for work in prepared.works])
+    results = context.run(
+        "taking digests of the inputs", lock.input_of, [Task(work.name, work, key=work.key) for work in prepared.works]
+    )
     broken = [*prepared.unreadable.values(), *(each.failure.message for each in results if each.failure)]
     if broken:
         raise ToolkitError(
@@ -264,7 +263,7 @@ def run(context: Context, options: Options) -> Outcome:
     finish(context, options, outcome, outputs)
     if options.explain is not None or options.compare is not None:
         return outcome
-    for name, edition in editions.of(context).items():
+    for name, edition in sections.editions(context).items():
         if outcome.exit_code:
             outcome.text += f"\n\nstopped before the edition {name}"
             break
@@ -299,7 +298,7 @@ def _run(context: Context, options: Options) -> Outcome:
         using.refuse(context, settings)
     if why := _waits_for(context, settings):
         return _left(context, output, why)
-    prepared = budgets.fill(context, preparation.prepare(context, settings))
+    prepared = preparation.fill_budget(context, preparation.prepare(context, settings))
     settings = prepared.settings
     if context.share and not (prepared.works or prepared.unreadable):
         data = MixResult(output=output, published=False, shards=0, failed=[])
@@ -560,7 +559,7 @@ def _check_all(context: Context, checked: Checked) -> None:
             with suppress(ConfigError):  # there are none yet
                 known += len(stream.dataset.shards())
         publishing.check_limit(context, settings.output.path, min(context.options.limit, known), known)
-    for edition in editions.of(context).values():
+    for edition in sections.editions(context).values():
         check(edition, checked)
 
 

@@ -4,10 +4,9 @@ from typing import ClassVar
 
 from msgspec import structs
 
+from toolkit.command_line import CommandResult
 from toolkit.command_line import Options as Common
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, table
+from toolkit.stages.context import Context, Outcome, table
 from toolkit.storage import models
 
 UNKNOWN = "not known"

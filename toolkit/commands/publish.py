@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar
 
-from toolkit.command_line import Flag, Looking, Words
+from toolkit.command_line import CommandResult, Flag, Looking, Words, absent
 from toolkit.commands import _sections as sections
 from toolkit.commands import validate
 from toolkit.config.sizes import in_words
@@ -16,9 +16,7 @@ from toolkit.publish.fetching import FetchJob, fetch
 from toolkit.publish.hub import BATCH, Repository
 from toolkit.publish.publishing import Place, credentials, files_of
 from toolkit.publish.release import FORM, File, is_hub, parse
-from toolkit.result import CommandResult, absent
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures
+from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage.paths import check_writable, join
 from toolkit.storage.roots import note_roots
 
@@ -105,7 +103,7 @@ def run(context: Context, options: Options) -> Outcome:
     became = {result.name: str(result.value) for result in results if result.value}
     result.became = became
     if failed:
-        return Outcome("", result, failed, 1)
+        return Outcome("", result, failed)
     result.deleted = place.clear()
     return Outcome(f"{options.to}: {_told(listed, became, result.deleted)}", result)
 

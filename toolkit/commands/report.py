@@ -10,8 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 
 from toolkit.aggregate.columns import folder_of
-from toolkit.command_line import Flag, Limited, Looking, Words
-from toolkit.commands import _mix_budgets as budgets
+from toolkit.command_line import CommandResult, FailedResult, Flag, Limited, Looking, Words
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.config import settings as config
@@ -41,10 +40,8 @@ from toolkit.report import facts
 from toolkit.report.gather import Gathered, gather
 from toolkit.report.of_output import languages_of, run_of_output
 from toolkit.report.shard_stats import VERSION as FACTS_VERSION
-from toolkit.result import CommandResult, FailedResult
-from toolkit.stages.context import Context
+from toolkit.stages.context import Context, Outcome, StepFailed, all_values
 from toolkit.stages.dispatch import opened_apart
-from toolkit.stages.outcome import Outcome, StepFailed, all_values
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import check_writable, exists, join, size_of
@@ -112,8 +109,8 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
         raise StepFailed(*prepared.unreadable.values())
     _index(context, prepared.works)
     with stage.looking(settings):
-        published = budgets.as_published(prepared)
-    prepared = published or budgets.fill(context, prepared)
+        published = preparation.as_published(prepared)
+    prepared = published or preparation.fill_budget(context, prepared)
     if prepared.unreadable:
         raise StepFailed(*prepared.unreadable.values())
     if not prepared.works:
@@ -154,7 +151,7 @@ def _index(context: Context, works: Sequence[ShardToMix]) -> None:
     """Index the shards that are not indexed as they are now: else nobody can tell whether the mix is of them."""
     left = [work for work in works if row_index.current(work.dataset, work.shard) is None]
     if left:
-        _runner(context)("index", _INDEX, [(work.name, work, work) for work in left])
+        _runner(context)("making row indexes", _INDEX, [(work.name, work, work) for work in left])
 
 
 def _ensure(work: ShardToMix, report: Report, group: Group | None = None) -> None:
@@ -355,7 +352,7 @@ def run(context: Context, options: Options) -> Outcome:
     except StepFailed as failed:
         text = f"{amount(len(failed.messages), 'shard')} cannot be read, so no report was written"
         messages = list(failed.messages)
-        return Outcome(text=text, data=FailedResult(failed=messages), failures=messages, exit_code=1)
+        return Outcome(text=text, data=FailedResult(failed=messages), failures=messages)
     faults = [fault for each in found for fault in each.faults]
     made = [each.facts for each in found]
     labels = {each.label for run in made for each in run.labels}

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import msgspec
 
-from toolkit.command_line import Configured, Flag, Stage, find
+from toolkit.command_line import CommandResult, Configured, Flag, Stage, find
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _mix_publishing as publishing
-from toolkit.commands import _one_pass as one_pass
 from toolkit.commands import ingest
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.commands._mix_publishing import MixResult
@@ -26,9 +25,7 @@ from toolkit.mix.publish import is_unchanged, unchanged_manifest
 from toolkit.mix.settings import MixSettings
 from toolkit.one_pass import InputToPass, attributes_by_record
 from toolkit.records import ingested
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, show_plan
+from toolkit.stages.context import Context, Outcome, show_plan
 from toolkit.stages.stage import Look, check, plan, to_do
 from toolkit.storage.threads import for_each
 
@@ -117,7 +114,7 @@ def run(context: Context, options: Options) -> Outcome:
         outcome.data = outcome.data if options.dry_run else PerShardResult(**msgspec.structs.asdict(outcome.data))
         return outcome
     if inputs and not options.dry_run:
-        ahead = one_pass.plan(context, plans)
+        ahead = ingest.plan_pass(context, plans)
     known: dict[str, tuple[Any, ...]] = {"ingest": (inputs, ahead), "tag": (ahead.tagged if ahead else (),)}
     outcome, texts, left_out = Outcome(data=RunResult()), list[str](), list[str]()
     for name in present:
@@ -223,7 +220,7 @@ def _run_per_shard(context: Context, options: ingest.Options, found: PlannedInge
         found: its inputs.
     """
     dataset, works = context.dataset, found.works
-    ahead = one_pass.plan_per_shard(context, writes=not options.dry_run)
+    ahead = ingest.plan_per_shard(context, writes=not options.dry_run)
     assert ahead.mix
     settings, listed = ahead.mix.settings, [*map(ahead.of, works)]
     output = settings.output.path

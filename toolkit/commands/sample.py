@@ -10,8 +10,7 @@ from toolkit.command_line import Configured, Stage
 from toolkit.commands.dedup import SampleCopy, make_sets, plan_of, stage_of
 from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Task
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures
+from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage.artifact import state
 from toolkit.storage.roots import note_roots
 from toolkit.whole import resolve
@@ -36,7 +35,7 @@ def run(context: Context, options: Options) -> Outcome:
     if outcome.exit_code or options.dry_run or context.only_per_shard:
         return outcome
     copied = [entry for entry in plan.entries if copies.wanted(kinds[entry.set])]
-    shards = context.limited(context.shards(context.dataset, judges=True)[0]) if copied else []
+    shards = context.shards(context.dataset, judges=True)[0] if copied else []
     for entry in copied:
         signed = resolve.signed_shards(context.dataset, entry, shards)
         for what, copy in copies.wanted(kinds[entry.set]):
@@ -95,7 +94,7 @@ def _copy(
         tasks = [
             Task(file.path, file, sum(each.record.input.size for each in file.shards), key=file.path) for file in todo
         ]
-        results = context.run(f"copy {entry.set}", copies.write_copy, tasks, "files")
+        results = context.run(f"copying documents of {entry.set}", copies.write_copy, tasks, "files")
         if broken := failures(results):
             outcome.failures += broken
             outcome.exit_code = 1

@@ -12,45 +12,50 @@ import msgspec
 
 from toolkit.aggregate import drawing, tables
 from toolkit.aggregate.columns import folder_of
-from toolkit.aggregate.distributions import leaves
-from toolkit.command_line import Flag, Limited, Looking, Words
+from toolkit.aggregate.distributions import Distribution, leaves, together
+from toolkit.aggregate.drawing import Bars, text
+from toolkit.aggregate.histogram import Histogram, merged
+from toolkit.aggregate.keys import LABELS
+from toolkit.aggregate.tables import LengthsByLabel
+from toolkit.aggregate.thresholds import thresholds
+from toolkit.command_line import CommandResult, FailedResult, Flag, Limited, Looking, Words, absent
 from toolkit.commands import _sections as sections
-from toolkit.commands._stats_tables import (
-    FORMATS,
-    before_and_after,
-    deliver,
-    draw_sizes,
-    histogram_of,
-    render,
-    text_format_of,
-)
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.execution.executors import Task
 from toolkit.ingest import inputs, own_types
 from toolkit.inspect import counting
 from toolkit.inspect import targets as inspected
-from toolkit.inspect.counting import LABELS_AT, CountJob, Part, Settings, count_file, merged_groups, merged_records
+from toolkit.inspect.counting import (
+    LABELS_AT,
+    CountJob,
+    Merged,
+    Part,
+    Settings,
+    count_file,
+    merged_groups,
+    merged_records,
+)
 from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.foreign import ForeignRows, ForeignTable
 from toolkit.mix import publish
 from toolkit.mix import settings as mix_settings
+from toolkit.mix.effects.counts import BeforeAfter, SizesByLabel
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.settings import Stream
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, rejected
-from toolkit.result import CommandResult, FailedResult, absent
-from toolkit.rules import Rule
+from toolkit.rules import Rule, kind_called
 from toolkit.rules.checker import Name
 from toolkit.session import current
 from toolkit.source import Resolved
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures
+from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage import compression
 from toolkit.storage.outputs import NamedOutput
-from toolkit.storage.paths import check_writable, join, size_of, strip_suffix
+from toolkit.storage.paths import check_writable, join, not_in, size_of, strip_suffix
 from toolkit.storage.stores.local.scratch import scratch
+from toolkit.text.counting import Counts
 from toolkit.text.languages.labels import label_of_path
 
 _REMEDIES = {
@@ -177,7 +182,7 @@ def run(context: Context, options: Options) -> Outcome:
         if broken := failures(results):
             of = amount(len(tasks), counting.unit.removesuffix("s"))
             message = f"{len(broken)} of {of} failed; those that did not are not read again"
-            return Outcome(text=message, data=FailedResult(failed=broken), failures=broken, exit_code=1)
+            return Outcome(text=message, data=FailedResult(failed=broken), failures=broken)
         merged = merged_records(counting.works)
         documents = sum(result.value.documents for result in results if result.value)
         if options.histogram and not documents:
@@ -405,7 +410,6 @@ class _Finder:
         self.found.notes += notes
         self.found.rejected.update(rejected.by_reason(ingested.load_all(stream.dataset).values()))
         self.found.unit = "shards"
-        shards = self._context.limited(shards)
         own = own_types.of_documents(stream.dataset, shards)
         stream = msgspec.structs.replace(stream, own=own, text=None)  # sizes are those of the documents' own text
         source = self._context.source_of(stream.dataset, shards)
@@ -502,3 +506,162 @@ def _check_attributes(settings: Settings, listed: list[CountJob]) -> None:
             elif not types and not listed[0].shard:
                 hint = "; files by themselves have none that are known: count their dataset, or an output of a mix"
             raise ConfigError(f"expected an attribute with values that can be counted, got {wanted!r}{hint}")
+
+
+# --- tables, pictures and histograms ----------------------------------------------------------------------------------
+
+
+FORMATS = {".md": "markdown", ".csv": "csv", ".json": "json"}
+
+
+class MixStatistics(CommandResult, kw_only=True):
+    """The result of `stats --mix`: sizes before and after a mix, or in two outputs.
+
+    Attributes:
+        labels, total: Sizes by label, and of all documents.
+        output: Path of the output.
+        rejected: Documents that each rule dropped.
+        other: Path of the other output.
+    """
+
+    labels: list[dict[str, Any]]
+    total: dict[str, dict[str, int]]
+    output: str
+    rejected: dict[str, int] = absent()
+    other: str = absent()
+
+
+def draw_sizes(output: NamedOutput, found: list[tables.Table], lengths: LengthsByLabel) -> None:
+    """Draw the sizes of the first table's groups, beside them the lengths of labels; or the lengths of all."""
+    suffix = output.path.rpartition(".")[2]
+    if not found:
+        output.save(drawing.lengths_of_all(merged(lengths.values()), suffix))
+        return
+    number, others = found[0].others
+    rows = [(tables.shown(group), counts.bytes) for group, counts in found[0].groups]
+    rows += [(f"{number:,} more", others.bytes)] if number and len(rows) <= drawing.MOST else []
+    by_group: list[Histogram] = []
+    if lengths and found[0].by in LABELS and not number:
+        by_group = [lengths.get(msgspec.json.encode(group).decode(), Histogram()) for group, _ in found[0].groups]
+    output.save(drawing.sizes_and_lengths(rows, by_group, suffix))
+
+
+def render(found: list[tables.Table], merged: Merged, *, lengths: bool) -> dict[str, str]:
+    """Return the tables in each format of text."""
+    labels = len(tables.by_attribute(merged.distributions)) == 1
+    some = [tables.table_markdown(table) for table in found]
+    some += [tables.distributions_markdown(merged.distributions, labels=labels)] if merged.distributions else []
+    some += [tables.lengths_markdown(merged.lengths)] if lengths else []
+    rows = [tables.table_csv(table) for table in found]
+    rows += [tables.distributions_csv(merged.distributions)] if merged.distributions else []
+    rows += [tables.lengths_csv(merged.lengths)] if lengths else []
+    return {"markdown": "\n\n".join(some) + "\n", "csv": "\n".join(rows)}
+
+
+def deliver(
+    rendered: dict[str, str], data: CommandResult, notes: str, format_: str | None, output: NamedOutput | None
+) -> Outcome:
+    """Return the outcome on standard output, or write it in a file.
+
+    Args:
+        rendered: Tables by format.
+        data: Result of the command.
+        notes: Remarks below the tables, for people.
+        format_: Format on standard output.
+        output: File.
+    """
+    rendered["json"] = msgspec.json.format(msgspec.json.encode(data), indent=1).decode() + "\n"
+    format_ = format_ or "markdown"
+    if output is None and format_ == "markdown":
+        return Outcome(text=(rendered[format_] + notes).strip("\n"), data=data)
+    if output is None:
+        print(notes.strip(), end="\n" if notes else "", file=sys.stderr)  # programs read the other formats
+        return Outcome(text=rendered[format_].rstrip(), data=data, for_programs=True)
+    output.save(rendered[text_format_of(output.path)].encode())
+    return Outcome(text=output.path + notes, data=data)
+
+
+def text_format_of(path: str) -> str:
+    """Return the format of text of a file, by its name; empty for others."""
+    return next((kind for suffix, kind in FORMATS.items() if path.endswith(suffix)), "")
+
+
+# --- histograms -------------------------------------------------------------------------------------------------------
+
+
+def histogram_of(attribute: str, found: list[Distribution], rules: list[Rule], output: NamedOutput | None) -> Outcome:
+    """Return a histogram of an attribute, with the thresholds of rules; it is drawn into a file, too."""
+    listed = tables.by_attribute(found)
+    if attribute not in listed:
+        hint = did_you_mean(attribute, listed) or (f"; there are: {', '.join(listed)}" if listed else "")
+        raise ConfigError(f"--histogram {attribute}: expected one value of each document or element{hint}")
+    histogram = Bars.of(together(listed[attribute]), thresholds(rules, attribute))
+    shown = text(histogram)
+    if output:
+        drawing.draw(histogram, output)
+        shown += f"\n\n{output.path}"
+    return Outcome(text=shown, data=histogram.data())
+
+
+# --- before and after a mix -------------------------------------------------------------------------------------------
+
+
+def before_and_after(context: Context, format_: str | None, output: NamedOutput | None) -> Outcome:
+    """Show what the manifest says, or those of two editions; no data are read."""
+    if len(context.options.targets) == 2:  # an original and another edition
+        return deliver(*_editions(*(folder.rstrip("/") for folder in context.options.targets)), "", format_, output)
+    folder = sections.output(context)
+    manifest = _noted(folder)
+    statistics = manifest.statistics
+    dropped: dict[str, int] = {}
+    for effect in manifest.rules:
+        if kind_called(effect.kind).ROLE.drops:
+            dropped[effect.name] = dropped.get(effect.name, 0) + effect.documents
+    data = _mix_statistics(statistics, output=folder, rejected=dropped)
+    rendered = {"markdown": tables.mix_markdown(statistics) + "\n", "csv": tables.mix_csv(statistics)}
+    lines = [f"  {name}: {count:,}" for name, count in dropped.items() if count]
+    notes = "\n".join(["\n\ndropped by rule", *lines]) if lines else ""
+    return deliver(rendered, data, notes, format_, output)
+
+
+def _editions(original: str, other: str) -> tuple[dict[str, str], MixStatistics]:
+    """Return what is in two outputs, by label: tables by format, and the numbers."""
+    first, second = _noted(original).statistics, _noted(other).statistics
+    statistics = {
+        label: BeforeAfter(*(each[label].after if label in each else Counts() for each in (first, second)))
+        for label in {**first, **second}
+        if any(label in each and each[label].after.documents for each in (first, second))
+    }
+    names = ("original", os.path.basename(other))
+    rendered = {
+        "markdown": tables.mix_markdown(statistics, names) + "\n",
+        "csv": tables.mix_csv(statistics, ("original", names[1])),
+    }
+    return rendered, _mix_statistics(statistics, output=original, other=other)
+
+
+def _noted(folder: str) -> publish.Manifest:
+    """Return what a mix has noted, with statistics."""
+    manifest = publish.load_manifest(folder)
+    if manifest is None:
+        raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
+    if not manifest.statistics and manifest.totals.rows:
+        raise ConfigError(
+            f"{publish.manifest_path(folder)}: expected statistics, got the manifest of an earlier version; "
+            "delete it with the output, and run `toolkit mix`"
+        )
+    return manifest
+
+
+def _mix_statistics(statistics: SizesByLabel, **more: Any) -> MixStatistics:
+    rows, _ = tables.mix_rows(statistics)
+    labels = [
+        {"label": label, "before": _numbers(each.before), "after": _numbers(each.after)}
+        for label, each in statistics.items()
+    ]
+    total = {"before": _numbers(rows[-1][1]), "after": _numbers(rows[-1][2])}
+    return MixStatistics(labels=labels, total=total, **more)
+
+
+def _numbers(counts: Any) -> dict[str, int]:
+    return {name: value for name, value in msgspec.to_builtins(counts).items() if value is not None}

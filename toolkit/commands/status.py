@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import Configured, Shared
+from toolkit.command_line import CommandResult, Configured, Shared, absent
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, ToolkitError
@@ -17,10 +17,8 @@ from toolkit.records import ingested
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
 from toolkit.records.ingested import lost_shards
-from toolkit.result import CommandResult, absent
 from toolkit.session import current
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, table, told
+from toolkit.stages.context import Context, Outcome, table, told
 from toolkit.stages.stage import STATES, Item, Look, Progress, State
 
 LOOKS = 3

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import Flag, Stage, Words, natural
+from toolkit.command_line import CommandResult, Flag, Stage, Words, absent, natural
 from toolkit.commands import _sections as sections
 from toolkit.commands import _tag_sample as sampling
 from toolkit.data import row_index
@@ -24,10 +24,8 @@ from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.records.failures import FailureRecords
 from toolkit.records.sets import SetSchema, is_recorded
-from toolkit.result import CommandResult, absent
-from toolkit.stages.context import Context
+from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk import ATTRIBUTES, FILES, Kept
-from toolkit.stages.outcome import Outcome, failures, show_plan, table
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
@@ -143,8 +141,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     if options.drawn is not None:
         return sampling.tag(context, options.drawn, options.seed)
     dataset, plan = context.dataset, sections.tags(context)
-    mine, unfinished = context.shards(dataset, judges=True, writes=True)
-    shards = context.limited(mine)
+    shards, unfinished = context.shards(dataset, judges=True, writes=True)
     if context.share and not shards:
         data = Tagging(attributes=dataset.attributes, written=dict.fromkeys(plan.sets, 0))
         return Outcome(text=context.share.nothing(), data=data)

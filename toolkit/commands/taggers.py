@@ -10,16 +10,14 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit import distribution
-from toolkit.command_line import Flag, Words
+from toolkit.command_line import CommandResult, Flag, Words
 from toolkit.command_line import Options as CommonOptions
 from toolkit.config.docstrings import documentation, purpose
 from toolkit.data import schema
 from toolkit.data.documents import Document
-from toolkit.errors import ConfigError, ToolkitError, amount, did_you_mean
+from toolkit.errors import ConfigError, ToolkitError, amount, choices
 from toolkit.plugins import default_name
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, table
+from toolkit.stages.context import Context, Outcome, table
 from toolkit.tag import describe, tagger, trial
 from toolkit.tag.tagger import TAGGERS, Example, Tagger
 
@@ -111,8 +109,9 @@ def run(context: Context, options: Options) -> Outcome:
     entries = trial.entries_of([*options.targets, *options.files])
     for assignment in options.overrides:
         if (key := trial.key_of(assignment)) not in entries:
-            hint = did_you_mean(key, entries) or f"; there are: {', '.join(entries)}"
-            raise ConfigError(f"{assignment!r}: expected TAGGER.OPTION=VALUE, got no tagger {key!r}{hint}")
+            raise ConfigError(
+                f"{assignment!r}: expected TAGGER.OPTION=VALUE, got no tagger {key!r}{choices(key, entries)}"
+            )
     found = [_measured(context, options, key, entry) for key, entry in entries.items()]
     return Outcome(text="\n\n\n".join(map(_show, found)), data=TaggerDescriptions(taggers=found))
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import Flag, Words
+from toolkit.command_line import CommandResult, Flag, Words
 from toolkit.command_line import Options as CommonOptions
-from toolkit.commands import _mix_editions as editions
 from toolkit.commands import _sections as sections
 from toolkit.data import record_logs
 from toolkit.data.alignment import MAX_ROW
@@ -24,9 +23,7 @@ from toolkit.ingest import section as ingest_section
 from toolkit.mix import publish
 from toolkit.records import ingested, sets, takedown
 from toolkit.records.takedown import ClearedShard, Copy, Found, ListedDocument, Lists, ShardToClear
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures
+from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage import store_of
 from toolkit.storage.artifact import stored_sha256
 from toolkit.storage.outputs import RowOutput, write_file
@@ -122,7 +119,7 @@ def run(context: Context, options: Options) -> Outcome:
         _keep_lists(dataset, files)
         found, copies, failed = _found(context, works)
         missed = _forget_answers(context, found)
-        results = _run(context, "clear", partial(takedown.clear, _forget_signatures), works)
+        results = _run(context, "clearing listed documents", partial(takedown.clear, _forget_signatures), works)
         context.session.begin()  # what the processes have recorded
         _update_inputs(dataset)
         _clear_aside(context, files)
@@ -190,14 +187,14 @@ def _forget_signatures(dataset: Dataset, shard: str) -> None:
 
 def _found(context: Context, works: Sequence[ShardToClear]) -> tuple[Found, list[Copy], list[str]]:
     """Return the listed documents of all shards, also those cleared before, their copies, and what failed."""
-    results = _run(context, "look", takedown.find, works)
+    results = _run(context, "looking at files", takedown.find, works)
     none = Found([], set(), set(), set())
     listed, *others = zip(none, *(result.value for result in results if result.value), strict=True)
     cleared = [record.documents for record in takedown.load_all(context.dataset).values()]
     by_row = {(each.shard, each.row): each for each in chain(*cleared, *listed)}
     found = Found([by_row[key] for key in sorted(by_row)], *(set().union(*sets_) for sets_ in others))
     finding = partial(takedown.find_copies, found.documents, found.originals)
-    copied = _run(context, "find copies", finding, works if by_row else [])
+    copied = _run(context, "finding copies of listed documents", finding, works if by_row else [])
     copies = [copy for result in copied for copy in result.value or ()]
     return found, copies, [*failures(results), *failures(copied)]
 
@@ -310,8 +307,8 @@ class _Reject(msgspec.Struct):
 
 def _outputs(context: Context) -> Iterator[str]:
     """Yield the outputs of the configuration that are there."""
-    contexts = [context, *editions.of(context).values()] if context.has("mix") else []
-    contexts += [editions.with_tokens(context)] if context.has(editions.SECTION) else []
+    contexts = [context, *sections.editions(context).values()] if context.has("mix") else []
+    contexts += [sections.with_tokens(context)] if context.has(sections.TOKENIZE) else []
     for each in contexts:
         if is_folder(sections.mix(each).output.path):
             yield sections.mix(each).output.path
@@ -322,7 +319,7 @@ def _again(context: Context) -> Iterator[str]:
     for name in context.dataset.sets():
         if whole.load_resolution(context.dataset, name):
             yield f"set {name}: toolkit {sets.command_of(context.dataset, name)}"
-    tokens = sections.mix(editions.with_tokens(context)).output.path if context.has(editions.SECTION) else ""
+    tokens = sections.mix(sections.with_tokens(context)).output.path if context.has(sections.TOKENIZE) else ""
     for output in _outputs(context):
         if publish.load_manifest(output) is not None:
             yield f"{output}: toolkit {'tokenize' if output == tokens else 'mix'}"
@@ -383,7 +380,7 @@ def _outcome(
         unreachable=[*_unreachable(context, found.documents), *missed],
         failed=failed,
     )
-    return Outcome(text=_text(result), data=result, failures=result.failed, exit_code=1 if result.failed else 0)
+    return Outcome(text=_text(result), data=result, failures=result.failed)
 
 
 def _changed(dataset: Dataset, cleared: dict[str, ClearedShard]) -> Iterator[ChangedFile]:

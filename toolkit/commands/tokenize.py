@@ -2,12 +2,11 @@
 
 from typing import ClassVar
 
-from toolkit.commands import _mix_editions as editions
+from toolkit.commands import _sections as sections
 from toolkit.commands import mix
 from toolkit.commands.mix import Locking
-from toolkit.stages.context import Context
+from toolkit.stages.context import Context, Outcome
 from toolkit.stages.disk import Kept
-from toolkit.stages.outcome import Outcome
 from toolkit.stages.stage import Checked, Declaration
 
 
@@ -22,12 +21,12 @@ class Options(Locking, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Make the mix whose output is what the section ``tokenize:`` says."""
-    with editions.with_tokens(context) as tokens:
+    with sections.with_tokens(context) as tokens:
         return mix.run(tokens, options.as_of(mix.Options))
 
 
 def _check(context: Context, checked: Checked) -> None:
-    mix.check(editions.with_tokens(context), checked)
+    mix.check(sections.with_tokens(context), checked)
 
 
 def _kept(context: Context) -> Kept:

@@ -7,12 +7,11 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import Flag, Words, positive
+from toolkit.command_line import CommandResult, Flag, Words, absent, positive
 from toolkit.command_line import Options as CommonOptions
-from toolkit.commands import _mix_budgets as budgets
-from toolkit.commands import _mix_editions as editions
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _mix_previews as previews
+from toolkit.commands import _sections as sections
 from toolkit.commands import _tracing as tracing
 from toolkit.config import settings
 from toolkit.config.settings import ConfigStruct
@@ -23,9 +22,7 @@ from toolkit.mix.effects import explain as explaining
 from toolkit.mix.join import JoinedShard, ShardToMix, joint_rows
 from toolkit.mix.settings import REJECTED, TOKENS
 from toolkit.records.left_out import LeftOut, is_called
-from toolkit.result import CommandResult, absent
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, all_values
+from toolkit.stages.context import Context, Outcome, all_values
 from toolkit.storage.addresses import whole
 from toolkit.storage.paths import join
 from toolkit.text.tokens import TraceFile
@@ -257,7 +254,9 @@ class _Corpus:
             limit = context.config.max_document_bytes
             self.works: Sequence[JoinedShard] = [JoinedShard.of(context.dataset, [], each, limit) for each in shards]
             return
-        prepared = budgets.fill(of_mix, preparation.prepare(of_mix, preparation.settings_of(of_mix, writes=False)))
+        prepared = preparation.fill_budget(
+            of_mix, preparation.prepare(of_mix, preparation.settings_of(of_mix, writes=False))
+        )
         context.warn(prepared.unreadable.values())
         self._of_mix = {work.key: work for work in prepared.works}
         self.works = prepared.works
@@ -299,8 +298,8 @@ class _Corpus:
 
 def _mixes(context: Context) -> list[Context]:
     """Return the contexts of the mix (that of the tokens, where there is no other), of the tokens and of editions."""
-    tokens = [editions.with_tokens(context)] if context.has(editions.SECTION) else []
-    return [*([context] if context.has("mix") else []), *tokens, *editions.of(context).values()]
+    tokens = [sections.with_tokens(context)] if context.has(sections.TOKENIZE) else []
+    return [*([context] if context.has("mix") else []), *tokens, *sections.editions(context).values()]
 
 
 def tokens_of(

@@ -5,14 +5,12 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import Configured, Flag
+from toolkit.command_line import CommandResult, Configured, Flag
 from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount
 from toolkit.learn.train import folder, making, section
 from toolkit.learn.train.examples import SPLITS
-from toolkit.result import CommandResult
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, table
+from toolkit.stages.context import Context, Outcome, table
 from toolkit.whole.section import Entry, Plan
 
 

@@ -3,7 +3,7 @@
 import os
 from typing import Annotated, Any, ClassVar, Literal
 
-from toolkit.command_line import Flag, Limited, Looking, Shared, Words
+from toolkit.command_line import CommandResult, Flag, Limited, Looking, Shared, Words
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _sections as sections
 from toolkit.commands._description import Seen, describer
@@ -27,10 +27,8 @@ from toolkit.mix.lock import Lock
 from toolkit.mix.lock import load as load_lock
 from toolkit.mix.stage import check_shard
 from toolkit.records import ingested, rejected, sets
-from toolkit.result import CommandResult
 from toolkit.source import external_sets
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome, failures
+from toolkit.stages.context import Context, Outcome, failures
 from toolkit.stages.state import state_of
 from toolkit.storage.artifact import State
 from toolkit.storage.paths import exists, is_folder, join, lacking, size_of

@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.command_line import Flag, Limited, Looking
-from toolkit.commands import _mix_budgets as budgets
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _sections as sections
 from toolkit.commands import _tracing as tracing
@@ -17,7 +16,7 @@ from toolkit.commands.trace import tokens_of
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.errors import ConfigError, amount, choices
 from toolkit.ingest import own_types
 from toolkit.inspect import targets
 from toolkit.inspect.documents import expected_format, merged_types
@@ -25,9 +24,8 @@ from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import REJECTED, MixSettings, Stream
-from toolkit.stages.context import Context
+from toolkit.stages.context import Context, Outcome
 from toolkit.stages.dispatch import open_context
-from toolkit.stages.outcome import Outcome
 from toolkit.storage.paths import join
 from toolkit.view.answers import Answers
 from toolkit.view.corpus import Corpus
@@ -87,7 +85,7 @@ def _is_unique(manifest: Manifest) -> bool:
 
 def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings | None = None) -> DatasetCorpus:
     """Return a dataset, with all attribute sets that are there; their keys are called as the mix calls them."""
-    shards = context.limited(context.shards(dataset)[0])
+    shards = context.shards(dataset)[0]
     names = dataset.sets() if dataset.attributes else []
     resolved = context.source_of(dataset, shards).resolve_each(names, "view", check="warn")
     context.warn(resolved.unreadable.values())
@@ -132,7 +130,7 @@ def explainer_of(context: Context, corpus: DatasetCorpus) -> Explainer:
 
     def prepared() -> tuple[Sequence[ShardToMix], Mapping[str, str]]:
         mine = open_context(options)
-        found = budgets.fill(mine, preparation.prepare(mine, preparation.settings_of(mine, writes=False)))
+        found = preparation.fill_budget(mine, preparation.prepare(mine, preparation.settings_of(mine, writes=False)))
         return found.works, found.unreadable
 
     def trace(work: ShardToMix, row: int) -> dict[str, Any]:
@@ -223,8 +221,7 @@ def _shown(options: Options, corpus: Corpus) -> list[str]:
     known = [each.name for each in corpus.sets]
     for name in options.set:
         if name not in known:
-            hint = did_you_mean(name, known) or f"; there are: {', '.join(known) or 'none'}"
-            raise ConfigError(f"--set {name}: expected a set{hint}")
+            raise ConfigError(f"--set {name}: expected a set{choices(name, known)}")
     return list(options.set) or known
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from toolkit.aggregate.groups import Group, Groups
 from toolkit.aggregate.tables import Table, markdown, without_html
+from toolkit.command_line import CommandResult, absent
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.describe import made
@@ -20,7 +21,6 @@ from toolkit.describe.about import About, listed
 from toolkit.describe.card_numbers import code
 from toolkit.describe.model import Facts
 from toolkit.errors import ConfigError, DataError, amount, did_you_mean
-from toolkit.result import CommandResult, absent
 from toolkit.storage import store_of
 from toolkit.storage.paths import exists, join
 from toolkit.text.counting import Counts

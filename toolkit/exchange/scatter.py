@@ -210,7 +210,7 @@ def settle(run: Run, folder: str, name: str, objects: Sequence[str]) -> None:
         groups = [list(objects[i : i + MOST]) for i in range(0, len(objects), MOST)]
         targets = [join(folder, f"{name}-{level}-{i:06d}.rows") for i in range(len(groups))]
         tasks = [Task(path, _ToMerge(group, path)) for group, path in zip(groups, targets, strict=True)]
-        run(f"merge {name}", _merge, tasks)
+        run(f"merging files of {name}", _merge, tasks)
         objects, level = targets, level + 1
     names = [path.removeprefix(folder).lstrip("/") for path in objects]
     json_files.save(join(folder, f"{name}.json"), _Objects(names))

@@ -16,7 +16,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.places import Place, check_apart
-from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin, did_you_mean
+from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin, mismatch
 from toolkit.plugins import default_name
 from toolkit.records import sets
 from toolkit.records.foreign import External
@@ -197,15 +197,14 @@ def schema_of(
         other = planned.get(reference.set) or sets.load_schema(dataset, reference.set)
         there = {*planned, *dataset.sets()}
         if other is None and reference.set not in there:
-            hint = did_you_mean(reference.set, there) or f"; there are: {', '.join(sorted(there)) or 'none'}"
             raise ConfigError(
-                f"{entry.place}: {reference.option}: expected an attribute set, got {reference.set!r}{hint}"
+                f"{entry.place}: {reference.option}: expected an attribute set, "
+                f"{mismatch(reference.set, sorted(there))}"
             )
         if other is not None and reference.key not in other.keys:
-            hint = did_you_mean(reference.key, other.keys) or f"; there are: {', '.join(other.keys)}"
             raise ConfigError(
-                f"{entry.place}: {reference.option}: expected a key of the set {reference.set}, got "
-                f"{reference.key!r}{hint}"
+                f"{entry.place}: {reference.option}: expected a key of the set {reference.set}, "
+                f"{mismatch(reference.key, other.keys)}"
             )
         reads[reference.set] = digest_of(other)
     key, type_ = (DOCUMENTS, schema.ANY) if entry.root else (entry.key, value_type(entry))

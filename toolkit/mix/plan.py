@@ -114,10 +114,10 @@ def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) 
     divided = [label for label, cuts in goals.items() if cuts]
     sources = _sources(stages, settings, divided)
     folder = join(work_folder(settings.output.path), "cuts")
-    found = find_bounds(run, "cut", folder, sources, [goals[label] for label in divided])
+    found = find_bounds(run, "finding where parts end", folder, sources, [goals[label] for label in divided])
     ends = [sorted({*(around[0].hash for around in each), EVERYTHING} - {-1}) for each in found]
     tasks = [Task(f"cut {i}", _ToCount(source=source, ends=ends)) for i, source in enumerate(sources, 1)]
-    counted = run("cut", _count_parts, tasks) if divided else []
+    counted = run("finding where parts end", _count_parts, tasks) if divided else []
     cuts = {label: [Cut(0, EVERYTHING, *both)] if both[1] else [] for label, both in totals.items()}
     for number, label in enumerate(divided):
         sums = np.array([each[number] for each in counted], dtype=np.int64).sum(axis=0)

@@ -115,7 +115,7 @@ def gather(given: Gathered, run: Run) -> facts.Run:
     tasks = [
         ShardToCount(work, fields[work.stream.name], *given.folders[work.dataset.bookkeeping]) for work in given.works
     ]
-    run("count", count_shard, [(task.work.name, task, task.work) for task in tasks])
+    run("counting documents", count_shard, [(task.work.name, task, task.work) for task in tasks])
     streams = [_merged(given, stream, fields[stream.name], tasks) for stream in given.settings.streams]
     shown = _shown(given, streams, tasks, run)
     return _assembled(given, streams, tasks, shown)
@@ -154,7 +154,9 @@ def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardT
         of_pairs = sorted({pair[2] for pair in pairs if pair[1] == number})
         wanted = dict(sorted(rows.get(number, {}).items()))
         works.append(ShardToShow(task.base, task.work, task.fields, wanted, of_pairs, others, length, PAIR_BYTES))
-    results: list[Shown] = run("samples", show_shard, [(work.work.name, work, work.work) for work in works])
+    results: list[Shown] = run(
+        "finding documents to show", show_shard, [(work.work.name, work, work.work) for work in works]
+    )
     samples: list[facts.Sample] = []
     places: dict[At, int] = {}
     texts: dict[tuple[str, str], facts.PairText] = {}

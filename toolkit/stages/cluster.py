@@ -9,9 +9,8 @@ from toolkit.config.sizes import in_words
 from toolkit.errors import NothingThere
 from toolkit.ingest.plan import makers
 from toolkit.ingest.shares import Dealer
-from toolkit.stages.context import INPUTS, Context
+from toolkit.stages.context import INPUTS, Context, table
 from toolkit.stages.disk import DOCUMENTS, Kept
-from toolkit.stages.outcome import table
 from toolkit.stages.stage import Kind, ToDo
 
 

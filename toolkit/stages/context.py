@@ -1,4 +1,4 @@
-"""The context of a command: what its configuration comes to, and the share of its run."""
+"""The context of a command: what its configuration comes to, and the share of its run; and its outcome, as text."""
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 import msgspec
 
 from toolkit import command_line
+from toolkit.command_line import CommandResult, absent
 from toolkit.config import settings
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
+from toolkit.data.excerpts import escaped
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount
 from toolkit.execution import leases
+from toolkit.execution.executors import Result
 from toolkit.execution.room import Room
 from toolkit.ingest import attempts, in_place, own_types
 from toolkit.ingest import inputs as ingest_records
@@ -32,6 +35,7 @@ from toolkit.stages.running import Running, merge
 from toolkit.stages.state import state_of
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import absolute, remove_stale_temporaries
+from toolkit.storage_options import StorageOptions
 
 if TYPE_CHECKING:
     from toolkit.stages.disk import Disk
@@ -295,11 +299,12 @@ class Context(Running):
     def shards(self, dataset: Dataset, *, judges: bool = False, writes: bool = False) -> tuple[list[str], str]:
         """Return the shards of the run's share that have not failed before, and notes on inputs that are not in them.
 
+        With `--limit`, they are the first ones; the notes are about all.
+
         Args:
             dataset: Dataset of the shards.
             judges: True if a dataset of which too many items were rejected is refused; else that is told.
-            writes: True if attributes are written beside the first of them, as many as `--limit` says, which have the
-                compression of their documents.
+            writes: True if attributes are written beside them, which have the compression of their documents.
 
         Raises:
             NothingThere: if there are none where there should be some.
@@ -318,10 +323,11 @@ class Context(Running):
             raise DataError("\n".join(refused))
         self.warn(refused)
         notes = self._not_in_this(dataset, found)
+        found = self.limited(found)
         if self.failed and dataset == self.dataset:
-            found = [shard for shard in self.limited(found) if shard not in self.failed]
+            found = [shard for shard in found if shard not in self.failed]
         if writes and self.config.compression:
-            self._check_compression(dataset, self.config.compression, self.limited(found))
+            self._check_compression(dataset, self.config.compression, found)
         return found, notes
 
     def _check_compression(self, dataset: Dataset, wanted: str, shards: list[str]) -> None:
@@ -397,7 +403,7 @@ class Context(Running):
             dataset=dataset,
             shards=shards,
             others=[shard for shard in dataset.shards() if shard not in mine] if self.share else [],
-            run=lambda tasks: self.run("foreign", LOOK, tasks, "files"),
+            run=lambda tasks: self.run("looking at attributes of other programs", LOOK, tasks, "files"),
             state_of=lambda of, name, known: state_of(of, name, shards, complete=complete, known=known),
             check_settings=self.check_settings,
             warn=self.warn,
@@ -479,3 +485,116 @@ class Context(Running):
         count = sum(remove_stale_temporaries(root) for root in roots)
         if count and not self.options.quiet:
             print(f"deleted {count} temporary files of runs that were killed", file=sys.stderr)
+
+
+# --- outcomes ---------------------------------------------------------------------------------------------------------
+
+
+class DryRun(CommandResult, kw_only=True):
+    """The result of ``--dry-run``: the resolved settings, and what a command would do.
+
+    Attributes:
+        settings: Resolved configuration.
+        plan: Work to do, by stage.
+        selected, first, not_carried, salvaged: Pages to fetch and first documents of each entry of `ingest`, fields
+            that the mix will not carry, and remarks on damaged inputs.
+    """
+
+    settings: dict[str, Any]
+    plan: dict[str, Any] = absent()
+    selected: dict[str, Any] = absent()
+    first: list[Any] = absent()
+    not_carried: dict[str, int] = absent()
+    salvaged: list[str] = absent()
+
+
+@dataclass
+class Outcome:
+    """The outcome of a command.
+
+    Attributes:
+        text: for people.
+        data: the same for machines: a Struct of the command.
+        failures: messages; any makes the exit status 1.
+        exit_code: of the process.
+        for_programs: whether the text is read by programs, which get it as it is; a terminal never does.
+    """
+
+    text: str = ""
+    data: Any = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    exit_code: int = 0
+    for_programs: bool = False
+
+    def __post_init__(self) -> None:
+        self.exit_code = self.exit_code or int(bool(self.failures))
+
+
+def failures(results: Iterable[Result[Any]]) -> list[str]:
+    """Return the messages of the failed tasks."""
+    return [result.failure.message for result in results if result.failure]
+
+
+class StepFailed(ToolkitError):
+    """Some tasks of a step have failed, or it cannot be done: the next one does not begin."""
+
+    def __init__(self, *messages: str) -> None:
+        super().__init__(messages[0])
+        self.messages = messages
+
+
+def all_values(results: Iterable[Result[Any]]) -> list[Any]:
+    """Return what the tasks of a step gave.
+
+    Raises:
+        StepFailed: if any has failed.
+    """
+    results = list(results)
+    if broken := failures(results):
+        raise StepFailed(*broken)
+    return [result.value for result in results]
+
+
+def table(rows: list[list[str]], right: Iterable[int] = ()) -> str:
+    """Return rows as text in columns, the first row a head; columns in `right` are aligned right."""
+    if not rows:
+        return ""
+    right = set(right)
+    rows = [[escaped(cell) for cell in row] for row in rows]  # labels, hosts and keys are texts of others
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    lines.insert(1, "  ".join("-" * w for w in widths))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:
+    """Return the outcome of a dry run; of a share, with what it has of all that there is."""
+    if context.share:
+        plan = {"share": context.share.plan(), **plan}
+    shown = show_settings(context)
+    shown.text += "\n# plan\n" + settings.dump(plan)
+    shown.data.plan = plan
+    return shown
+
+
+def show_settings(context: Context) -> Outcome:
+    """Return the configuration with overrides, variables of the environment and defaults; in the text without those."""
+    resolved = settings.plain(context.config)
+    given = {
+        key: value for key, value in resolved.items() if value not in (None, [], {}, settings.plain(StorageOptions()))
+    }
+    return Outcome(text=settings.dump(given), data=DryRun(settings=resolved))
+
+
+def told(context: Context, outcome: Outcome) -> Outcome:
+    """Return an outcome with what the run's share has; that of a run that is no share, as it is."""
+    if context.share:
+        plan = context.share.plan()
+        outcome.text += "\n\n" + settings.dump({"share": plan}).rstrip()
+        outcome.data.share = plan
+    return outcome

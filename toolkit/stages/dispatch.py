@@ -17,8 +17,7 @@ from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugi
 from toolkit.interop.dolma import is_dolma, pointers
 from toolkit.rules.text_edits import name_edits
 from toolkit.session import Session, current
-from toolkit.stages.context import Context
-from toolkit.stages.outcome import Outcome
+from toolkit.stages.context import Context, Outcome
 from toolkit.storage.record_log import apart
 from toolkit.storage.roots import note_roots
 

@@ -20,61 +20,6 @@ from toolkit.session import InSession, Session, current
 from toolkit.storage.paths import work_folder
 from toolkit.storage.record_log import RecordLog, apart
 
-STEPS = {
-    "again": "reading again what may be a repeat",
-    "bounds": "finding where the budget ends",
-    "bucket": "finding documents that may be near duplicates",
-    "budget": "counting what the budget takes from",
-    "choose": "choosing documents",
-    "clear": "clearing listed documents",
-    "combine": "combining what is needed of all documents",
-    "copy": "copying the sample",
-    "copy NAME": "copying documents of NAME",
-    "count": "counting documents",
-    "count groups": "counting the documents of large groups",
-    "cut": "finding where parts end",
-    "decide": "deciding which near duplicates stay",
-    "draw": "drawing the sample",
-    "find copies": "finding copies of listed documents",
-    "find what belongs together": "finding groups of near duplicates",
-    "fit": "fitting the map of scores",
-    "fit NAME": "fitting NAME",
-    "foreign": "looking at attributes of other programs",
-    "gather": "putting what was found in the order of the documents",
-    "index": "making row indexes",
-    "join": "joining values and documents",
-    "keep": "keeping what later runs compare with",
-    "labels NAME": "counting the labels of NAME",
-    "lock": "taking digests of the inputs",
-    "look": "looking at files",
-    "make NAME": "making NAME",
-    "look up": "looking up documents by their ids",
-    "merge NAME": "merging files of NAME",
-    "passages": "comparing passages",
-    "plan": "planning which documents are compared",
-    "rank": "ranking scores",
-    "read NAME": "reading the values of NAME",
-    "candidates": "reading documents that may be near duplicates",
-    "report": "writing the report of what was found",
-    "resolve": "deciding which copies stay",
-    "samples": "finding documents to show",
-    "sign NAME": "computing the signatures of NAME",
-    "split": "writing which split each document is in",
-    "texts": "reading texts",
-    "texts NAME": "gathering the texts of NAME",
-    "train NAME": "training NAME",
-    "weigh": "counting the characters of each stream",
-    "write": "writing the output",
-    "write NAME": "writing NAME",
-}
-"""In words, by what the code says; NAME stands for that of a set or model."""
-
-
-def in_words(step: str) -> str:
-    """Return what users read of a step."""
-    word, _, name = step.partition(" ")
-    return STEPS.get(step) or STEPS.get(f"{word} NAME", step).replace("NAME", name)
-
 
 def merge(log: RecordLog, leases_folder: str, *, forgive: bool = False) -> None:
     """Put the segments of a record log into one file, which takes up what others have written until then.
@@ -189,7 +134,7 @@ class Running:
             room.begin(needs)
         sizes = {task.name: task.size for task in listed}
         quiet = self.options.quiet
-        title = ": ".join(part for part in (self.stage, in_words(what)) if part)
+        title = ": ".join(part for part in (self.stage, what) if part)
         with Progress(title, sizes.values(), unit, quiet=quiet, watch=self.options.watch, more=self._here) as progress:
             self._progress = progress
             found: dict[str, Result[R]] = {}

@@ -52,7 +52,7 @@ class Making:
         tasks = tasks_of(works, [ToCount(entry, work) for work in works])
         found: list[Example] = []
         left = Counter[str]()
-        for data, counts in self._run(f"labels {entry.set}", count_shard, tasks):
+        for data, counts in self._run(f"counting the labels of {entry.set}", count_shard, tasks):
             found += map(DECODER.decode, data.splitlines())
             left.update(counts)
         trainer = section.trainer_of(entry)
@@ -62,7 +62,7 @@ class Making:
         """Train a model, and write its folder."""
         trainer = section.trainer_of(entry)
         tasks = sign.works(self.dataset, [entry], self.shards, self.max_document_bytes)
-        self._run(f"texts {entry.set}", sign.sign_shard, tasks)
+        self._run(f"gathering the texts of {entry.set}", sign.sign_shard, tasks)
         signed = resolve.signed_shards(self.dataset, entry, self.shards)
         found = [DECODER.decode(line) for each in signed for line in read_sealed(each.path(EXAMPLES)).splitlines()]
         examples = Examples.of(trainer.task, found, trainer.scale)

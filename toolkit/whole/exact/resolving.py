@@ -112,7 +112,7 @@ def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], 
         notes = [_filters(work.memory, total, parts, layout.rate)]
     save_layout(_layout(folder), Whole(runs, layout, parts))
     tasks = [Task(f"part {part}", PartToResolve(folder, part)) for part in range(parts)]
-    found: list[Part] = work.run("resolve", resolve_part, tasks)
+    found: list[Part] = work.run("deciding which copies stay", resolve_part, tasks)
     settle(work.run, folder, _SECTIONS, [path for part in found for path in part.objects])
     return found, notes
 

@@ -76,7 +76,7 @@ class Make(Kind, kw_only=True):
     def resolve(self, work: Work) -> Resolved:
         """Combine the values of all documents in one task."""
         payload = _ToCombine(stage=self, shards=work.shards, path=join(work.folder, WHOLE))
-        (digest,) = work.run("combine", combine_values, [Task("combine", payload)])
+        (digest,) = work.run("combining what is needed of all documents", combine_values, [Task("combine", payload)])
         own = {each.shard: each.record.files[EXTRACTED].sha256 for each in work.shards if each.own}
         return Resolved({shard: f"{digest} {extracted}" for shard, extracted in own.items()})
 

@@ -179,7 +179,7 @@ class Map(Calibrating, kw_only=True):
     def _fit(self, work: Work, path: str) -> FittedMap:
         made = ToFit(kind=msgspec.to_builtins(self), shards=work.shards, settings=work.settings, memory=work.memory)
         found: FittedMap
-        (found,) = work.run("fit", fit, [Task("fit", made)])
+        (found,) = work.run("fitting the map of scores", fit, [Task("fit", made)])
         save_map(path, found)
         return found
 

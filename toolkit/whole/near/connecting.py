@@ -357,7 +357,7 @@ def connect(
             folder=folder, signatures=signatures, first=first, last=last, parts=parts, ranks=ranks, stem=stem
         )
         tasks.append(Task(f"rows {i}", to_list))
-    listed: list[Listed] = work.run("find what belongs together", list_candidates, tasks)
+    listed: list[Listed] = work.run("finding groups of near duplicates", list_candidates, tasks)
     settle(work.run, folder, CANDIDATES, [path for each in listed for path in each.objects])
     counts = Counter[int]()
     for each in listed:
@@ -377,7 +377,7 @@ def find_components(work: Work, folder: str, suffix: str, objects: list[str], pa
                                             large=large, stem=join(folder, f"{stem}-{i}"), groups=groups))
             for i, (first, last) in enumerate(ranges(folder, [name], work.memory))
         ]  # fmt: skip
-        return work.run("find what belongs together", function, tasks)
+        return work.run("finding groups of near duplicates", function, tasks)
 
     name = f"pairs{suffix}-0"
     settle(work.run, folder, name, objects)

@@ -91,7 +91,7 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     settle(work.run, folder, INDEX, [path for each in decided for path in each.index])
     settle(work.run, folder, DECIDED, [path for each in decided for path in each.objects])
     work.run(
-        "keep",
+        "keeping what later runs compare with",
         index_units,
         [
             Task(
@@ -145,7 +145,7 @@ def _read(
         for each in work.shards
         if unread[each.number]
     ]
-    files = work.run("candidates", read_shard, tasks)
+    files = work.run("reading documents that may be near duplicates", read_shard, tasks)
     return [(task.payload.signed.number, count) for task, count in zip(tasks, files, strict=True)]
 
 
@@ -170,7 +170,7 @@ def _decide(
             known=place.known if number >= sum(numbering.fresh) else "",
         )
         tasks.append(Task(f"unit {number}", to_decide))
-    return work.run("decide", decide_unit, tasks)
+    return work.run("deciding which near duplicates stay", decide_unit, tasks)
 
 
 def _gather(work: Work, folder: str, candidates: list[int]) -> dict[str, Gathered]:
@@ -182,7 +182,13 @@ def _gather(work: Work, folder: str, candidates: list[int]) -> dict[str, Gathere
         )
         for each in mine
     ]
-    return dict(zip((each.shard for each in mine), work.run("gather", gather_shard, tasks), strict=True))
+    return dict(
+        zip(
+            (each.shard for each in mine),
+            work.run("putting what was found in the order of the documents", gather_shard, tasks),
+            strict=True,
+        )
+    )
 
 
 def _bucket(work: Work, comparing: Comparing, place: _Place) -> tuple[list[Bucketed], int]:
@@ -195,7 +201,7 @@ def _bucket(work: Work, comparing: Comparing, place: _Place) -> tuple[list[Bucke
                                     partitions=partitions, path=join(place.folder, f"buckets-{i}")))
         for i, (begin, end) in enumerate(ranges(work.shards, comparing.bands, work.memory))
     ]  # fmt: skip
-    return work.run("bucket", find_buckets, tasks), partitions
+    return work.run("finding documents that may be near duplicates", find_buckets, tasks), partitions
 
 
 def _plan(
@@ -221,7 +227,7 @@ def _plan(
             folder=place.folder,
         )
         tasks.append(Task(f"part {part}", to_plan))
-    return candidates, work.run("plan", plan_units, tasks)
+    return candidates, work.run("planning which documents are compared", plan_units, tasks)
 
 
 def _mark(signed: SignedShard) -> int:
@@ -257,7 +263,7 @@ def _losses(work: Work, comparing: Comparing, gathered: Iterable[Gathered]) -> l
         return []
     mine = [each for each in work.shards if each.own]
     tasks = [Task(each.shard, signing.ToCount(signed=each, groups=list(removed))) for each in mine]
-    counts = work.run("count groups", signing.count_groups, tasks)
+    counts = work.run("counting the documents of large groups", signing.count_groups, tasks)
     return signing.warnings(removed, [sum(column) for column in zip(*counts, strict=True)], comparing.warn)
 
 

@@ -291,7 +291,7 @@ def _ask(work: Work, folder: str, length: int, counted: Counted, units: int) -> 
         )
         for each in work.shards
     ]
-    return work.run("again", ask_shard, tasks)
+    return work.run("reading again what may be a repeat", ask_shard, tasks)
 
 
 def _compare(work: Work, folder: str, length: int, units: int, ranks: str, asked: list[Asked]) -> None:
@@ -310,7 +310,7 @@ def _compare(work: Work, folder: str, length: int, units: int, ranks: str, asked
         )
         for number in range(units)
     ]
-    work.run("passages", compare_unit, tasks)
+    work.run("comparing passages", compare_unit, tasks)
 
 
 def _gather(work: Work, folder: str, length: int, counted: Counted, units: int) -> list[Gathered]:
@@ -321,7 +321,7 @@ def _gather(work: Work, folder: str, length: int, counted: Counted, units: int) 
             signed=each, resolved=folder, units=units, length=length, counted=counted, folder=folder, path=path
         )
         tasks += [Task(f"{each.shard} ({each.number})", to_gather)] * each.own
-    return work.run("gather", gather_shard, tasks)
+    return work.run("putting what was found in the order of the documents", gather_shard, tasks)
 
 
 def _longest(gathered: list[Gathered]) -> list[str]:

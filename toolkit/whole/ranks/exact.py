@@ -92,7 +92,7 @@ def rank(work: Work, column: int) -> Ranking:
     whole = Whole(column, runs, groups, _bounds(runs, groups, column, parts) if parts > 1 else [])
     save_layout(_layout(work.folder, column), whole)
     tasks = [Task(f"score {column} part {i}", PartToRank(work.folder, column, i)) for i in range(whole.parts)]
-    found: list[Part] = work.run("rank", rank_part, tasks)
+    found: list[Part] = work.run("ranking scores", rank_part, tasks)
     settle(work.run, work.folder, f"{column}-ranks", [path for part in found for path in part.objects])
     all_: dict[str, Group] = {}
     before: list[int] = []

@@ -154,7 +154,7 @@ class Fasttext(Trainer, kw_only=True):
                 for i, hyper in enumerate(hypers)
             ]  # fmt: skip
             found = []
-            for probs in work.run(f"train {work.name}", train_model, tasks):
+            for probs in work.run(f"training {work.name}", train_model, tasks):
                 rows = np.full((len(asked), len(examples.names)), np.nan)
                 rows[asked] = np.frombuffer(probs).reshape(-1, len(examples.names))
                 found.append(self.window.together(rows, examples.rows_of) if self.window else rows)

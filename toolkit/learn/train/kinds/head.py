@@ -292,7 +292,7 @@ class Head(Trainer, kw_only=True):
                 str(self.seed), self.hidden, self.epochs, self.patience, self.batch, self.lr, self.weight_decay
             ),
         )
-        (chosen,) = work.run(f"fit {work.name}", fit_head, [Task(f"{work.name}: head", payload, key="head")])
+        (chosen,) = work.run(f"fitting {work.name}", fit_head, [Task(f"{work.name}: head", payload, key="head")])
         data = read_sealed(join(work.folder, MODEL))
         size = int.from_bytes(data[:8], "little")
         sums = np.frombuffer(data[8 + size :]).reshape(len(targets), about.outputs)

@@ -293,7 +293,7 @@ class Contamination(Kind, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         made = ToReport(kind=msgspec.to_builtins(self), shards=work.shards, folder=work.folder)
-        (found,) = work.run("report", _make_report, [Task("report", made)])
+        (found,) = work.run("writing the report of what was found", _make_report, [Task("report", made)])
         counts, notes = found
         return Resolved({each.shard: each.record.files[VALUES].sha256 for each in work.shards}, counts, notes)
 

@@ -239,7 +239,7 @@ def choose(
         memory: bytes that may be used.
     """
     goals = {i: [float(k)] for i, (n, k) in enumerate(zip(counts, wanted, strict=True)) if 0 < k < n}
-    _, reached = find(run, "choose", folder, sources, goals, memory)
+    _, reached = find(run, "choosing documents", folder, sources, goals, memory)
     found = [Chosen(2**64 if k else 0) for k in wanted]
     for (stratum, _), (base, _, keys, _, places) in reached.items():
         rank = wanted[stratum] - int(base)

@@ -43,7 +43,7 @@ class Encoder(EncoderOptions, kw_only=True):
             processes=self.threads,
             key="0",
         )
-        (found,) = work.run(f"train {work.name}", train_encoder, [task])
+        (found,) = work.run(f"training {work.name}", train_encoder, [task])
         computed = np.frombuffer(found.values, np.float32).reshape(-1, outputs.width)
         values = np.full((len(computed), len(examples.names) or 1), np.nan)
         asked = ~np.isnan(computed).any(axis=1)

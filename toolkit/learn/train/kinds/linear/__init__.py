@@ -103,7 +103,7 @@ class Linear(Trainer, kw_only=True):
             for a, alpha in enumerate(self.alphas)
             for k in range(about.outputs)
         ]
-        intercepts = work.run(f"fit {work.name}", fit_output, tasks)
+        intercepts = work.run(f"fitting {work.name}", fit_output, tasks)
         best = None
         tried = {}
         for a, alpha in enumerate(self.alphas):
