@@ -1,4 +1,4 @@
-"""Documents as they are shown; the way of one: its item of an input, or why that was left out, its lines in an output."""
+"""Documents as they are shown; the way of one: its item of an input, or why it was left out, its lines in an output."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

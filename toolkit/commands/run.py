@@ -107,7 +107,8 @@ def run(context: Context, options: Options) -> Outcome:
             (), "expected a run of all shards, because `align:` needs all ids, got a part of them; run `toolkit "
             "ingest`, `align` (of all), `tag` and `mix` one by one"
         )  # fmt: skip
-    plans = check(context).plans
+    checked = check(context)
+    plans = checked.plans
     inputs, ahead = plans.get("ingest"), None
     if options.per_shard:
         outcome = _run_per_shard(context, options.as_of(ingest.Options), inputs or ingest.plan(context))
@@ -121,7 +122,7 @@ def run(context: Context, options: Options) -> Outcome:
         if options.dry_run and name != present[0]:
             break
         context.stage = f"{present.index(name) + 1} of {len(present)}" if len(present) > 1 else ""
-        waits = context.waiting & _reads(plans.get(name)) if name in ("tag", "make") else set()
+        waits = context.stages[name].kind == "per shard" and context.waiting & checked.reads[name]
         stage = None if waits else _stage(context, options, name, known.get(name, ()), outcome)
         if stage is None:
             context.waiting.update(getattr(context.config, name))
@@ -145,11 +146,6 @@ def run(context: Context, options: Options) -> Outcome:
         texts.append(f"not run: {', '.join(left_out)}")
     outcome.text = "\n\n".join(dict.fromkeys(texts))  # a share that has nothing says so once
     return outcome
-
-
-def _reads(schemas: Any) -> set[str]:
-    """Return the sets that the sets of a section read, by the schemas of these."""
-    return {name for schema in (schemas or {}).values() for name in schema.reads}
 
 
 def _stage(context: Context, options: Options, name: str, known: tuple[Any, ...], outcome: Outcome) -> Outcome | None:

@@ -169,6 +169,7 @@ class Checked:
         outputs: Digests of the settings by the folder of an output that a run works on; empty where it does so alone.
         roots: Folders in which stages write beside the records of the dataset.
         plans: What each section comes to, by the name of its stage.
+        reads: Names of the sets that those of each section are made from, by the name of its stage.
     """
 
     faults: Faults = field(default_factory=Faults)
@@ -177,6 +178,7 @@ class Checked:
     outputs: dict[str, str] = field(default_factory=dict)
     roots: list[str] = field(default_factory=list)
     plans: dict[str, Any] = field(default_factory=dict)
+    reads: dict[str, set[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,9 @@ def check(context: Context) -> Checked:
     found, is_real = Checked(), not context.options.dry_run
     for name, stage in context.stages.items():
         with found.faults.noted():
+            before = {*found.sets}
             found.plans[name] = stage.check(context, found)
+            found.reads[name] = {each for made in found.sets.keys() - before for each in found.sets[made].reads}
     if is_real and context.works_on_dataset:
         with found.faults.noted():
             for root in (context.dataset.bookkeeping, *found.roots):
