@@ -7,11 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks import cases, machine, report
-from tests.benchmarks.inputs import Inputs
+from tests.benchmarks import cases, report
+from tests.benchmarks.inputs import SCALES, Inputs
 from tests.benchmarks.peers import Peers
 from tests.benchmarks.race import Raced, race
-from tests.benchmarks.scales import SCALES
 from tests.conftest import SHARED
 
 
@@ -23,16 +22,16 @@ def main() -> int:
         made = peers.make()
         print("\n".join(made))
         return int(any(": not made" in line for line in made))
-    if unknown := [name for name in given.names if name not in cases.NAMES]:
-        raise SystemExit(f"expected some of {', '.join(cases.NAMES)}, or peers alone, got {', '.join(unknown)}")
+    if unknown := [name for name in given.names if name not in cases.BENCHMARKS]:
+        raise SystemExit(f"expected some of {', '.join(cases.BENCHMARKS)}, or peers alone, got {', '.join(unknown)}")
     inputs = Inputs(given.data, given.work / "inputs", SCALES[given.scale], peers, given.old)
-    described = {**machine.describe(peers), "scale": given.scale}
+    described = {**report.describe(peers), "scale": given.scale}
     if not given.json:
         print(report.head(described) + "\n", flush=True)
     raced: list[Raced] = []
-    for name in given.names or cases.NAMES:
+    for name in given.names or cases.BENCHMARKS:
         print(f"{name}: inputs", file=sys.stderr)
-        for benchmark in cases.load(name, inputs):
+        for benchmark in cases.BENCHMARKS[name](inputs):
             raced.append(race(benchmark, given.rounds, given.work / "runs" / str(os.getpid())))
             if not given.json:
                 print(report.section(raced[-1]) + "\n", flush=True)
@@ -58,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Benchmarks beside other programs, as Markdown on standard output.",
         epilog="`python -m tests.benchmarks peers` installs the other programs, each in an environment of its own.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(cases.NAMES)} (all), or peers")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(cases.BENCHMARKS)} (all), or peers")
     parser.add_argument(
         "--rounds", type=_positive, default=5, metavar="N", help="that count, behind one to warm up (5)"
     )

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.commands import toolkit
+from tests.benchmarks.measure import toolkit
 from tests.conftest import ROOT
 
 Row = dict[str, Any]

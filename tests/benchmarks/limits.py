@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.benchmarks.pages import records
+from tests.benchmarks.inputs import records
 from toolkit.storage.compression import compress_fast, compress_small, decompress
 from toolkit.storage.models import resolve
 from toolkit.text import LineTable, load_fasttext

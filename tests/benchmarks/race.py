@@ -15,12 +15,13 @@ Metric = Literal["cpu", "user", "wall", "peak", "output", "inner"]
 Metrics = tuple[Metric, Metric]
 """Of ours and of the peer."""
 Counts = Mapping[str, int | str]
+Counter = Callable[[Path, Usage], Counts]
 Command = Sequence[str | Path]
 NOT_OURS = "predicted by the fastText library"
 """What the toolkit says on standard error where it cannot compile its own predictions: then it is no contender."""
 
 
-def _nothing_counted(folder: Path, usage: Usage) -> Counts:
+def nothing_counted(folder: Path, usage: Usage) -> Counts:
     return {}
 
 
@@ -40,7 +41,7 @@ class Contender:
     name: str
     command: Callable[[Path], Command]
     text: int = 0
-    counts: Callable[[Path, Usage], Counts] = _nothing_counted
+    counts: Counter = nothing_counted
     output: str = "out"
     note: str = ""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from isal import igzip
 
-from tests.benchmarks.pages import Record, records
+from tests.benchmarks.inputs import Record, records
 from tests.serving import Server, serving
 
 POOL = 16 << 20

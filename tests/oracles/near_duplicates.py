@@ -23,8 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.benchmarks import datasets, edited
-from tests.benchmarks.files import open_gzip
+from tests.benchmarks.inputs import WORDS, Row, changed, dedup_config, open_gzip, rows_of, run_command
 from tests.benchmarks.peers import HERE
 from tests.conftest import ROOT
 from tests.oracles.mutations import mutated_texts
@@ -38,20 +37,20 @@ ALLOWED = 1 / 200
 _WORD = re.compile(r"\w+")
 
 
-def corpus(documents: Path, size: int, seed: str | None) -> list[datasets.Row]:
+def corpus(documents: Path, size: int, seed: str | None) -> list[Row]:
     """The first pages of a number of bytes, and copies of some with other words, in no order; ids are numbers."""
     texts: list[str] = []
     left = size
     for shard in sorted(documents.rglob("*.jsonl.gz")):
-        for row in datasets.rows(shard):
+        for row in rows_of(shard):
             if left > 0:
                 texts.append(row.text)
                 left -= len(row.text.encode())
     chance, texts = random.Random(4), mutated_texts(texts, seed)
-    long = [text for text in texts if text.count(" ") >= edited.WORDS]
-    texts += [edited.changed(text, chance) for text in chance.sample(long, round(COPIED * len(long)))]
+    long = [text for text in texts if text.count(" ") >= WORDS]
+    texts += [changed(text, chance) for text in chance.sample(long, round(COPIED * len(long)))]
     chance.shuffle(texts)
-    return [datasets.Row(str(number), "s", text) for number, text in enumerate(texts)]
+    return [Row(str(number), "s", text) for number, text in enumerate(texts)]
 
 
 def similar(sets: Sequence[frozenset[int]], least: float) -> Iterator[tuple[int, int, float]]:
@@ -90,14 +89,14 @@ def theirs(folder: Path, python: Path) -> set[int]:
     """What datatrove keeps."""
     command: list[str | Path] = [python, "-I", HERE / "datatrove_minhash.py", folder / "documents", folder / "out"]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    return {int(row.id) for path in (folder / "out" / "kept").rglob("*.gz") for row in datasets.rows(path)}
+    return {int(row.id) for path in (folder / "out" / "kept").rglob("*.gz") for row in rows_of(path)}
 
 
 def ours(folder: Path) -> set[int]:
     """What we keep."""
-    edited.run("dedup", edited.dedup(folder, folder, {"kind": "near", "preset": "fineweb", "verify": False}))
+    run_command("dedup", dedup_config(folder, folder, {"kind": "near", "preset": "fineweb", "verify": False}))
     (path,) = (folder / "attributes" / "set-0").rglob("*.gz")
-    return {int(row.id) for row in datasets.rows(path) if row.attributes["near"]["duplicate_of"] is None}
+    return {int(row.id) for row in rows_of(path) if row.attributes["near"]["duplicate_of"] is None}
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tests.benchmarks.pages import records
+from tests.benchmarks.inputs import records
 from tests.conftest import SHARED
 
 WET = ("wet/htmlpool-real.warc.wet.gz", "wet/hplt-sample200.warc.wet.gz")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import count
 
-from tests.benchmarks.pages import records
+from tests.benchmarks.inputs import records
 from tests.conftest import ROOT
 from tests.oracles.pages import Page
 

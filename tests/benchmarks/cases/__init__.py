@@ -1,40 +1,15 @@
-"""The benchmarks, a module for each kind of work; each has ``benchmarks(inputs)``."""
+"""The benchmarks by name, functions of inputs, in the order in which they run: the short ones first."""
 
-import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from tests.benchmarks.cases import duplicates, parts, runs
 from tests.benchmarks.inputs import Inputs
 from tests.benchmarks.race import Benchmark
 
-NAMES = (
-    "startup",
-    "predict",
-    "tag",
-    "signals",
-    "exact",
-    "near",
-    "mix",
-    "mixture",
-    "tokens",
-    "stages",
-    "one_pass",
-    "goclassy",
-    "throttled",
-    "documents",
-    "own_data",
-    "in_python",
-    "processes",
-    "storage",
-    "requests",
-    "annotate",
-    "many_inputs",
-    "memory",
-    "training",
+_ORDER: tuple[Callable[[Inputs], Sequence[Benchmark]], ...] = (
+    *(parts.startup, parts.predict, parts.tag, parts.signals, duplicates.exact, duplicates.near, parts.mix),
+    *(parts.mixture, parts.tokens, runs.stages, runs.one_pass, runs.goclassy, runs.throttled, parts.documents),
+    *(parts.own_data, parts.in_python, runs.processes, runs.storage, runs.requests, parts.annotate),
+    *(runs.many_inputs, runs.memory, runs.training),
 )
-"""In the order in which they run: the short ones first."""
-
-
-def load(name: str, inputs: Inputs) -> Sequence[Benchmark]:
-    """The benchmarks of a module; what they need of inputs is made now."""
-    found: Sequence[Benchmark] = importlib.import_module(f"{__name__}.{name}").benchmarks(inputs)
-    return found
+BENCHMARKS = {function.__name__: function for function in _ORDER}
