@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -58,6 +58,17 @@ class Ran:
     @property
     def json(self) -> Any:
         return json.loads(self.out)
+
+    def succeeds(self) -> Self:
+        """Check that it ended well; return itself."""
+        assert self.code == 0, self.out + self.err
+        return self
+
+    def fails(self, code: int, *words: str) -> Self:
+        """Check that it ended with this status, and said all these words on standard error; return itself."""
+        missing = [each for each in words if each not in self.err]
+        assert (self.code, missing) == (code, []), self.out + self.err
+        return self
 
 
 Run = Callable[..., Ran]

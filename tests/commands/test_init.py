@@ -20,8 +20,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_name_the_recipes_are_listed(run: Run) -> None:
-    ran = run("init", "--json")
-    assert ran.code == 0
+    ran = run("init", "--json").succeeds()
     assert ran.json["recipes"].keys() == {path.stem for path in (ROOT / "configs").glob("*.yaml")}
     assert all(10 < len(about) < 90 and about[-1] not in ".:," for about in ran.json["recipes"].values())
     assert list(Path().iterdir()) == []
@@ -29,8 +28,7 @@ def test_without_a_name_the_recipes_are_listed(run: Run) -> None:
 
 @pytest.mark.parametrize("name", recipes.names())
 def test_each_recipe_is_written_as_it_is(name: str, run: Run) -> None:
-    ran = run("init", name)
-    assert ran.code == 0
+    ran = run("init", name).succeeds()
     assert f"toolkit run -c {name}.yaml" in ran.out
     assert Path(f"{name}.yaml").read_bytes() == (ROOT / "configs" / f"{name}.yaml").read_bytes()
 
@@ -44,9 +42,7 @@ def test_nothing_is_written_over(there: str, run: Run) -> None:
         path.mkdir()
     else:
         path.symlink_to("nowhere")
-    ran = run("init", "c4")
-    assert ran.code == 2
-    assert "c4.yaml: expected a file that is not there yet, got one; choose another: `-o FILE`" in ran.err
+    run("init", "c4").fails(2, "c4.yaml: expected a file that is not there yet, got one; choose another: `-o FILE`")
     assert path.is_dir() or os.path.lexists(path)
     assert not path.is_file() or path.read_text() == "mine"
     assert not Path("nowhere").exists()
@@ -56,8 +52,7 @@ def test_a_recipe_is_a_configuration_of_all_commands(run: Run) -> None:
     """Its own files are found wherever it is, the data is here; overrides come on top."""
     recipe = ("-c", "recipe:quickstart", "processes=1", "--quiet")
     for command in ("ingest", "tag", "mix", "run", "status", "validate", "stats"):
-        ran = run(command, *recipe, "mix.output.path=data/other")
-        assert ran.code == 0, ran.err
+        run(command, *recipe, "mix.output.path=data/other").succeeds()
     assert sorted(each.name for each in Path("data").iterdir()) == ["other", "quickstart"]
     assert run("init", "quickstart", "-o", "copy.yaml").code == 0
     ran = run("run", "-c", "copy.yaml", "processes=1", "--quiet", "--json", "mix.output.path=data/other")

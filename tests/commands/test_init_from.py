@@ -25,13 +25,11 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def made(run: Run, path: str) -> dict[str, Any]:
     """Write a configuration, run it, and return what it says."""
-    ran = run("init", "--from", path, "-o", "made.yaml", "--json")
-    assert ran.code == 0, ran.err
+    ran = run("init", "--from", path, "-o", "made.yaml", "--json").succeeds()
     assert ran.json == {"config": "made.yaml"}
     text = Path("made.yaml").read_text()
     assert "# Made by `toolkit init --from" in text
-    done = run("run", "-c", "made.yaml", "executor.type=in_process", "--quiet")
-    assert done.code == 0, text + done.err
+    run("run", "-c", "made.yaml", "executor.type=in_process", "--quiet").succeeds()
     found: dict[str, Any] = yaml.safe_load(text)
     return found
 
@@ -71,8 +69,7 @@ def test_the_way_without_a_copy_is_another_line(path: str, tmp_path: Path, run: 
     del found["ingest"]
     found |= yaml.safe_load(line[1:]) | {"dataset": "data/there"}
     Path("there.yaml").write_text(json.dumps(found))
-    ran = run("run", "-c", "there.yaml", "executor.type=in_process", "--quiet", "mix.output.path=data/other")
-    assert ran.code == 0, ran.err
+    run("run", "-c", "there.yaml", "executor.type=in_process", "--quiet", "mix.output.path=data/other").succeeds()
 
 
 def _web(folder: Path) -> str:

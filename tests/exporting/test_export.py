@@ -110,8 +110,9 @@ def test_the_folder_of_another_dataset_is_refused(small: Project, tmp_path: Path
     written(small)
     before = tree(tmp_path / "exp")
     for more in ((), ("--dry-run",)):
-        other = small("export", "--parquet", tmp_path / "exp", *more, f"attributes={tmp_path / 'others'}")
-        assert (other.code, "choose another folder" in other.err) == (2, True), other.err
+        small("export", "--parquet", tmp_path / "exp", *more, f"attributes={tmp_path / 'others'}").fails(
+            2, "choose another folder"
+        )
     assert tree(tmp_path / "exp") == before
 
 
@@ -142,11 +143,10 @@ def test_sets_of_other_programs_and_what_cannot_be_exported(by_hand: Project, tm
     for name in ("b.jsonl.gz", "deep/er/c.jsonl.gz"):
         rows = read_rows(by_hand.attributes / "exp" / name)
         write_rows(by_hand.attributes / "bad" / name, [row | {"attributes": {"row": 1}} for row in rows])
-    ran = by_hand("export", "--parquet", tmp_path / "exp")
-    assert ran.code == 2
-    assert "bad: expected keys with other names than the columns id, source, row, got 'row'" in ran.err
-    ran = by_hand("export", "--parquet", tmp_path / "exp", "--set", "ex")
-    assert (ran.code, "did you mean 'exp'" in ran.err) == (2, True)
+    by_hand("export", "--parquet", tmp_path / "exp").fails(
+        2, "bad: expected keys with other names than the columns id, source, row, got 'row'"
+    )
+    by_hand("export", "--parquet", tmp_path / "exp", "--set", "ex").fails(2, "did you mean 'exp'")
 
 
 def test_dry_run_writes_nothing(small: Project, tmp_path: Path) -> None:

@@ -53,8 +53,6 @@ def test_indexes_are_those_of_modalities(project: Project, raw: Path, tmp_path: 
 )
 def test_what_modalities_cannot_read_is_refused(project: Project, raw: Path, content: bytes, message: str) -> None:
     (raw / "2014-41/de/00000.jsonl").write_bytes(content)
-    ran = project("export", "--idx", project.root / "indexes")
-    assert ran.code == 1
-    assert message in ran.err
+    project("export", "--idx", project.root / "indexes").fails(1, message)
     assert not (project.root / "indexes/2014-41/de/00000.idx").exists()
     assert (project.root / "indexes/2014-41/de/00001.idx").exists()

@@ -138,8 +138,7 @@ class Bench:
             place.restore(self.state(place, before) if before else self._inputs)
             if command:
                 making = Column(name, command, "", "", MORE.get(name, ()), change=CLOCK)
-                ran = self.run(place, making, Strike())
-                assert ran.code == 0, ran
+                self.run(place, making, Strike()).succeeds()
             self._states[place.root, name] = place.state()
         return self._states[place.root, name]
 

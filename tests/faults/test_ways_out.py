@@ -116,8 +116,7 @@ class Bench:
         if column.name.startswith("fetch"):
             write_release(str(self.root / "release"), {"fr": 1})
         for command in column.before:
-            ran = self(f"{command}|-c|{{config}}")
-            assert ran.code == 0, ran.err
+            self(f"{command}|-c|{{config}}").succeeds()
         path = self.root / column.file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
@@ -200,8 +199,7 @@ def _changed(bench: Bench, column: Column, path: Path, monkeypatch: pytest.Monke
         return begin(self)
 
     monkeypatch.setattr(NamedOutput, "__enter__", edited)
-    ran = bench(column.command)
-    assert (ran.code, f"{path}: expected the file as it was when the command began" in ran.err) == (1, True), ran.err
+    bench(column.command).fails(1, f"{path}: expected the file as it was when the command began")
     assert (path.read_bytes(), _is_plain(path)) == (b"edited", True)
 
 

@@ -157,9 +157,7 @@ def test_an_error_about_a_path_with_lines_forges_none(run: Run, tmp_path: Path) 
     (folder / "documents").mkdir(parents=True)
     (folder / "documents" / f"b\n{FORGED}.jsonl").write_text("no row\n")
     for command, place in (("stats", folder), ("head", folder / "documents" / f"b\n{FORGED}.jsonl")):
-        ran = run(command, place)
-        assert ran.code == 1
-        assert "expected a JSON object" in ran.err
+        ran = run(command, place).fails(1, "expected a JSON object")
         assert not [line for line in ran.err.split("\n") if line.startswith(FORGED)], ran.err
 
 
@@ -170,7 +168,5 @@ def test_an_error_shows_the_beginning_of_a_long_rule(run: Run, tmp_path: Path) -
     }))  # fmt: skip
     (tmp_path / "documents").mkdir()
     (tmp_path / "documents" / "a.jsonl").write_text('{"id": "1", "text": "a", "source": "s"}\n')
-    ran = run("mix", "-c", tmp_path / "c.yaml")
-    assert ran.code == 2
-    assert "expected an attribute, got 'nobody'" in ran.err
+    ran = run("mix", "-c", tmp_path / "c.yaml").fails(2, "expected an attribute, got 'nobody'")
     assert len(ran.err) < 1000

@@ -59,12 +59,10 @@ def test_a_block_of_other_bytes_than_its_digest_is_told_or_kept_aside(tmp_path: 
     sound = [_record(i, type_, block, WARC_Block_Digest=_digest(block, *kind)) for i, kind in enumerate(kinds)]
     bad = _record(9, type_, block.replace(b"Brot", b"Brod"), WARC_Block_Digest=_digest(block, "sha1", "base32"))
     config = _config(tmp_path, form, [*sound[:4], bad, *sound[4:]])
-    refused = run("ingest", "-c", config)
-    assert refused.code == 1
-    assert f"{tmp_path}/x.warc" in refused.err
-    assert "expected a block of WARC-Block-Digest sha1:" in refused.err
-    ran = run("ingest", "-c", _config(tmp_path, form, [*sound[:4], bad, *sound[4:]], on_error="skip", max_rejected=0.5))
-    assert ran.code == 0, ran.err
+    run("ingest", "-c", config).fails(1, f"{tmp_path}/x.warc", "expected a block of WARC-Block-Digest sha1:")
+    ran = run(
+        "ingest", "-c", _config(tmp_path, form, [*sound[:4], bad, *sound[4:]], on_error="skip", max_rejected=0.5)
+    ).succeeds()
     assert "rejected.digest" in ran.out
     (rejects,) = (tmp_path / "data/.toolkit/rejects").rglob("*.gz")
     (row,) = map(json.loads, gzip.decompress(rejects.read_bytes()).splitlines())
@@ -86,10 +84,8 @@ def test_a_digest_of_the_payload_counts_where_there_is_no_other(tmp_path: Path, 
         _record(4, "response", PAGE, WARC_Block_Digest="sha1:none", WARC_Payload_Digest="blake3:abc"),
         _record(5, "response", PAGE, WARC_Block_Digest=_digest(PAGE, "sha1", "hex"), WARC_Payload_Digest=wrong),
     ]
-    ran = run("ingest", "-c", _config(tmp_path, "warc", records), "--json")
-    assert ran.code == 0, ran.err
+    run("ingest", "-c", _config(tmp_path, "warc", records), "--json").succeeds()
     (shard,) = (tmp_path / "data/documents").rglob("*.gz")
     assert len(gzip.decompress(shard.read_bytes()).splitlines()) == len(records)
     records.append(_record(6, "response", PAGE, WARC_Payload_Digest=wrong))
-    refused = run("ingest", "-c", _config(tmp_path, "warc", records))
-    assert (refused.code, "WARC-Payload-Digest" in refused.err) == (1, True)
+    run("ingest", "-c", _config(tmp_path, "warc", records)).fails(1, "WARC-Payload-Digest")

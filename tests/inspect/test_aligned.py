@@ -28,8 +28,7 @@ def test_damaged_attributes_are_not_described(described: Project, set_name: str,
     write_rows(path, damage(read_rows(path)))
     wanted = f"{path}:{message.format(documents=described.documents / 'b.jsonl.gz')}"
     for command in ("croissant", "card"):
-        ran = described(command, "--of", "dataset")
-        assert (ran.code, wanted in ran.err) == (1, True), ran.err
+        described(command, "--of", "dataset").fails(1, wanted)
     assert wanted in described("validate").out
     assert not (described.data / "croissant.json").exists()
 
@@ -40,9 +39,7 @@ def test_what_is_recorded_counts_where_rows_are_not_read(described: Project, set
     path = described.attributes / set_name / "b.jsonl.gz"
     write_rows(path, read_rows(path)[:1])
     described("validate")  # which indexes the rows of the documents
-    ran = described("croissant", "--first", "1")
-    assert ran.code == 1
-    assert str(path) in ran.err
+    described("croissant", "--first", "1").fails(1, str(path))
 
 
 @pytest.fixture

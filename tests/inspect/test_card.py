@@ -244,9 +244,7 @@ def test_a_card_with_broken_marks_is_left_alone(small: Project) -> None:
     small.ok("card")
     text = card(small.out) + "<!-- toolkit: keep a -->\n"
     (small.out / "README.md").write_text(text)
-    ran = small("card", "--overwrite")
-    assert ran.code == 1
-    assert f"README.md:{text.count(chr(10))}: expected" in ran.err
+    small("card", "--overwrite").fails(1, f"README.md:{text.count(chr(10))}: expected")
     assert card(small.out) == text
 
 
@@ -266,9 +264,7 @@ def test_a_head_that_is_no_yaml_is_told(small: Project) -> None:
     small.ok("card")
     text = card(small.out).replace("---\n", "---\nown: [1\n", 1)
     (small.out / "README.md").write_text(text)
-    ran = small("card")
-    assert ran.code == 2
-    assert "README.md:" in ran.err
+    small("card").fails(2, "README.md:")
     assert card(small.out) == text
 
 
@@ -276,9 +272,7 @@ def test_broken_yaml_in_a_key_of_ours_is_told_with_its_line(released: Project) -
     released.ok("card")
     text = card(released.out).replace("pretty_name: small\n", "pretty_name: [small\n", 1)
     (released.out / "README.md").write_text(text)
-    ran = released("card")
-    assert ran.code == 2
-    assert "README.md:3: expected YAML" in ran.err
+    released("card").fails(2, "README.md:3: expected YAML")
     assert card(released.out) == text
 
 
@@ -300,9 +294,7 @@ def test_a_block_below_a_heading_of_the_users_own_goes_to_the_end(released: Proj
 def test_another_readme_is_not_overwritten(small: Project) -> None:
     small.ok("mix")
     (small.out / "README.md").write_text("# Mine\n")
-    ran = small("card")
-    assert ran.code == 2
-    assert "--overwrite" in ran.err
+    small("card").fails(2, "--overwrite")
     assert card(small.out) == "# Mine\n"
     small.ok("card", "--overwrite")
     assert head(small.out)["configs"]

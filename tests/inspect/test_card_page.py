@@ -119,14 +119,11 @@ def test_a_page_follows_the_card_and_the_description(hostile: Project, run: Run)
     assert "card.html: expected the Croissant file beside it, got another; run `toolkit card --html`" in ran.out
     hostile.ok("card")
     hostile.ok("publish", "--to", to)
-    ran = run("validate", to)
-    assert ran.code == 0, ran.out
+    run("validate", to).succeeds()
     (hostile.out / "card.html").unlink()
     assert hostile.ok("publish", "--to", to, "--json").json["deleted"] == ["card.html"]
     (hostile.out / "croissant.json").unlink()
-    ran = hostile("card", "--html")
-    assert ran.code == 2
-    assert "croissant.json: expected a description for card.html; run `toolkit croissant`" in ran.err
+    hostile("card", "--html").fails(2, "croissant.json: expected a description for card.html; run `toolkit croissant`")
 
 
 def test_what_the_user_keeps_in_a_card_is_in_the_page() -> None:

@@ -143,8 +143,7 @@ def test_forms_and_answers_are_checked(small: Project, tmp_path: Path) -> None:
         (("about.disclosure.nobody=x",), "expected a field of the form, got 'nobody'"),
         (("--first", 3), "expected all documents"),
     ):
-        ran = small("disclose", *arguments)
-        assert (ran.code, message in ran.err) == (2, True), ran.err
+        small("disclose", *arguments).fails(2, message)
     assert not (small.out / "disclosure.json").exists()
 
 

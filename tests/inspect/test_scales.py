@@ -61,10 +61,9 @@ def test_a_tagger_declares_the_scale_of_its_values(project: Project) -> None:
     write_rows(project.documents / "a.jsonl.gz", [document(f"d{i}", "text") for i in range(9)])
     entry = {"tagger": "random", "as": "luck", "scale": {"range": [1, 0]}}
     project.config |= {"tag": {"r-0": entry}, "about": ABOUT}
-    ran = project("tag")
-    assert ran.code == 2
-    assert f"{project.yaml}:" in ran.err
-    assert ": tag.r-0.scale: range: expected a least and a greater number, got [1.0, 0.0]" in ran.err
+    project("tag").fails(
+        2, f"{project.yaml}:", ": tag.r-0.scale: range: expected a least and a greater number, got [1.0, 0.0]"
+    )
     entry["scale"] = {"range": [0, 1], "step": 0.5}
     project.ok("tag")
     project.ok("croissant")

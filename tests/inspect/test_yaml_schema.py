@@ -30,8 +30,7 @@ def faults(value: Any) -> list[str]:
 
 
 def test_the_command_prints_it(run: Run) -> None:
-    ran = run("config", "--schema")
-    assert ran.code == 0
+    ran = run("config", "--schema").succeeds()
     assert json.loads(ran.out) == json.loads(json.dumps(whole())) == run("config", "--schema", "--json").json
     assert ran.out.startswith('{\n  "$schema": "https://json-schema.org/draft/2020-12/schema"')
 

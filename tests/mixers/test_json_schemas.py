@@ -68,8 +68,7 @@ def test_labels_with_a_capital_are_read(tmp_path: Path, run: Run) -> None:
     released.write_text(BARE_2201.replace('"label":"en"', '"label":"En"'))
     assert '"En"' in released.read_text()
     assert run("validate", released).code == 0
-    counted = run("stats", released, "--json")
-    assert counted.code == 0, counted.err
+    counted = run("stats", released, "--json").succeeds()
     assert '"en"' in counted.out
     assert '"En"' not in counted.out
     entry = f"[{{format: oscar, from: ['{released}'], source: s}}]"
@@ -81,8 +80,7 @@ mix:
   attributes: [oscar-0]
   output: {{format: oscar, path: {tmp_path / "out"}, identification: oscar.identification}}
 """)
-    ran = run("run", "-c", config, "--quiet")
-    assert ran.code == 0, ran.err
+    run("run", "-c", config, "--quiet").succeeds()
     (row,) = read_rows(tmp_path / "out" / "en" / "en.jsonl.gz")
     assert row == json.loads(BARE_2201)
 

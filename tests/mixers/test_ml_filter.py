@@ -119,8 +119,7 @@ def test_documents_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.Mo
     """By the recipe `ml-filter-raw`; and of these the same files are made again."""
     monkeypatch.chdir(tmp_path)
     Path("crawl.yaml").write_text(CONFIGURATION, encoding="utf-8")
-    ran = run("run", "-c", "crawl.yaml", "processes=1", "--quiet")
-    assert ran.code == 0, ran.err
+    run("run", "-c", "crawl.yaml", "processes=1", "--quiet").succeeds()
     raw = {str(path.relative_to("raw")): path.read_bytes() for path in Path("raw").rglob("*.jsonl")}
     for name, data in raw.items():  # the indexes of Modalities are beside the files, and can be made anywhere else
         ends = [0, *(i + 1 for i, byte in enumerate(data) if byte == ord("\n"))]
@@ -136,8 +135,7 @@ def test_documents_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.Mo
         None,
     )
 
-    ran = run("run", "-c", "recipe:ml-filter-raw", "processes=1", "--quiet", *AGAIN)
-    assert ran.code == 0, ran.err
+    run("run", "-c", "recipe:ml-filter-raw", "processes=1", "--quiet", *AGAIN).succeeds()
     read = documents("data/ml-filter")
     assert {id: (row["text"], row["metadata"]) for id, row in read.items()} == {
         id: (row["text"], row["metadata"]) for id, row in lines.items()

@@ -64,9 +64,7 @@ class Project(Folder):
 
     def ok(self, command: str, *arguments: object) -> Ran:
         """As a call, for what must succeed."""
-        ran = self(command, *arguments)
-        assert ran.code == 0, ran.out + ran.err
-        return ran
+        return self(command, *arguments).succeeds()
 
     def ingest(self, *entries: dict[str, Any]) -> Ran:
         """Ingests by these entries."""

@@ -50,9 +50,7 @@ class Dolma(Folder):
 
     def ok(self, *arguments: object, command: str = "mix", suffix: str = "json") -> Ran:
         """As a call, for what must succeed."""
-        ran = self(*arguments, command=command, suffix=suffix)
-        assert ran.code == 0, ran.out + ran.err
-        return ran
+        return self(*arguments, command=command, suffix=suffix).succeeds()
 
     def texts(self) -> dict[str, str]:
         """What came out, by id."""

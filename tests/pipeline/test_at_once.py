@@ -109,9 +109,7 @@ def test_a_shard_that_another_run_has_just_written_is_no_strangers(
     """Its record comes behind it, and its note may be lost; of a run that is alone nothing is to come."""
     records, aside = project.data / ".toolkit/inputs", project.root / "aside"
     records.rename(aside)
-    ran = project("ingest")
-    assert ran.code == 1
-    assert "expected no file here yet" in ran.err
+    project("ingest").fails(1, "expected no file here yet")
     shutil.rmtree(records)
 
     def record(seconds: float) -> None:
@@ -164,8 +162,7 @@ def test_a_mix_that_is_published_while_status_looks_is_done(project: Project, mo
         return made_from(*arguments)
 
     monkeypatch.setattr(stage, "made_from", publish_first)
-    ran = project("status")
-    assert ran.code == 0, ran.out
+    project("status").succeeds()
     assert not published.exists()
 
 
@@ -185,8 +182,7 @@ def test_documents_that_are_written_again_as_they_are_fail_nothing(
     if forgets:
         (project.data / ".toolkit/rows" / f"{SHARD}.bin").unlink()
     meanwhile(written_again)
-    ran = project.run(command, *_arguments(command, project))
-    assert ran.code == 0, ran.out + ran.err
+    project.run(command, *_arguments(command, project)).succeeds()
     for each in ("tag", "dedup", "validate"):
         project.ok(each)
 

@@ -211,8 +211,7 @@ def test_a_share_leaves_the_mix_to_the_run_of_all(budgeted: Project) -> None:
 )
 def test_mistakes_are_told_with_their_place_and_nothing_is_written(budgeted: Project, given: Any, said: str) -> None:
     budgeted.config["mix"]["budget"] = given
-    ran = budgeted("mix")
-    assert (ran.code, said in ran.err) == (2, True), ran.err
+    budgeted("mix").fails(2, said)
     assert not list(budgeted.out.rglob("*.gz"))
 
 

@@ -215,9 +215,9 @@ def test_a_run_from_web_pages_uses_the_text_of_another_extractor(project: Projec
     project.config["mix"].pop("text")
     drop = "line_language is None or language is None or language.label is None"
     project.config["mix"]["rules"] = [{"drop": drop, "name": "empty"}]
-    ran = project("mix")
-    assert ran.code == 2
-    assert "has places in `text: traf-0.extracted.text`, and is used here with the documents' own text" in ran.err
+    project("mix").fails(
+        2, "has places in `text: traf-0.extracted.text`, and is used here with the documents' own text"
+    )
 
 
 @pytest.mark.parametrize(
@@ -263,9 +263,7 @@ def test_what_cannot_be_is_refused(project: Project, changed: dict[str, Any], me
     project.ok("tag")
     for section, entries in changed.items():
         project.config[section] = {**project.config.get(section, {}), **entries}
-    ran = project(next(iter(changed)))
-    assert ran.code == 2, ran.out
-    assert message in ran.err
+    project(next(iter(changed))).fails(2, message)
 
 
 def test_edits_change_the_values_of_the_text_that_they_edit(project: Project) -> None:

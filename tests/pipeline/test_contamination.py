@@ -213,8 +213,7 @@ def test_items_in_all_forms(held: Project) -> None:
 def test_items_that_are_none(held: Project, row: Any, options: dict[str, Any], why: str) -> None:
     write_rows(held.root / "new.jsonl", [row])
     held.config["dedup"]["evals-0"] |= {"against": ["new.jsonl"], **options}
-    ran = held("dedup")
-    assert (ran.code, why in ran.err) == (1, True), ran.err
+    held("dedup").fails(1, why)
     assert not values(held)
 
 
@@ -222,9 +221,7 @@ def test_an_item_larger_than_any_limit_names_no_option(held: Project, monkeypatc
     monkeypatch.setattr("toolkit.whole.kinds.contamination.items.MAX_ITEM", 100)
     write_rows(held.root / "new.jsonl", [{"text": "x" * 200}])
     held.config["dedup"]["evals-0"] |= {"against": ["new.jsonl"]}
-    ran = held("dedup")
-    assert ran.code == 1
-    assert "new.jsonl:1: expected a line of at most 100 bytes, got a longer one\n" in ran.err
+    ran = held("dedup").fails(1, "new.jsonl:1: expected a line of at most 100 bytes, got a longer one\n")
     assert "max_document_bytes" not in ran.err
 
 

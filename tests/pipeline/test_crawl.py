@@ -142,10 +142,7 @@ def test_what_is_no_crawl_is_refused_by_its_line(
     with web(project.root / "www", Behaviour()) as url:
         made = {key: value for key, value in (entry(url) | change).items() if value is not None}
         project.config["ingest"] = [made]
-        ran = project("ingest")
-        assert ran.code == 2, ran.out + ran.err
-        assert message.format(base=url) in ran.err
-        assert f"{project.yaml}:1: ingest[0]" in ran.err
+        project("ingest").fails(2, message.format(base=url), f"{project.yaml}:1: ingest[0]")
     assert not project.data.exists()
 
 

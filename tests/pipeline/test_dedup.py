@@ -205,9 +205,7 @@ def test_attributes_of_an_earlier_resolution_do_not_count(project: Project, monk
         ran = project("dedup")
     assert ran.code == 1
     assert "No space left" in ran.err
-    ran = project("mix")
-    assert ran.code == 1
-    assert "run `toolkit dedup`" in ran.err
+    project("mix").fails(1, "run `toolkit dedup`")
     project.ok("run")
     assert of(project) == {"9": None, "3": None, "4": ["s", "9"], "5": None}
 
@@ -216,10 +214,9 @@ def test_settings_that_have_changed_are_refused(project: Project) -> None:
     project.ok("run")
     before = tree(project.data)
     for command in ("dedup", "mix", "run"):
-        ran = project(command, "dedup.exact-0.normalize=ccnet")
-        assert ran.code == 2
-        assert 'exact.settings.options.normalize: "none" -> "ccnet"' in ran.err
-        assert "`toolkit dedup --overwrite`" in ran.err
+        project(command, "dedup.exact-0.normalize=ccnet").fails(
+            2, 'exact.settings.options.normalize: "none" -> "ccnet"', "`toolkit dedup --overwrite`"
+        )
     assert tree(project.data) == before
     assert project("validate", "dedup.exact-0.normalize=ccnet").code == 1
     project.ok("dedup", "--overwrite", "dedup.exact-0.normalize=ccnet")
@@ -261,10 +258,9 @@ def test_a_value_that_cannot_be_used_names_its_document(project: Project) -> Non
     rows = [document("x", "a", metadata={"n": 1}), document("y", "b", metadata={"n": [1]})]
     write_rows(project.documents / "a/0.jsonl.gz", rows)
     project.config["dedup"]["exact-0"] = EXACT | {"keep": {"max": 'get(document.metadata, "n", 0)'}}
-    ran = project("dedup")
-    assert ran.code == 1
-    assert "a/0.jsonl.gz:2: " in ran.err
-    assert "expected a number that is never null, or a text, got [1] (document 'y')" in ran.err
+    project("dedup").fails(
+        1, "a/0.jsonl.gz:2: ", "expected a number that is never null, or a text, got [1] (document 'y')"
+    )
     assert strays(project.data) == []
 
 
@@ -307,9 +303,7 @@ def test_only_some_shards(project: Project) -> None:
     project.ok("dedup", "--limit", "1")
     assert of(project) == {"0": None, "1": None, "2": ["s", "0"]}
     project.ok("dedup")
-    ran = project("dedup", "--limit", "1")
-    assert ran.code == 2
-    assert "expected all 2 shards" in ran.err
+    project("dedup", "--limit", "1").fails(2, "expected all 2 shards")
     assert of(project) == COPIES
 
 
@@ -325,9 +319,7 @@ def test_damage_is_found(project: Project) -> None:
     data = path.read_bytes()
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     (project.attributes / "exact-0/b/1.jsonl.gz").unlink()
-    ran = project("dedup")
-    assert ran.code == 1
-    assert f"got other bytes, or none: it was damaged; delete {path.parent}" in ran.err
+    project("dedup").fails(1, f"got other bytes, or none: it was damaged; delete {path.parent}")
     shutil.rmtree(path.parent)
     project.ok("dedup", "dedup.exact-0.memory=400")
     assert tree(project.data) == whole

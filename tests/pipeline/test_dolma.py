@@ -122,8 +122,7 @@ def test_the_page_for_users_of_dolma_shows_one_mix_twice(dolma: Dolma, monkeypat
         ("mixed", "own"), re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE), strict=True
     ):
         Path(f"{name}.yaml").write_text(text)
-        ran = dolma.run("mix", "-c", f"{name}.yaml", "processes=1")
-        assert ran.code == 0, ran.err
+        ran = dolma.run("mix", "-c", f"{name}.yaml", "processes=1").succeeds()
         rows.append(gzip.decompress((dolma.data / name / "web-0000.jsonl.gz").read_bytes()))
         if name == "mixed":
             assert re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[0] in ran.err
@@ -160,8 +159,7 @@ def test_ends_past_the_text_are_clamped_where_dolma_is_obeyed(dolma: Dolma) -> N
     counts = json.loads((dolma.out / ".toolkit" / "manifest.json").read_bytes())["counts"]
     assert counts["spans clamped to the end of the text"] == 2
     dolma.put([text], [{"s": [[7, 9, 1.0]]}])
-    ran = dolma()
-    assert (ran.code, "expected spans between 0 and 6, got [7, 9]" in ran.err) == (1, True)
+    dolma().fails(1, "expected spans between 0 and 6, got [7, 9]")
 
 
 @pytest.mark.parametrize(
@@ -325,8 +323,7 @@ def test_jq_is_that_of_jq(dolma: Dolma, pattern: str, ids: str) -> None:
 def test_what_is_no_filter_here_is_refused(dolma: Dolma, how: dict[str, Any], words: str) -> None:
     dolma.put(["zero"], [{"k": 1}])
     filtered(dolma, **how)
-    ran = dolma()
-    assert (ran.code, words in ran.err) == (2, True), ran.err
+    dolma().fails(2, words)
 
 
 def test_how_filters_run_is_told(dolma: Dolma) -> None:
@@ -482,8 +479,7 @@ def test_a_document_that_two_globs_match_comes_once(dolma: Dolma) -> None:
 def test_documents_that_are_in_no_folder_of_that_name(dolma: Dolma) -> None:
     write_rows(dolma.data / "raw" / SHARD, [document("d0", "zero")])
     dolma.stream["documents"] = ["DATA/raw/*.gz"]
-    ran = dolma()
-    assert (ran.code, "expected a folder `documents` in the path" in ran.err) == (2, True)
+    dolma().fails(2, "expected a folder `documents` in the path")
     del dolma.stream["attributes"]
     filtered(dolma, include=["$.text"])
     dolma.ok()
@@ -497,8 +493,7 @@ def test_shuffle_false_with_inputs_of_one_name(dolma: Dolma) -> None:
     filtered(dolma, include=["$.text"])
     dolma.stream.update({"documents": [f"{dolma.root}/{root}/documents/*.gz" for root in "ab"], "attributes": []})
     dolma.config["shuffle"] = False
-    ran = dolma()
-    assert ran.code == 0, ran.err
+    dolma().succeeds()
     assert dolma.texts() == {"a0": "a", "b0": "b"}
 
 

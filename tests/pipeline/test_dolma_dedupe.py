@@ -61,14 +61,12 @@ def cut(id: str, spans: list[list[float]]) -> list[str]:
 
 
 def test_lines_in_both_forms(dolma: Folder) -> None:
-    ran = dedup(dolma, "--json")
-    assert ran.code == 0, ran.err
+    ran = dedup(dolma, "--json").succeeds()
     assert ran.json["sets"]["dups"]["kind"] == "exact"
     found = values(dolma, "dup_par")
     assert found["c"]["seen"] == [True, True, False, True, False]
     assert (found["a"]["spans"], found["d"]["chars_seen"]) == ([], len(TEXTS["d"]) - 1)
-    ran = dedup(dolma, "form=dolma", "dedupe.name=spans")
-    assert ran.code == 0, ran.err
+    dedup(dolma, "form=dolma", "dedupe.name=spans").succeeds()
     found = values(dolma, "dup_par", "spans")
     assert {id: cut(id, spans) for id, spans in found.items()} == {
         "a": [],
@@ -101,8 +99,7 @@ def test_without_skip_empty_white_space_is_compared(dolma: Folder) -> None:
 )
 def test_documents_by_a_key(dolma: Folder, key: str, copies: dict[str, str]) -> None:
     dolma.config["dedupe"] = {"documents": {"attribute_name": "dup_doc", "key": key}}
-    ran = dedup(dolma)
-    assert ran.code == 0, ran.err
+    dedup(dolma).succeeds()
     found = {id: value["duplicate_of"] for id, value in values(dolma, "dup_doc", "dup_doc").items()}
     # with shard and row: ids need not be unique
     assert found == {id: ["s", copies[id], "x/0.jsonl.gz:1"] if id in copies else None for id in TEXTS}
@@ -119,8 +116,7 @@ def test_a_read_only_filter_is_the_documents_of_which_it_was_made(dolma: Folder,
     write_rows(tmp_path / "more" / "documents" / "0.jsonl.gz", [document("m", "one\none\nfive")])
     dolma.config["documents"].append(f"{tmp_path}/more/documents/*.gz")
     dolma.config["bloom_filter"]["read_only"] = True
-    ran = dedup(dolma, "form=dolma", f"against={tmp_path}/eval/documents/*.gz")
-    assert ran.code == 0, ran.err
+    dedup(dolma, "form=dolma", f"against={tmp_path}/eval/documents/*.gz").succeeds()
     found = {id: cut(id, spans) for id, spans in values(dolma, "dup_par").items()}
     assert found == {"a": ["two\n"], "b": [], "c": ["two\n", "five"], "d": ["two\n"], "e": []}
     (row,) = read_rows(tmp_path / "more/attributes/dups/0.jsonl.gz")
@@ -209,8 +205,7 @@ def test_lines_by_their_ngrams(dolma: Folder, length: int, stride: int, threshol
         write_rows(dolma.data / "documents" / "x" / f"{number}.jsonl.gz", listed)
     by = {"ngram_length": length, "stride": stride, "overlap_threshold": threshold, "skip_short_paragraphs": skip}
     dolma.config["dedupe"]["paragraphs"]["by_ngram"] = by
-    ran = dedup(dolma)
-    assert ran.code == 0, ran.err
+    dedup(dolma).succeeds()
     assert [row["attributes"]["dup_par"] for row in rows(dolma)] == slowly(texts, length, stride, threshold, skip)
 
 
@@ -238,8 +233,7 @@ def test_the_mixer_takes_what_is_written(dolma: Folder) -> None:
     }
     path = dolma.root / "mixer.json"
     path.write_text(json.dumps({"streams": [stream], "processes": 1}))
-    ran = dolma.run("mix", "-c", path)
-    assert ran.code == 0, ran.err
+    dolma.run("mix", "-c", path).succeeds()
     texts = {row["id"]: row["text"] for file in dolma.out.glob("*.gz") for row in read_rows(file)}
     assert texts == {"a": TEXTS["a"], "b": TEXTS["b"], "c": " \nfive"}
 
@@ -247,5 +241,4 @@ def test_the_mixer_takes_what_is_written(dolma: Folder) -> None:
 @pytest.mark.parametrize("command", ["mix", "tag", "run"])
 def test_other_commands_say_which_reads_it(dolma: Folder, command: str) -> None:
     dedup(dolma)
-    ran = dolma.run(command, "-c", dolma.root / "dedupe.json")
-    assert (ran.code, "run `toolkit dedup -c FILE`" in ran.err) == (2, True)
+    dolma.run(command, "-c", dolma.root / "dedupe.json").fails(2, "run `toolkit dedup -c FILE`")

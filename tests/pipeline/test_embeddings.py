@@ -133,10 +133,9 @@ def test_mistakes_are_said_and_nothing_is_trained(project: Project, change: dict
 def test_a_head_of_another_encoder_is_refused(project: Project) -> None:
     entry = {"tagger": "head", "model": "tests/taggers/files/head.safetensors", "embedding": "embed-0"}
     project.config["tag"]["score-0"] = entry
-    ran = project("tag")
-    assert ran.code == 1
-    assert "a.jsonl.gz:1: tagger head failed" in ran.err
-    assert "expected embeddings of 3 numbers, as the head was trained on, got 8" in ran.err
+    project("tag").fails(
+        1, "a.jsonl.gz:1: tagger head failed", "expected embeddings of 3 numbers, as the head was trained on, got 8"
+    )
 
 
 @pytest.mark.slow

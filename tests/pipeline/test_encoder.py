@@ -70,9 +70,9 @@ def test_all_tasks_are_trained_and_a_tagger_says_what_the_card_says(project: Pro
     project.ok("tag", "--overwrite", "processes=2")
     assert tree(project.attributes) == before
     (folder / "tokenizer.json").write_text("{}")
-    refused = project("tag", "--overwrite", "tag.score-1-tagged.max_tokens=60")
-    assert refused.code == 2
-    assert "tokenizer.json: expected the file that card.json describes, got another" in refused.err
+    project("tag", "--overwrite", "tag.score-1-tagged.max_tokens=60").fails(
+        2, "tokenizer.json: expected the file that card.json describes, got another"
+    )
 
 
 def error_on_test(project: Project) -> float:
@@ -95,9 +95,7 @@ def test_another_encoder_is_another_model_and_what_cannot_be_trained_is_refused(
     moved = base.rename(base.parent / "elsewhere")
     assert "up to date" in project.ok("train", f"train.score-1.base={moved}", "train.score-1.threads=2").out
     write_encoder(base, head=False, hidden=8, words=[*GOOD, *BAD])
-    refused = project("train")
-    assert refused.code == 2
-    assert "expected no model, or one made from the same labels with the same settings" in refused.err
+    project("train").fails(2, "expected no model, or one made from the same labels with the same settings")
     assert tree(project.data / "models") == made
 
     for option, told in {

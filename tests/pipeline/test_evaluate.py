@@ -128,9 +128,9 @@ def test_a_split_of_a_sample(judged: Project) -> None:
     assert found["looked_at"] == len(test) < found["documents"]
     judged.config["sample"]["sample"] = {"documents": 10}
     judged.ok("sample")
-    ran = judged("evaluate", "edu-1.score", "--against", "labels.score", "--where", 'sample.split == "test"')
-    assert ran.code == 2
-    assert "say which: `--attributes SET`" in ran.err
+    judged("evaluate", "edu-1.score", "--against", "labels.score", "--where", 'sample.split == "test"').fails(
+        2, "say which: `--attributes SET`"
+    )
     again = ("--where", 'sample.split == "test"', "--attributes", "split-0")
     assert evaluate(judged, "edu-1.score", "--against", "labels.score", *again)["looked_at"] == len(test)
     chosen = evaluate(judged, "edu-1.score", "--against", "labels.score", "--where", "sample.sample.chosen")
@@ -165,9 +165,7 @@ def test_labels_in_files_are_found_by_id(judged: Project) -> None:
 def test_several_labels_of_a_document(judged: Project) -> None:
     ids = [row["id"] for row in rows_of(judged)]
     path = write_rows(judged.root / "twice.jsonl", [{"id": id, "label": i} for i in (1, 2, 2, 5) for id in ids])
-    ran = judged("evaluate", "edu-1.score", "--against", f"{{files: {path}}}")
-    assert ran.code == 2
-    assert "got 120 documents with several" in ran.err
+    judged("evaluate", "edu-1.score", "--against", f"{{files: {path}}}").fails(2, "got 120 documents with several")
     for how, label in (("first", 1), ("mean", 2.5), ("majority", 2)):
         found = evaluate(judged, "edu-1.score", "--against", f"{{files: {path}, duplicates: {how}}}")
         assert found["all"]["scores"]["majority"]["bias"]["value"] == 0

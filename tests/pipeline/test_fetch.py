@@ -74,8 +74,7 @@ def test_whole_parts_of_a_language_in_the_order_of_their_numbers(tmp_path: Path,
     assert (ran.code, ran.json["labels"]) == (0, dry.json["labels"]) == (0, {"fr": wanted})
     assert there(tmp_path / "got") == sorted([*wanted, "fr/fr_sha256.txt"])
     assert sha256sum(tmp_path / "got" / "fr") == 0
-    validated = run("validate", tmp_path / "got")
-    assert validated.code == 0, validated.out
+    run("validate", tmp_path / "got").succeeds()
     one = run(*fetch, "--max", sizes[0], "--json")  # what is there already stays, and stays listed
     assert (one.code, set(one.json["files"].values())) == (0, {"there"})
     rest = run(*fetch[:4], "--label", "de", *fetch[2:], "--json")
@@ -102,8 +101,7 @@ def test_what_is_damaged_here_is_named_and_fetched_again(tmp_path: Path, run: Ru
     path = tmp_path / "got" / "fr" / "fr_part_3.jsonl.gz"
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + b"x" if damage == "other" else whole + b"x")
-    ran = run(*fetch)
-    assert ran.code == 0
+    ran = run(*fetch).succeeds()
     assert f"{path}: expected the checksum" in ran.out
     assert path.read_bytes() == files["fr/fr_part_3.jsonl.gz"]
 
@@ -113,9 +111,7 @@ def test_what_is_damaged_there_is_named_and_not_kept(tmp_path: Path, run: Run) -
     path = tmp_path / "release" / "fr" / "fr_part_3.jsonl.gz"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     fetch = ("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got")
-    ran = run(*fetch)
-    assert ran.code == 1
-    assert f"{path}: expected the checksum" in ran.err
+    run(*fetch).fails(1, f"{path}: expected the checksum")
     assert "fr/fr_part_3.jsonl.gz" not in there(tmp_path / "got")
     assert sha256sum(tmp_path / "got" / "fr") == 0
     path.write_bytes(files["fr/fr_part_3.jsonl.gz"])
@@ -130,9 +126,7 @@ def test_another_version_of_a_release_replaces_what_it_has_and_mixes_with_nothin
     fetch = ("fetch", release, "--label", "fr", "--to", tmp_path / "got")
     assert run(*fetch).code == 0
     files = write_release(str(release), {"fr": 11}, word="other")
-    ran = run(*fetch)
-    assert ran.code == 2
-    assert f"{tmp_path}/got/fr/fr_part_12.jsonl.gz: expected only files of the present version" in ran.err
+    run(*fetch).fails(2, f"{tmp_path}/got/fr/fr_part_12.jsonl.gz: expected only files of the present version")
     (tmp_path / "got" / "fr" / "fr_part_12.jsonl.gz").unlink()
     assert run(*fetch).code == 0
     assert {name: (tmp_path / "got" / name).read_bytes() for name in there(tmp_path / "got")} == files
@@ -143,9 +137,7 @@ def test_files_of_others_are_not_replaced(tmp_path: Path, run: Run) -> None:
     mine = tmp_path / "got" / "fr" / "fr_part_1.jsonl.gz"
     mine.parent.mkdir(parents=True)
     mine.write_bytes(b"mine")
-    ran = run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got")
-    assert ran.code == 1
-    assert f"{mine}: expected no file" in ran.err
+    run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got").fails(1, f"{mine}: expected no file")
     assert mine.read_bytes() == b"mine"
 
 
@@ -154,9 +146,7 @@ def test_a_checksum_file_leads_nowhere_else(tmp_path: Path, run: Run, name: str)
     write_release(str(tmp_path / "release"))
     listing = tmp_path / "release" / "fr" / "fr_sha256.txt"
     listing.write_text(f"{'0' * 64}  {name}\n")
-    ran = run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "a" / "b")
-    assert ran.code == 1
-    assert f"{listing}:1: expected" in ran.err
+    run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "a" / "b").fails(1, f"{listing}:1: expected")
     assert not (tmp_path / "a").exists()
 
 
@@ -234,8 +224,9 @@ def test_what_was_announced_bounds_what_is_taken(tmp_path: Path, run: Run) -> No
         assert not list((tmp_path / "got").rglob("*.gz"))
     files = write_release(str(tmp_path / "release"), {"fr": 1})
     size = len(files["fr/fr.jsonl.gz"])
-    ran = run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got", "--max-file", size - 1)
-    assert (ran.code, f"--max-file: expected files of at most {size - 1:,} bytes" in ran.err) == (2, True)
+    run("fetch", tmp_path / "release", "--label", "fr", "--to", tmp_path / "got", "--max-file", size - 1).fails(
+        2, f"--max-file: expected files of at most {size - 1:,} bytes"
+    )
 
 
 @pytest.mark.parametrize("what", ["fr_sha256.txt", "manifest.json"])
@@ -268,9 +259,7 @@ def test_mistakes_are_told_and_nothing_is_written(
     monkeypatch.chdir(tmp_path)
     release = str(tmp_path / "release")
     files = write_release(release)
-    ran = run("fetch", release, *(each.format(release=release) for each in arguments))
-    assert ran.code == 2
-    assert error.format(release=release) in ran.err
+    run("fetch", release, *(each.format(release=release) for each in arguments)).fails(2, error.format(release=release))
     assert there(tmp_path) == sorted(f"release/{name}" for name in files)
 
 
@@ -287,8 +276,7 @@ def test_the_manifest_of_an_output_says_what_is_in_it(tmp_path: Path, run: Run) 
     }})  # fmt: skip
     project.ok("mix")
     for label in ("fr", "de"):
-        ran = run("fetch", tmp_path / "out", "--label", label, "--to", tmp_path / "got")
-        assert ran.code == 0, ran.err
+        run("fetch", tmp_path / "out", "--label", label, "--to", tmp_path / "got").succeeds()
     got = [name for name in there(tmp_path / "got") if not name.endswith("_sha256.txt")]
     assert got == [name for name in list_files(str(tmp_path / "out")) if name.endswith(".txt.gz")]
     assert run("validate", tmp_path / "got").code == 0
@@ -362,8 +350,7 @@ def test_a_server_that_says_no_sizes_and_forbids_what_is_not_there(tmp_path: Pat
 def test_a_release_in_a_bucket(tmp_path: Path, run: Run, bucket: str) -> None:
     files = write_release(join(bucket, "release"))
     for folder in (str(tmp_path / "got"), join(bucket, "got")):
-        ran = run("fetch", join(bucket, "release"), "--label", "fr", "--label", "de", "--to", folder)
-        assert ran.code == 0, ran.err
+        run("fetch", join(bucket, "release"), "--label", "fr", "--label", "de", "--to", folder).succeeds()
         assert list(list_files(folder, hidden=True)) == sorted(files)
         assert run("validate", folder).code == 0
 

@@ -75,8 +75,6 @@ def test_real_wet_files_go_the_whole_way(pipeline: Project, shared: Path) -> Non
 def test_a_real_file_without_a_valid_record_fails_by_name(pipeline: Project, shared: Path) -> None:
     bad = shared / "wet" / "cc_net_sample.warc.txt"
     pipeline.config["ingest"][0]["from"].append(str(bad))
-    ran = pipeline("run")
-    assert ran.code == 1
-    assert str(bad) in ran.err
+    pipeline("run").fails(1, str(bad))
     assert len(list(pipeline.documents.rglob("*.jsonl.gz"))) == 2
     assert tree(pipeline.out) == {}

@@ -34,8 +34,7 @@ def test_outputs_and_attributes_are_those_after_an_ingest(
     for in_place in (True, False):
         path = config(root, format_, in_place=in_place, processes=processes)
         for command in ("run", "validate", "run"):  # the last one finds all done
-            ran = run(command, "-c", path)
-            assert ran.code == 0, ran.out + ran.err
+            run(command, "-c", path).succeeds()
     assert output(root, "in-place") == output(root, "ingested") != {}
     found = attributes(root, "in-place", format_)
     assert found == attributes(root, "ingested", format_)
@@ -61,9 +60,7 @@ def test_a_file_that_has_changed_is_done_again_and_no_other(placed: Project) -> 
     placed.ok("run")
     format_ = placed.config["documents"]["format"]
     files(placed)[0].write_bytes(data_of(format_, rows_of(7)))
-    stale = placed("mix")
-    assert stale.code == 1
-    assert "got those of an earlier version; run `toolkit tag`" in stale.err
+    placed("mix").fails(1, "got those of an earlier version; run `toolkit tag`")
     assert placed.ok("tag", "--json").json["written"] == {"length-0": 1, "shape-0": 1}
     placed.ok("run")
     os.utime(files(placed)[1], (1, 1))  # which changes nothing of what it holds
@@ -74,10 +71,7 @@ def test_the_reader_and_its_options_are_part_of_the_lineage(placed: Project) -> 
     placed.ok("run")
     placed.config["documents"]["trim"] = {"min_chars": 13}
     for command in ("tag", "dedup"):
-        refused = placed(command)
-        assert refused.code == 2
-        assert "was made with other settings" in refused.err
-        assert "documents." in refused.err
+        placed(command).fails(2, "was made with other settings", "documents.")
     assert placed("mix").code == 2
     placed.ok("run", "--overwrite")
     assert placed.ok("validate").code == 0
@@ -163,23 +157,18 @@ def test_attributes_are_not_taken_for_files_of_others(project: Project) -> None:
     (folder / "x.jsonl").write_text('{"text": "one"}\n')
     documents = {"format": "jsonl", "path": str(folder), "source": "s"}
     project.config |= {"dataset": str(folder), "documents": documents, "tag": {"length-0": "length"}}
-    refused = project("tag")
-    assert (refused.code, "that does not contain the attributes" in refused.err) == (2, True), refused.err
+    project("tag").fails(2, "that does not contain the attributes")
     assert [path.name for path in folder.iterdir()] == ["x.jsonl"]
     documents["path"] = str(folder / "*.jsonl")
     project.ok("tag")
     assert project.ok("tag", "--json").json["shards"] == 1
     documents["path"] = str(folder / "**")
-    refused = project("tag")
-    assert refused.code == 1
-    assert "x.jsonl.jsonl.gz: expected external files, got attributes" in refused.err
+    project("tag").fails(1, "x.jsonl.jsonl.gz: expected external files, got attributes")
 
 
 def test_no_files(placed: Project) -> None:
     placed.config["documents"]["path"] = str(placed.root / "nowhere" / "*.gz")
-    ran = placed("tag")
-    assert ran.code == 2
-    assert "expected at least one file, got no match" in ran.err
+    placed("tag").fails(2, "expected at least one file, got no match")
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------
@@ -221,9 +210,7 @@ def test_a_row_that_does_not_fit(format_: str, rows: bytes, expected: str, proje
     path.write_bytes(rows)
     documents = {"format": format_, "path": str(path), "source": "s", "fields": {"text": "body"}}
     project.config |= {"dataset": str(project.data), "documents": documents, "tag": {"length-0": "length"}}
-    ran = project("tag")
-    assert ran.code == 1
-    assert f"{path}{expected}" in ran.err
+    project("tag").fails(1, f"{path}{expected}")
     assert not list(project.data.rglob("*.gz"))
 
 
@@ -240,9 +227,7 @@ def test_a_gzip_file_that_lost_members_is_no_shorter_file(project: Project) -> N
     project.config |= {"dataset": str(project.data), "documents": documents, "tag": {"length-0": "length"}}
     project.ok("tag")
     path.write_bytes(b"".join(members[:2]))
-    ran = project("tag")
-    assert ran.code == 1
-    assert "expected 2000 documents as before, got only the first 1000: the file was cut short" in ran.err
+    project("tag").fails(1, "expected 2000 documents as before, got only the first 1000: the file was cut short")
 
 
 def test_streams_and_other_datasets_may_be_in_place(project: Project) -> None:

@@ -529,9 +529,7 @@ def test_a_byte_order_mark_is_no_text_and_utf_16_is_an_error(project: Project, f
     project.ingest({"format": form, "from": [str(path)], "source": "t"})
     assert [row["text"] for row in project.shard("t/t.jsonl.gz")] == ["ü"]
     path.write_bytes(gzip.compress(line.encode("utf-16")))
-    ran = project("ingest")
-    assert ran.code == 1
-    assert f"{path}:1: expected UTF-8, got a file that begins with the byte order mark of UTF-16" in ran.err
+    project("ingest").fails(1, f"{path}:1: expected UTF-8, got a file that begins with the byte order mark of UTF-16")
 
 
 # --- dolma ------------------------------------------------------------------------------------------------------------
@@ -637,10 +635,7 @@ def test_other_settings_over_an_old_shard_are_refused_with_the_difference(projec
     project.ingest(jsonl(path))
     before = tree(project.root / "data", bookkeeping=True)
     project.config["ingest"][0] |= {"trim": {"min_chars": 101}}
-    ran = project("ingest")
-    assert ran.code == 2
-    assert "trim: None -> {'min_chars': 101}" in ran.err
-    assert "--overwrite" in ran.err
+    project("ingest").fails(2, "trim: None -> {'min_chars': 101}", "--overwrite")
     assert tree(project.root / "data", bookkeeping=True) == before
     assert "has replaced nothing" not in project.ok("ingest", "--overwrite").out
     assert project.shard("j/a.jsonl.gz")[0]["text"] == "t" * 200

@@ -114,10 +114,9 @@ def test_a_mix_that_was_broken_off_is_gone_on_with_by_the_lock(
     assert f"{there.out} is what {lock} describes" in ran.out
     assert tree(there.out) == tree(lock.parent / "out")
     (there.attributes / "size-0" / "a.jsonl.gz").write_bytes(b"")
-    ran = there("mix", "--locked", lock)
-    assert ran.code == 1
-    assert f"{lock}: the shards could not be compared with it; nothing was written:\n" in ran.err
-    assert "size-0/a.jsonl.gz" in ran.err
+    there("mix", "--locked", lock).fails(
+        1, f"{lock}: the shards could not be compared with it; nothing was written:\n", "size-0/a.jsonl.gz"
+    )
 
 
 def test_a_changed_document_is_named(elsewhere: Callable[[str], Project], lock: Path) -> None:
@@ -231,9 +230,7 @@ def test_parts_that_come_out_otherwise_are_a_failure(elsewhere: Callable[[str], 
     found = json.loads(lock.read_text())
     found["parts"]["documents/documents.jsonl.gz"]["sha256"] = "0" * 64
     lock.write_text(json.dumps(found))
-    ran = there("mix", "--locked", lock)
-    assert ran.code == 1
-    assert f"{there.out}: part documents/documents.jsonl.gz: expected " in ran.err
+    there("mix", "--locked", lock).fails(1, f"{there.out}: part documents/documents.jsonl.gz: expected ")
     assert there.out.exists()
 
 
@@ -304,8 +301,7 @@ def test_the_lock_of_tokens_has_the_tokenizer_and_the_files_beside_parts(
     changed = json.loads(TOKENIZER.read_text(encoding="utf-8"))
     changed["model"]["merges"] = changed["model"]["merges"][:1]
     (there.root / "t.json").write_text(json.dumps(changed), encoding="utf-8")
-    ran = there("tokenize", "--locked", lock)
-    assert (ran.code, "  model t.json: expected sha256 " in ran.err) == (2, True), ran.err
+    there("tokenize", "--locked", lock).fails(2, "  model t.json: expected sha256 ")
 
 
 @pytest.mark.s3

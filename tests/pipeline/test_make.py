@@ -126,10 +126,7 @@ def test_other_settings_and_other_code_are_refused(project: Project) -> None:
     project.ok("run")
     project.config["make"]["length-0"]["factor"] = 2
     for command in ("run", "make"):
-        refused = project(command)
-        assert refused.code == 2
-        assert "made with other settings" in refused.err
-        assert "factor: 1 -> 2" in refused.err
+        project(command).fails(2, "made with other settings", "factor: 1 -> 2")
     assert "`toolkit make --overwrite`" in project("status").out
     project.ok("run", "--overwrite")
     assert project.values("length-0", "s/a.jsonl.gz") == [{"length": 22}]
@@ -144,9 +141,7 @@ def test_a_shard_that_fails_leaves_no_documents_of_other_settings(project: Proje
     write(project.root, "b", "maybe")
     project.ok("run")
     project.config["make"]["lines"]["refuses"] = "maybe"
-    failed = project("make", "--overwrite")
-    assert failed.code == 1
-    assert "I was told no" in failed.err
+    project("make", "--overwrite").fails(1, "I was told no")
     new = project.root / "new" / "documents" / "s"
     assert sorted(path.name for path in new.iterdir()) == ["a.jsonl.gz", "c.jsonl.gz"]
     assert counts(project)["make lines"] == (2, 1, 0)
@@ -155,16 +150,11 @@ def test_a_shard_that_fails_leaves_no_documents_of_other_settings(project: Proje
 def test_a_mix_notices_a_changed_section_as_that_of_taggers(project: Project) -> None:
     project.ok("run")
     project.config["make"]["length-0"]["factor"] = 2
-    refused = project("mix")
-    assert refused.code == 2
-    assert "expected the set 'length-0' as the section `make:` says" in refused.err
-    assert "factor: 1 -> 2" in refused.err
+    project("mix").fails(2, "expected the set 'length-0' as the section `make:` says", "factor: 1 -> 2")
     project.config["make"]["length-0"]["factor"] = 1
     own = project.root / "own.py"
     own.write_text(own.read_text().replace("* self.factor", "+ self.factor"))
-    refused = project("mix")
-    assert refused.code == 2
-    assert "the code of length has changed: own.py" in refused.err
+    project("mix").fails(2, "the code of length has changed: own.py")
 
 
 def test_new_documents_of_shards_that_are_left_out_stay_and_are_named(project: Project) -> None:
@@ -194,9 +184,7 @@ def test_ingested_documents_are_never_replaced_by_new_ones(project: Project) -> 
     other = project.root / "other"
     project.ok("ingest", f"dataset={other}")
     project.config["make"]["lines"]["dataset"] = str(other)
-    refused = project("make", "--overwrite")
-    assert refused.code == 2
-    assert "which has ingested documents" in refused.err
+    project("make", "--overwrite").fails(2, "which has ingested documents")
 
 
 def test_clean_looks_at_the_new_documents_too(project: Project) -> None:
@@ -238,9 +226,7 @@ def test_wrong_values_fail_their_shard(tmp_path: Path, run: Run, values: str, me
 
 def test_a_failed_shard_stops_no_other(project: Project) -> None:
     write(project.root, "b", "no")
-    ran = project("run")
-    assert ran.code == 1
-    assert "s/b.jsonl.gz:1: stage length failed: ValueError: I was told no (document 'b')" in ran.err
+    project("run").fails(1, "s/b.jsonl.gz:1: stage length failed: ValueError: I was told no (document 'b')")
     found = counts(project)
     assert found["make length-0"] == (2, 1, 0)
     assert found["make lines"] == (2, 0, 1)
@@ -286,10 +272,7 @@ def test_what_is_wrong_is_said_with_its_place(project: Project, entry: dict[str,
     ours = {key: f"{project.root}/{value}" if key in ("stage", "dataset") else value for key, value in entry.items()}
     project.config["make"]["other"] = ours
     project.ok("ingest")
-    refused = project("make")
-    assert refused.code == 2
-    assert message in refused.err
-    assert "make.other" in refused.err
+    project("make").fails(2, message, "make.other")
 
 
 WHOLE = """

@@ -102,9 +102,7 @@ def test_signatures_count_before_they_are_made(project: Project) -> None:
     assert not (project.data / ".toolkit" / "dedup").exists()
     shutil.rmtree(project.data)
     bounded(project, 4)
-    ran = project("run")
-    assert ran.code == 2
-    assert "MB of documents, attributes and signatures; " in ran.err
+    project("run").fails(2, "MB of documents, attributes and signatures; ")
     bounded(project, 12)
     project.ok("run")
     bounded(project, held(project) / 1e6 + 0.1)
@@ -232,8 +230,7 @@ def test_what_a_budget_keeps_and_the_output_of_tokens_count(project: Project) ->
     project.ok("tag")
     for command, folders in (("mix", [project.data]), ("tokenize", [project.data, project.out])):
         bounded(project, bytes_below(map(str, folders)) / 1e6 + 0.01)
-        ran = project(command)
-        assert (ran.code, "max_disk: expected room for about" in ran.err) == (2, True), ran.err
+        project(command).fails(2, "max_disk: expected room for about")
         assert not [path for path in (project.root / "tokens").rglob("*") if path.is_file()]
         assert command == "tokenize" or not [path for path in project.out.rglob("*") if path.is_file()]
         del project.config["max_disk"]

@@ -122,9 +122,7 @@ def test_what_is_trimmed_and_records_that_are_no_documents_are_no_damage(project
 def test_a_mapping_that_matches_nothing_is_no_success(project: Project) -> None:
     write_rows(project.root / "raw" / "a.jsonl", [{"id": str(i), "content": "x"} for i in range(300)])
     configured(project, entry(project, fields={"text": "body"}))
-    ran = project("run")
-    assert ran.code == 1
-    assert "got 300 of 300 (100.0 %): 300 missing field" in ran.err
+    ran = project("run").fails(1, "got 300 of 300 (100.0 %): 300 missing field")
     status = project("status")
     assert (status.code, "ingest: failed: jsonl " in status.out) == (1, True)
     assert "not run: tag, mix" in ran.out
@@ -147,9 +145,7 @@ def test_per_shard_publishes_nothing_of_it(project: Project) -> None:
     inputs(project, (10, 100), (10, 0))
     configured(project, entry(project))
     for _ in range(2):
-        ran = project("run", "--per-shard")
-        assert ran.code == 1
-        assert "got 100 of 120" in ran.err
+        project("run", "--per-shard").fails(1, "got 100 of 120")
         assert not project.output()
     project.config["ingest"][0]["max_rejected"] = 0.9
     project.ok("run", "--per-shard")
@@ -171,9 +167,7 @@ def empty(small: Project) -> Project:
 
 def test_a_mix_that_keeps_nothing_publishes_nothing(empty: Project) -> None:
     for _ in range(2):
-        ran = empty("mix")
-        assert ran.code == 1
-        assert "got 0 of 12 (dropped: 5 by long, 7 by short)" in ran.err
+        empty("mix").fails(1, "got 0 of 12 (dropped: 5 by long, 7 by short)")
         assert not (empty.out / ".toolkit" / "manifest.json").exists()
     status = empty("status")
     assert (status.code, "publish: failed" in status.out) == (1, True)
@@ -196,9 +190,7 @@ def test_what_was_published_before_stays(empty: Project) -> None:
 
 def test_documents_of_which_a_format_makes_nothing_are_none(small: Project) -> None:
     small.config["mix"] |= {"rules": [], "output": {"format": "dolma", "path": str(small.out), "min_text_length": 999}}
-    ran = small("mix")
-    assert ran.code == 1
-    assert "12 by documents below min_text_length" in ran.err
+    small("mix").fails(1, "12 by documents below min_text_length")
 
 
 @pytest.mark.parametrize("option", [["--limit", "1"], ["--dry-run"]])
@@ -211,8 +203,7 @@ def test_a_part_and_a_dry_run_only_warn(empty: Project, option: list[str]) -> No
 def test_a_dataset_without_documents_is_an_empty_mix(project: Project) -> None:
     write_rows(project.documents / "a.jsonl", [])
     project.config["mix"] = {"output": {"format": "dolma", "path": str(project.out)}}
-    ran = project("mix")
-    assert (ran.code, "got 0 of 0" in ran.err) == (1, True)
+    project("mix").fails(1, "got 0 of 0")
 
 
 def test_records_name_a_few_of_many_places_and_tell_lists_apart(project: Project) -> None:

@@ -64,24 +64,21 @@ def test_the_documents_are_its_source(pages: Project) -> None:
 )
 def test_another_value_is_an_error_that_names_the_document(of: Any, expected: str, pages: Project) -> None:
     write_rows(pages.documents / "a.jsonl.gz", [document("1", GERMAN), document("2", GERMAN, metadata={"of": of})])
-    ran = pages("tag")
-    assert ran.code == 1
-    assert f"a.jsonl.gz:2: tagger gopher_quality: {expected}" in ran.err
-    assert "(document '2')" in ran.err
+    pages("tag").fails(1, f"a.jsonl.gz:2: tagger gopher_quality: {expected}", "(document '2')")
 
 
 def test_a_value_that_is_needed_must_be_there(pages: Project) -> None:
     pages.config["tag"] = {"language-0": {"tagger": "language", "lines": "metadata.lines"}}
-    ran = pages("tag")
-    assert ran.code == 1
-    assert "a.jsonl.gz:1: tagger language: lines: expected metadata.lines of type list[" in ran.err
-    assert "got nothing there, or null" in ran.err
+    pages("tag").fails(
+        1, "a.jsonl.gz:1: tagger language: lines: expected metadata.lines of type list[", "got nothing there, or null"
+    )
 
 
 def test_one_document_is_tried_with_its_metadata(pages: Project) -> None:
     shard = pages.documents / "a.jsonl.gz"
-    ran = pages.run("tag", "--try", shard, "{tagger: gopher_quality, language: metadata.of.language}", "--json")
-    assert ran.code == 0, ran.err
+    ran = pages.run(
+        "tag", "--try", shard, "{tagger: gopher_quality, language: metadata.of.language}", "--json"
+    ).succeeds()
     assert ran.json["documents"][0]["attributes"]["gopher_quality"]["stop_words"] > 0
 
 

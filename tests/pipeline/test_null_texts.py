@@ -130,9 +130,7 @@ def test_in_place_rows_are_those_that_an_ingest_would_make(format: str, project:
     assert [row["id"] for row in project.output()] == ["d3", "d5"]
     project.ok("validate")
     place["null_text"] = "empty"
-    ran = project("mix")
-    assert ran.code == 2
-    assert "null_text" in ran.err
+    project("mix").fails(2, "null_text")
 
 
 def test_init_proposes_what_works_as_it_is_and_in_place(project: Project) -> None:
@@ -151,6 +149,5 @@ def test_init_proposes_what_works_as_it_is_and_in_place(project: Project) -> Non
         here = project.root / f"{format}-here.yaml"
         here.write_text(f"attributes: {project.root}/here-{format}/attributes\n{in_place.removeprefix('#   ')}\n"
                         "tag: {length-0: length}\n")  # fmt: skip
-        ran = project.run("tag", "-c", here)
-        assert ran.code == 0, ran.err
+        ran = project.run("tag", "-c", here).succeeds()
         assert ran.out.startswith("1 shard, 15 documents")

@@ -368,9 +368,7 @@ def test_a_damaged_input_leaves_nothing_of_its_shard(tmp_path: Path, run: Run, b
     project = made(tmp_path, run, OSCAR)
     rows: list[Any] = [document(str(i), "a text\n" * 20) for i in range(600)]
     write_rows(project.root / "in" / "1.jsonl", [*rows, bad])
-    ran = project("run")
-    assert ran.code == 1
-    assert "1.jsonl:601" in ran.err
+    project("run").fails(1, "1.jsonl:601")
     for root in (project.documents, *(project.attributes / name for name in OSCAR["tag"])):
         assert sorted(path.name for path in root.rglob("*.gz")) == ["0.jsonl.gz", "2.jsonl.gz"]
     assert not list(project.out.rglob("*1.jsonl*"))

@@ -247,8 +247,7 @@ def test_so_it_is_with_tokens_exports_reports_cards_and_croissant_files(corpora:
 def test_a_report_replaces_no_file_of_another_program(corpora: Corpora) -> None:
     page = corpora.folder / "page.html"
     page.write_text("<p>mine</p>")
-    ran = corpora("report", "a", "-o", page)
-    assert (ran.code, "that `toolkit report` did not write" in ran.err) == (2, True)
+    corpora("report", "a", "-o", page).fails(2, "that `toolkit report` did not write")
     assert page.read_text() == "<p>mine</p>"
     assert corpora("report", "a", "-o", page, "--overwrite").code == 0
     assert corpora("report", "a", "-o", page).code == 0
@@ -266,10 +265,10 @@ def test_a_model_of_another_dataset_stays_and_both_are_named(corpora: Corpora) -
     for name in "ab":
         for shard in range(2):
             corpora.write(name, shard, 20)
-    first = train("a")
-    assert first.code == 0, first.err
-    ran = train("b")
-    assert ran.code == 2
-    assert f"expected nothing, or what was made from {corpora.folder / 'b'}, got what was made from" in ran.err
-    assert "the model edu-1 (" in ran.err
+    train("a").succeeds()
+    train("b").fails(
+        2,
+        f"expected nothing, or what was made from {corpora.folder / 'b'}, got what was made from",
+        "the model edu-1 (",
+    )
     assert train("b", "--overwrite").code == 0

@@ -176,10 +176,9 @@ def test_packs_made_anew_in_part_are_not_used(notes: Project) -> None:
     told(notes, "ingest")
     save(open_dataset(str(notes.data), None, None), "n/000.pack", kept)
     (notes.documents / "n" / "000.pack.jsonl.gz").write_bytes(rows)
-    ran = notes("tag")
-    assert ran.code == 1
-    assert "expected the documents of each input once, got those of n/001.txt here and in" in ran.err
-    assert "run `toolkit ingest`" in ran.err
+    notes("tag").fails(
+        1, "expected the documents of each input once, got those of n/001.txt here and in", "run `toolkit ingest`"
+    )
     told(notes, "run")
     notes.ok("validate")
 
@@ -191,11 +190,12 @@ def test_damage_is_told_of_all_inputs_of_a_pack_and_the_others_wait(notes: Proje
     (notes.root / "in" / "010a.txt.gz").write_bytes(whole[:-9])
     (notes.root / "in" / "020a.txt.gz").write_bytes(whole[:30])
     (notes.root / "in" / "030a.txt.gz").write_bytes(whole)
-    ran = notes("run", "--json")
-    assert ran.code == 1
-    assert f"{notes.root}/in/010a.txt.gz:1: expected" in ran.err
-    assert f"{notes.root}/in/020a.txt.gz:1: expected" in ran.err
-    assert "(43 inputs) wait until that is corrected: they share a shard" in ran.err
+    notes("run", "--json").fails(
+        1,
+        f"{notes.root}/in/010a.txt.gz:1: expected",
+        f"{notes.root}/in/020a.txt.gz:1: expected",
+        "(43 inputs) wait until that is corrected: they share a shard",
+    )
     assert not list(notes.documents.rglob("*.gz"))
     assert strays(notes.attributes) == []
     for name in ("010a", "020a"):
@@ -315,8 +315,6 @@ def test_killed_within_a_pack_and_run_again(notes: Project) -> None:
 
 def test_the_bound_on_disk_counts_packs(notes: Project) -> None:
     notes.config["max_disk"] = "1 kB"
-    ran = notes("run")
-    assert ran.code == 2
-    assert "max_disk: expected room for about" in ran.err
+    notes("run").fails(2, "max_disk: expected room for about")
     notes.config["max_disk"] = "10 MB"
     told(notes, "run")

@@ -74,8 +74,7 @@ def test_types_are_those_of_the_columns(joined: Project) -> None:
     }
     for rule, told in (("label > 'l1'", "may be null"), ("scores > 1", "score"), ("score == 'x'", "float")):
         joined.config["mix"]["rules"] = [{"drop": rule}]
-        ran = joined("mix", "--dry-run")
-        assert (ran.code, told in ran.err) == (2, True), ran.err
+        joined("mix", "--dry-run").fails(2, told)
     scores = [0.5] * ROWS
     scores[7] = float("nan")
     table(joined.attributes / "q/x/a.parquet", quality(IDS["a"], score=scores))

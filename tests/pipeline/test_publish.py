@@ -46,12 +46,10 @@ def test_all_of_an_output_but_records_and_dropped_documents(mixed: Project, run:
     assert sorted(dry["files"]) == sorted(tree(to))
     assert dry["files"][-1] == "README.md"
     assert not [name for name in tree(to, bookkeeping=True) if "rejected" in name or ".toolkit" in name]
-    ran = run("validate", to)
-    assert ran.code == 0, ran.out
+    run("validate", to).succeeds()
     again = run("publish", mixed.out, "--to", to, "--json")
     assert set(again.json["became"].values()) == {"there"}
-    fetched = run("fetch", to, "--label", "fr", "--to", mixed.root / "got")
-    assert fetched.code == 0, fetched.err
+    run("fetch", to, "--label", "fr", "--to", mixed.root / "got").succeeds()
 
 
 def test_another_version_replaces_the_one_before(mixed: Project, run: Run) -> None:
@@ -134,9 +132,7 @@ def test_mistakes_are_told(mixed: Project, run: Run) -> None:
         ((mixed.out, "--to", "https://example.org/x"), "expected a folder that may be written in"),
         ((mixed.out, "--to", "hf://me/x"), "expected hf://datasets/USER/NAME"),
     ):
-        ran = run("publish", *arguments)
-        assert ran.code == 2
-        assert error in ran.err
+        run("publish", *arguments).fails(2, error)
 
 
 @pytest.mark.s3

@@ -91,15 +91,13 @@ def test_all_of_an_output_in_one_commit(mixed: Project, hub: Hub, run: Run, in_p
     dry = _publish(mixed, run, "--dry-run")
     assert (dry.code, hub.repos) == (0, {}), dry.err
     assert "would be published in hf://datasets/me/letters, a private dataset" in dry.out
-    ran = _publish(mixed, run, "--json")
-    assert ran.code == 0, ran.err
+    ran = _publish(mixed, run, "--json").succeeds()
     assert _there(hub) == _whole(mixed)
     repo = hub.repos["me/letters"]
     assert (repo.private, len(repo.commits)) == (True, 1)
     assert (ran.json["private"], ran.json["page"]) == (True, f"{hub.url}/datasets/me/letters")
     sent = hub.sent.copy()
-    again = _publish(mixed, run)
-    assert again.code == 0
+    again = _publish(mixed, run).succeeds()
     assert f"0 written, {len(_whole(mixed))} were there" in again.out
     assert (hub.sent, len(repo.commits)) == (sent, 1)
     assert TOKEN not in ran.out + ran.err + again.out + again.err
@@ -113,8 +111,7 @@ def test_a_public_one_is_fetched_by_anybody(
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.chdir(mixed.root)
     hub.headers.clear()
-    ran = run("fetch", TO, "--label", "fr")
-    assert ran.code == 0, ran.err
+    run("fetch", TO, "--label", "fr").succeeds()
     assert set(hub.headers) == {""}
     assert {path.partition("_sha256")[0].split("/")[-1][:2] for path in tree(mixed.root / "letters")} == {"fr"}
     assert run("validate", mixed.root / "letters").code == 0
@@ -131,8 +128,7 @@ def test_another_version_replaces_what_the_last_one_had(mixed: Project, hub: Hub
     for command in ("mix", "card", "croissant"):
         mixed.ok(command)
     sent = len(hub.sent)
-    ran = _publish(mixed, run, "--json")
-    assert ran.code == 0, ran.err
+    ran = _publish(mixed, run, "--json").succeeds()
     assert _there(hub) == {**_whole(mixed), "LICENSE": b"mine"}
     assert {Path(path).name[:2] for path in ran.json["deleted"]} == {"de"}
     assert len(hub.sent) == sent, "parts of fr are those that were there"
@@ -149,8 +145,7 @@ def test_another_version_replaces_what_the_last_one_had(mixed: Project, hub: Hub
 )
 def test_what_fails_for_a_while_is_asked_again(mixed: Project, hub: Hub, run: Run, kind: str, fault: int | str) -> None:
     hub.fails[kind] = [fault] * 2
-    ran = _publish(mixed, run)
-    assert ran.code == 0, ran.err
+    _publish(mixed, run).succeeds()
     assert _there(hub) == _whole(mixed)
     assert len(hub.repos["me/letters"].commits) == 1
 
@@ -215,8 +210,7 @@ def test_no_network_no_token_and_what_is_not_ours(
     assert "got a file that would be taken for its data" in _publish(mixed, run).err
     assert not repo.commits
     for to in ("hf://me/letters", "hf://datasets/me", "hf://datasets/me/../x"):
-        ran = run("publish", mixed.out, "--to", to)
-        assert (ran.code, "expected hf://datasets/USER/NAME" in ran.err) == (2, True)
+        run("publish", mixed.out, "--to", to).fails(2, "expected hf://datasets/USER/NAME")
     assert "--public: expected --to hf://" in run("publish", mixed.out, "--to", "x", "--public").err
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -227,8 +221,7 @@ def test_no_network_no_token_and_what_is_not_ours(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
-    ran = _publish(mixed, run)
-    assert (ran.code, "expected a token of the Hugging Face Hub, got none: `hf auth login`" in ran.err) == (2, True)
+    _publish(mixed, run).fails(2, "expected a token of the Hugging Face Hub, got none: `hf auth login`")
 
 
 def test_findings_come_before_anything_is_made(mixed: Project, hub: Hub, run: Run) -> None:

@@ -433,8 +433,7 @@ def test_an_output_of_other_rules_is_told_and_its_numbers_are_not_shown(reported
     part = next(path for path in sorted(reported.out.rglob("*.jsonl.gz")) if ".toolkit" not in path.parts)
     part.write_bytes(b"")
     path = reported.root / "damaged.json"
-    ran = reported("report", "-o", path)
-    assert (ran.code, "bytes by the manifest" in ran.err) == (1, True)
+    reported("report", "-o", path).fails(1, "bytes by the manifest")
     (damaged,) = msgspec.json.decode(path.read_bytes(), type=facts.Report).runs
     assert not damaged.mixed
     assert "bytes by the manifest" in damaged.notes[0]
@@ -447,8 +446,7 @@ def test_an_output_alone_has_what_its_manifest_says_and_tells_what_is_missing(re
     reported.ok("mix")
     whole = only(reported)
     path = reported.root / "alone.json"
-    told = reported.run("report", reported.out, "-o", path)
-    assert told.code == 0
+    told = reported.run("report", reported.out, "-o", path).succeeds()
     (run,) = msgspec.json.decode(path.read_bytes(), type=facts.Report).runs
     assert run.totals == whole.totals
     assert [(each.label, each.after.words) for each in run.labels] == [(e.label, e.after.words) for e in whole.labels]
@@ -527,9 +525,7 @@ def test_a_damaged_shard_is_named_and_no_report_is_written(reported: Project, ro
     path = reported.attributes / "set-0" / "1.jsonl.gz"
     listed = rows["1.jsonl.gz"]
     write_rows(path, [attributes(r.id if i else "other", r.values, r.source) for i, r in enumerate(listed)])
-    ran = reported("report", "-o", reported.root / "none.json")
-    assert ran.code == 1
-    assert "1.jsonl.gz" in ran.err
+    reported("report", "-o", reported.root / "none.json").fails(1, "1.jsonl.gz")
     assert not (reported.root / "none.json").exists()
 
 
@@ -538,8 +534,7 @@ def test_what_cannot_be_is_said(reported: Project, run: Run) -> None:
         (("-o", "report.pdf"), "expected a file that ends in .html or .json"),
         (("--compare", reported.documents / "0.jsonl.gz"), "expected a dataset, or the output of a mix"),
     ):
-        ran = reported("report", *arguments)
-        assert (ran.code, said in ran.err) == (2, True), ran.err
+        reported("report", *arguments).fails(2, said)
     ran = run("report", reported.root / "nothing", "-o", reported.root / "x.json")
     assert ran.code == 2
     assert run("report").code == 2

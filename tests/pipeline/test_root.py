@@ -86,8 +86,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_all_paths_are_below_the_root_and_nothing_is_written_elsewhere(
     folder: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran = run("run", "-c", folder / "conf/deep/c.yaml", "--quiet")
-    assert ran.code == 0, ran.err
+    run("run", "-c", folder / "conf/deep/c.yaml", "--quiet").succeeds()
     assert list(Path().iterdir()) == []
     made = {name: tree(folder / name) for name in WRITTEN}
     assert all(made.values())
@@ -105,8 +104,7 @@ def test_nothing_is_done_again_from_another_folder(folder: Path, run: Run, monke
     assert run("run", "-c", path, "--quiet").code == 0
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.gz")}
     monkeypatch.chdir(folder / "conf")
-    ran = run("run", "-c", "deep/c.yaml", "--quiet")
-    assert ran.code == 0, ran.err
+    run("run", "-c", "deep/c.yaml", "--quiet").succeeds()
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.gz") if path in before} == before
 
 
@@ -145,8 +143,7 @@ def test_a_project_that_is_moved_is_up_to_date(folder: Path, tmp_path: Path, run
         config["documents"] = {"format": "plugins/kinds.py:Lines", "path": "raw/*.jsonl"}
         config["attributes"] = "data/corpus/attributes"
     path.write_text(yaml.safe_dump({"root": "../..", **config}))
-    ran = run("run", "-c", path, "--quiet")
-    assert ran.code == 0, ran.err
+    run("run", "-c", path, "--quiet").succeeds()
 
     def files() -> dict[str, tuple[int, bytes]]:
         listed = (path for name in WRITTEN for path in (folder / name).rglob("*") if path.is_file())
@@ -160,8 +157,7 @@ def test_a_project_that_is_moved_is_up_to_date(folder: Path, tmp_path: Path, run
     folder = folder.rename(tmp_path / "moved")
     path = folder / "conf/deep/c.yaml"
     for command in ("run", "validate"):
-        ran = run(command, "-c", path, "--quiet")
-        assert ran.code == 0, ran.err
+        run(command, "-c", path, "--quiet").succeeds()
     now = files()
     assert {name: now.get(name) for name in before if ".toolkit" not in name} == {
         name: found for name, found in before.items() if ".toolkit" not in name
@@ -195,8 +191,7 @@ def test_streams_annotate_train_align_and_tokenize_are_below_it(folder: Path, ru
     }
     path.write_text(yaml.safe_dump({"root": "../..", **config}))
     for command in ("ingest", "align", "mix", "tokenize"):
-        ran = run(command, "-c", path, "--quiet")
-        assert ran.code == 0, (command, ran.err)
+        run(command, "-c", path, "--quiet").succeeds()
     assert run("train", "-c", path, "--quiet").code in (0, 1), "few documents may have too few labels"
     assert run("annotate", "-c", path, "--quiet", "--dry-run").code == 0
     assert list(Path().iterdir()) == []
@@ -205,14 +200,12 @@ def test_streams_annotate_train_align_and_tokenize_are_below_it(folder: Path, ru
 
 
 def test_a_dry_run_shows_the_root(folder: Path, run: Run) -> None:
-    ran = run("ingest", "-c", folder / "conf/deep/c.yaml", "--dry-run")
-    assert ran.code == 0
+    ran = run("ingest", "-c", folder / "conf/deep/c.yaml", "--dry-run").succeeds()
     assert f"root: {folder}\n" in ran.out
 
 
 def test_paths_on_the_command_line_are_those_of_the_working_folder(folder: Path, run: Run) -> None:
-    ran = run("ingest", "-c", folder / "conf/deep/c.yaml", "--quiet", "dataset=mine")
-    assert ran.code == 0, ran.err
+    run("ingest", "-c", folder / "conf/deep/c.yaml", "--quiet", "dataset=mine").succeeds()
     assert Path("mine/documents").is_dir()
 
 
@@ -232,14 +225,11 @@ def test_an_error_about_a_path_that_is_not_there_names_the_root(
     path = folder / "conf/deep/c.yaml"
     assert run("ingest", "-c", path, "--quiet").code == 0
     path.write_text(yaml.safe_dump({"root": "../..", **CONFIG, **change}))
-    ran = run(command, "-c", path, "--quiet")
-    assert ran.code == 2
-    assert f"{folder}/none" in ran.err
-    assert f"(`root:` is {folder})" in ran.err
+    run(command, "-c", path, "--quiet").fails(2, f"{folder}/none", f"(`root:` is {folder})")
     path.write_text(yaml.safe_dump({**CONFIG, "dataset": str(folder / "data/corpus"), **change}))
-    ran = run(command, "-c", path, "--quiet")
-    assert ran.code == 2
-    assert f"below {Path.cwd()}: `root: FOLDER` in the configuration names another folder" in ran.err
+    run(command, "-c", path, "--quiet").fails(
+        2, f"below {Path.cwd()}: `root: FOLDER` in the configuration names another folder"
+    )
 
 
 def test_calls_from_python_have_it(folder: Path, run: Run) -> None:

@@ -132,9 +132,7 @@ def test_a_new_kind_is_one_file_in_the_folder_and_nothing_else(mixed: Project) -
 )
 def test_errors_of_a_new_kind_name_their_place(mixed: Project, rule: dict[str, Any], message: str) -> None:
     mixed.config["mix"] = mix(mixed.out, rule)
-    ran = mixed("mix")
-    assert ran.code == 2
-    assert message in ran.err
+    mixed("mix").fails(2, message)
     assert not mixed.out.exists()
 
 

@@ -223,9 +223,7 @@ def test_a_bad_configuration_is_status_2_and_writes_nothing(
     pipeline: Project, change: dict[str, object], expected: str
 ) -> None:
     pipeline.config |= change
-    ran = pipeline("run")
-    assert ran.code == 2
-    assert expected in ran.err
+    ran = pipeline("run").fails(2, expected)
     assert "Traceback" not in ran.err
     assert not pipeline.data.exists()
     assert not pipeline.out.exists()
@@ -235,10 +233,7 @@ def test_a_failed_input_is_status_1_and_the_others_are_worked_on_but_not_publish
     bad = pipeline.root / "bad.warc.wet.gz"
     bad.write_bytes(b"")
     pipeline.config["ingest"][0]["from"].append(str(bad))
-    ran = pipeline("run")
-    assert ran.code == 1
-    assert str(bad) in ran.err
-    assert "1 failed" in ran.err
+    ran = pipeline("run").fails(1, str(bad), "1 failed")
     assert len(list(pipeline.documents.rglob("*.jsonl.gz"))) == 2
     assert len(list(pipeline.attributes.rglob("*.jsonl.gz"))) % 2 == 0
     assert "nothing was published in" in ran.out

@@ -64,9 +64,7 @@ def test_two_processes_draw_the_same(project: Project) -> None:
 def test_a_new_shard_is_in_the_next_draw_and_a_mix_asks_for_it(project: Project) -> None:
     project.ok("run")
     write_rows(project.documents / "d.jsonl.gz", [document(f"new-{i}", "new", "news") for i in range(30)])
-    ran = project("mix")
-    assert ran.code == 1
-    assert "expected a sample of all shards, got one without d.jsonl.gz; run `toolkit sample`" in ran.err
+    project("mix").fails(1, "expected a sample of all shards, got one without d.jsonl.gz; run `toolkit sample`")
     project.ok("run")
     assert sum(id_.startswith("new-") for id_ in chosen(project)) > 0
 
@@ -122,8 +120,7 @@ def test_foreign_files_are_not_overwritten_and_a_killed_copy_goes_on(project: Pr
     path = project.root / "eval.jsonl.gz"
     path.write_bytes(b"mine")
     project.config["sample"]["eval-0"]["copy"] = {"path": str(path)}
-    ran = project("sample")
-    assert (ran.code, "expected a new file, or a copy of this sample" in ran.err) == (2, True)
+    project("sample").fails(2, "expected a new file, or a copy of this sample")
     assert path.read_bytes() == b"mine"
     assert tree(project.attributes) == {}
     path.unlink()

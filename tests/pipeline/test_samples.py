@@ -68,9 +68,7 @@ def test_a_dry_run_over_it_says_so_and_a_mix_refuses_it(corpus: Project) -> None
         assert json.loads(corpus.ok("mix", *options, "--json").out)["sample"].startswith("on a sample")
     totals = corpus.ok("mix", "--dry-run", "--json").json["totals"]
     assert totals["rows"] == len(ids) == 50
-    ran = corpus("mix")
-    assert ran.code == 2
-    assert "expected the set 'noise-0' of all documents, got a sample of it; run `toolkit tag`" in ran.err
+    corpus("mix").fails(2, "expected the set 'noise-0' of all documents, got a sample of it; run `toolkit tag`")
     assert not corpus.out.exists()
     corpus.ok("tag")
     assert "sample" not in corpus.ok("mix", "--dry-run").out
@@ -91,10 +89,7 @@ def test_values_of_the_sample_are_those_of_the_sets(corpus: Project) -> None:
 def test_a_sample_of_what_has_changed_is_refused(corpus: Project) -> None:
     ids = drawn(corpus)
     corpus.config["tag"]["noise-0"]["when"] = "length.chars > 30"
-    ran = corpus("mix", "--dry-run")
-    assert ran.code == 2
-    assert "on a sample: 50 of 300" in ran.err
-    assert "run `toolkit tag --sample 50` again" in ran.err
+    corpus("mix", "--dry-run").fails(2, "on a sample: 50 of 300", "run `toolkit tag --sample 50` again")
     assert drawn(corpus) == ids
     corpus.ok("mix", "--dry-run")
     write_rows(corpus.documents / "b.jsonl", [document("b0", "another")])
@@ -113,9 +108,7 @@ def test_clean_deletes_it(corpus: Project) -> None:
 def test_no_sample_is_left_of_documents_that_cannot_be_read(corpus: Project) -> None:
     drawn(corpus)
     (corpus.documents / "b.jsonl").write_text("[]\n")
-    ran = corpus("tag", "--sample", 50)
-    assert ran.code == 1
-    assert "b.jsonl:1: expected" in ran.err
+    corpus("tag", "--sample", 50).fails(1, "b.jsonl:1: expected")
     assert not (corpus.data / ".toolkit/samples").exists()
     for option in (["--limit", 1], ["--shard", "0/2"], ["--dry-run"]):
         assert "expected --sample without" in corpus("tag", "--sample", 5, *option).err

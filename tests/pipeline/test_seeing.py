@@ -94,9 +94,7 @@ def test_an_explanation_begins_with_what_decided(
 
 def test_an_unknown_document_cannot_be_explained(numbered: Project) -> None:
     numbered.config["mix"]["rules"] = []
-    ran = numbered("mix", "--explain", "nobody")
-    assert ran.code == 2
-    assert "expected a document with the id or URL 'nobody'" in ran.err
+    numbered("mix", "--explain", "nobody").fails(2, "expected a document with the id or URL 'nobody'")
 
 
 CONDITIONS = ["n is None", "n is not None and n % 3 == 0", "n is not None and n > 40", 'label.best == "en"', "1 > 2"]

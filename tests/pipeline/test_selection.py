@@ -250,9 +250,7 @@ def test_a_list_of_urls_hosts_and_domains(parts: int, project: Project, tmp_path
     ]
     assert chosen(project, crawl, where=None, urls=str(path)) == [*wanted, good[-1]["url"]]
     path.write_text("a b\n")
-    ran = project("ingest")
-    assert ran.code == 2
-    assert f"{path}:1: expected a URL, a host or a domain, got 'a b'" in ran.err
+    project("ingest").fails(2, f"{path}:1: expected a URL, a host or a domain, got 'a b'")
 
 
 @pytest.mark.parametrize("kind", ["folder", "glob", "file", "list", "cdxj", "cdxj of the crawl"])

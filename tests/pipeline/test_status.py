@@ -204,9 +204,9 @@ def test_what_is_running_and_then_was_killed(processes: int, project: Project) -
             (run,) = status(project)[2]["runs"]
             assert run["run"] == "toolkit tag"
             assert "toolkit tag by " in project("status").out
-            other = project("tag", "--overwrite", "tag.picky-0.waits=null")
-            assert other.code == 2
-            assert "expected no other run with other settings on the set picky-0" in other.err
+            project("tag", "--overwrite", "tag.picky-0.waits=null").fails(
+                2, "expected no other run with other settings on the set picky-0"
+            )
     finally:
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()

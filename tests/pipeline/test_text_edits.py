@@ -60,8 +60,7 @@ def test_all_see_the_edited_text(project: Project) -> None:
     written = {row["id"]: row for row in read_rows(project.root / "out/documents/documents.jsonl.gz")}
     assert {id: row["text"] for id, row in written.items()} == {"a": clean, "c": "something else, |||M||| entirely"}
     assert written["a"]["attributes"]["length"]["chars"] == len(clean)
-    ran = project("run")
-    assert ran.code == 0
+    project("run").succeeds()
     project.config["edits"]["clean"] = CLEAN[:1]
     assert "length.settings.text: [{" in project("run").err
 

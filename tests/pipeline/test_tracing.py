@@ -80,10 +80,11 @@ def test_what_ingest_has_left_out_is_found_with_its_reason(
     project.ok("tag")
     name, option = command.split()
     if item == 8:  # nobody knows what it was
-        ran = project(name, option, "a8")
-        assert ran.code == 2
-        assert "expected a document with the id or URL 'a8', got none in " in ran.err
-        assert ", and none among those that `ingest` left out" in ran.err
+        project(name, option, "a8").fails(
+            2,
+            "expected a document with the id or URL 'a8', got none in ",
+            ", and none among those that `ingest` left out",
+        )
         return
     for wanted in (f"a{item}", url(item)):
         (found,) = project.ok(name, option, wanted, "--json").json["left_out"]

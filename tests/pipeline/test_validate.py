@@ -257,8 +257,7 @@ def test_checksum_files_in_all_spellings_are_understood(
     tmp_path: Path, run: Run, spelling: str, checksums: str
 ) -> None:
     root = release(tmp_path, spelling, checksums)
-    ran = run("validate", root)
-    assert ran.code == 0, ran.out
+    ran = run("validate", root).succeeds()
     assert "2 files" in ran.out
     part = root / "en" / "en_part_2.jsonl.gz"
     write_rows(part, [line("other\ntwo")])
@@ -373,9 +372,7 @@ def test_head_refuses_to_show_documents_with_attributes_of_others(small: Project
     assert [(each["id"], each["attributes"]["shape-0"]["noise"]["chars"]) for each in shown] == [("a-2", 8)]
     assert small("head", "--id", "nobody").code == 2
     edit(small.attributes / "shape-0" / SHARD, lambda rows: rows[::-1])
-    ran = small("head", SHARD)
-    assert ran.code == 1
-    assert f"{small.attributes / 'shape-0' / SHARD}:1: " in ran.err
+    small("head", SHARD).fails(1, f"{small.attributes / 'shape-0' / SHARD}:1: ")
 
 
 def test_a_joined_set_that_has_gone_is_named(project: Project) -> None:

@@ -26,9 +26,7 @@ def test_a_shard_that_was_ingested_and_is_gone_stops_tag_and_mix(two: Project) -
     shard = two.documents / "j" / "b.jsonl.gz"
     shard.unlink()
     for command in ("tag", "mix"):
-        ran = two(command)
-        assert ran.code == 1
-        assert f"{shard}: expected the documents of {two.root}/in/b.jsonl" in ran.err
+        two(command).fails(1, f"{shard}: expected the documents of {two.root}/in/b.jsonl")
     assert two.output() == before
     assert two("validate").code == 1
     two.ok("run")
@@ -58,9 +56,7 @@ def test_what_was_ingested_without_fault_need_not_be_again_to_skip_the_faults_of
     assert (result["inputs"], result["skipped"]) == (3, 2)
     assert [row["id"] for row in read_rows(two.documents / "j" / "c.jsonl.gz")] == ["c"]
     two.config["ingest"][0]["on_error"] = "error"
-    ran = two("ingest")
-    assert ran.code == 1
-    assert f"{path}:2" in ran.err
+    two("ingest").fails(1, f"{path}:2")
 
 
 def test_an_input_that_is_gone_is_mentioned_and_its_documents_stay(two: Project) -> None:
@@ -71,8 +67,9 @@ def test_an_input_that_is_gone_is_mentioned_and_its_documents_stay(two: Project)
 
 
 def test_settings_may_stand_behind_options(two: Project) -> None:
-    ran = two.run("mix", "-c", two.yaml, "--limit", "1", f"mix.output.path={two.root}/other", "--quiet", "processes=1")
-    assert ran.code == 0, ran.err
+    two.run(
+        "mix", "-c", two.yaml, "--limit", "1", f"mix.output.path={two.root}/other", "--quiet", "processes=1"
+    ).succeeds()
     assert Path(two.root, "other", "documents", "documents.jsonl.gz").exists()
     assert two.run("mix", "-c", two.yaml, "--nonsense").code == 2
 
@@ -81,9 +78,7 @@ def test_settings_may_stand_behind_options(two: Project) -> None:
 def test_an_output_among_what_is_read_is_refused_before_anything_is_done(two: Project, place: str) -> None:
     two.config["mix"]["output"]["path"] = str((two.data / place).resolve())
     two.config["ingest"][0]["source"] = "new"
-    ran = two("run")
-    assert ran.code == 2
-    assert "expected a path separate from" in ran.err
+    two("run").fails(2, "expected a path separate from")
     assert not (two.documents / "new").exists()
 
 
@@ -121,9 +116,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(two
     (two.root / "file").write_text("")
     two.config["mix"]["output"]["path"] = str(two.root / "file" / "x")
     two.config["ingest"][0]["source"] = "new"
-    ran = two("run")
-    assert ran.code == 2
-    assert "expected a folder, got the file" in ran.err
+    two("run").fails(2, "expected a folder, got the file")
     assert not (two.documents / "new").exists()
 
 

@@ -203,9 +203,7 @@ def test_it_is_part_of_the_settings(cut: Project) -> None:
     before = tree(cut.data)
     cut.config["tag"]["length-0"] = "length"
     for command in ("tag", "mix"):
-        ran = cut(command)
-        assert ran.code == 2
-        assert 'length.settings.without: "cuts-0.cuts" -> absent' in ran.err
+        cut(command).fails(2, 'length.settings.without: "cuts-0.cuts" -> absent')
     assert tree(cut.data) == before
     cut.ok("tag", "--overwrite")
     assert chars(cut) == [13, 4]
@@ -215,9 +213,7 @@ def test_what_is_made_without_spans_is_stale_when_they_have_changed(cut: Project
     cut.config["tag"]["cuts-0"] = {"tagger": CUTS["cuts-0"], "shift": 1, "as": "cuts"}
     alone = cut.config["tag"].pop("length-0")
     cut.ok("tag", "--overwrite")
-    ran = cut("mix")
-    assert ran.code == 1
-    assert "expected attributes made from the set cuts-0 as it is now" in ran.err
+    cut("mix").fails(1, "expected attributes made from the set cuts-0 as it is now")
     cut.config["tag"]["length-0"] = alone
     assert "made from.cuts-0" in cut("status").out + cut("tag").err
     cut.ok("tag", "--overwrite")
@@ -249,9 +245,7 @@ def test_values_that_describe_a_shorter_text_are_not_taken_along_with_edits(cut:
         "rules": [{"cut": "cuts"}, {"set": "n", "to": "length.chars"}],
         "attributes": ["length-0", "cuts-0"],
     }
-    ran = cut("mix")
-    assert ran.code == 2
-    assert "that is not possible: its set was made `without: cuts-0.cuts" in ran.err
+    cut("mix").fails(2, "that is not possible: its set was made `without: cuts-0.cuts")
 
 
 def test_a_card_says_it(cut: Project) -> None:
@@ -268,9 +262,9 @@ def test_it_can_be_tried(cut: Project) -> None:
     ran = cut.run("tag", "--try", page, "c4", "{tagger: length, without: c4.c4.cuts}", "--json")
     values = json.loads(ran.out)["documents"][0]["attributes"]
     assert values["length"]["chars"] == len(page.read_text()) - len("Menu\n")
-    ran = cut.run("tag", "--try", page, "{tagger: length, without: c5.c4.cuts}")
-    assert ran.code == 2
-    assert "without: 'c5.c4.cuts': expected an attribute that is computed here, got 'c5'" in ran.err
+    cut.run("tag", "--try", page, "{tagger: length, without: c5.c4.cuts}").fails(
+        2, "without: 'c5.c4.cuts': expected an attribute that is computed here, got 'c5'"
+    )
 
 
 # --- spans of other programs ------------------------------------------------------------------------------------------

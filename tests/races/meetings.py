@@ -205,8 +205,7 @@ class Meetings:
 
     def _ok(self, command: str) -> None:
         name, *more = command.split()
-        ran = self._first.run([name, "-c", self._config, *more, "executor={type: in_process}"], self._env)
-        assert ran.code == 0, ran.out + ran.err
+        self._first.run([name, "-c", self._config, *more, "executor={type: in_process}"], self._env).succeeds()
 
     def _arguments(self, line: str) -> list[str]:
         in_process = ["executor={type: in_process}"] if "{config}" in line else []

@@ -260,8 +260,7 @@ class Track:
         """What one process makes."""
         if world not in self._alone:
             root = str(self.folder / f"alone-{len(self._alone)}")
-            ran = self.warm[0].run(["run", "-c", world.lay_out(root, 1), *options(world, "")], {})
-            assert ran.code == 0, ran.out + ran.err
+            self.warm[0].run(["run", "-c", world.lay_out(root, 1), *options(world, "")], {}).succeeds()
             self._alone[world] = made(root)
             remove_tree(root)
         return self._alone[world]

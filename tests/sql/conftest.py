@@ -82,8 +82,7 @@ def query(project: Project) -> Query:
     """``query("SELECT …", *options)``: the rows as JSON has them."""
 
     def rows(sql: str, *options: object) -> list[Any]:
-        ran = project.run("sql", sql, "-c", project.yaml, *options, "--json")
-        assert ran.code == 0, ran.err
+        ran = project.run("sql", sql, "-c", project.yaml, *options, "--json").succeeds()
         found: list[Any] = json.loads(ran.out)["rows"]
         return found
 

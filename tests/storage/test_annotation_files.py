@@ -37,8 +37,7 @@ def test_annotations_come_from_a_bucket_and_go_there(tmp_path: Path, bucket: str
         )
         out, tasks = join(root, "out"), join(root, "tasks.json")
         for command in (("ingest",), ("align",), *[("annotate", "--from", "edu-0", "-o", out)] * 2):
-            ran = run(*command, "-c", config, "--json")
-            assert ran.code == 0, ran.err
+            ran = run(*command, "-c", config, "--json").succeeds()
         assert (ran.json["files"], ran.json["written"]) == (2, 0)
         assert run("annotate", "--to", "argilla", "-o", tasks, "-c", config).code == 0
         assert run("annotate", "--to", "argilla", "-o", tasks, "-c", config).code == 2
@@ -46,10 +45,6 @@ def test_annotations_come_from_a_bucket_and_go_there(tmp_path: Path, bucket: str
         files = {name: store.read(join(out, name)).replace(root.encode(), b"ROOT") for name in list_files(out)}
         found.append((files, tree(join(root, "data/attributes"))))
         write_file(join(root, "exp/generated_annotations/x__annotations_org--m_edu_en_.jsonl"), b'{"document_id": 1}\n')
-        broken = run("align", "-c", config)
-        assert (broken.code, "x__annotations_org--m_edu_en_.jsonl:1: expected an annotation with" in broken.err) == (
-            2,
-            True,
-        )
+        run("align", "-c", config).fails(2, "x__annotations_org--m_edu_en_.jsonl:1: expected an annotation with")
     assert found[0] == found[1]
     assert [len(each) for each in found[0]] == [2, 2]

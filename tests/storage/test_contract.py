@@ -151,8 +151,7 @@ def test_a_whole_run_on_the_store_of_the_page_makes_what_a_run_on_disk_makes(pag
     (page / "c.yaml").write_text(yaml, encoding="utf-8")
     (page / "disk.yaml").write_text(yaml.replace("sqlite://", ""), encoding="utf-8")
     for name in ("c.yaml", "disk.yaml"):
-        ran = run("run", "-c", name, "processes=2")
-        assert ran.code == 0, ran.err
+        run("run", "-c", name, "processes=2").succeeds()
     current().options = StorageOptions(stores={"sqlite": "my/sqlite.py:Sqlite"})
     for folder in ("crawl/data/documents", "crawl/data/attributes", "crawl/out"):
         there = f"sqlite://{folder}"
@@ -179,9 +178,7 @@ def test_stores_are_found_as_other_plugins_are(page: Path, run: Run, monkeypatch
     with pytest.raises(ConfigError, match=r"json:JSONDecoder: expected a class that extends toolkit\.storage\.Store"):
         store_of("sqlite://x/y")
     (page / "c.yaml").write_text(json.dumps({"storage": {"stores": {"no scheme": "x:Y"}}, "dataset": "data"}))
-    ran = run("tag", "-c", "c.yaml")
-    assert ran.code == 2
-    assert "c.yaml:1: storage.stores" in ran.err
+    run("tag", "-c", "c.yaml").fails(2, "c.yaml:1: storage.stores")
 
     class Entry:
         name = "memory"

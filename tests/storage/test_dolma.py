@@ -29,8 +29,7 @@ def put(root: str) -> None:
 def run_config(run: Run, folder: Path, command: str, config: dict[str, Any]) -> None:
     path = folder / f"{command}.json"
     path.write_text(json.dumps(config))
-    ran = run("-c", path, command)
-    assert ran.code == 0, ran.out + ran.err
+    run("-c", path, command).succeeds()
 
 
 @pytest.mark.parametrize("destination", [False, True], ids=["beside", "destination"])

@@ -92,8 +92,7 @@ def test_documents_are_read_in_place(hub: Hub, tmp_path: Path, run: Run) -> None
     }
     path = tmp_path / "c.yaml"
     path.write_text(json.dumps(config))
-    ran = run("run", "-c", path)
-    assert ran.code == 0, ran.err
+    run("run", "-c", path).succeeds()
     (part,) = (tmp_path / "out").rglob("*.gz")
     texts = [json.loads(line)["text"] for line in gzip.decompress(part.read_bytes()).splitlines()]
     assert texts == [row["text"] for row in ROWS] * 2

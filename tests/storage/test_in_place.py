@@ -33,8 +33,7 @@ def test_in_a_bucket(format_: str, bucket: str, tmp_path: Path, run: Run) -> Non
         lay_out(root, format_)
         path = config(root, format_, in_place=True)
         for command in ("run", "validate"):
-            ran = run(command, "-c", path)
-            assert ran.code == 0, ran.out + ran.err
+            run(command, "-c", path).succeeds()
         assert shown(run, path) == [join(root, f"theirs/more/c.{NAMES[format_]}:31")]
     local, remote = (output(root, "in-place") | attributes(root, "in-place", format_) for root in roots)
     assert remote == local
@@ -55,8 +54,7 @@ def test_on_the_web(format_: str, tmp_path: Path, run: Run) -> None:
         }
         given = [f"{name}={value}" for name, value in documents.items()]
         for command in ("run", "run", "validate"):
-            ran = run(command, "-c", join(root, "in-place.yaml"), *given)
-            assert ran.code == 0, ran.out + ran.err
+            run(command, "-c", join(root, "in-place.yaml"), *given).succeeds()
         places = shown(run, join(root, "in-place.yaml"), *given)
         assert places == [f"{url}more/c.{NAMES[format_]}:31"]
     assert output(root, "far") | attributes(root, "far", format_) == local

@@ -70,9 +70,7 @@ def test_a_mix_is_refused_while_it_is_not_known_what_there_should_be(
     assert run("ingest", "-c", path).code == run("tag", "-c", path).code == 0
     (shard, *_) = list_files(join(bucket, "data/documents"))
     store_of(bucket).remove(join(bucket, "data/documents", shard))
-    ran = run("mix", "-c", path)
-    assert ran.code == 1
-    assert f"{shard}: expected the documents of" in ran.err
+    run("mix", "-c", path).fails(1, f"{shard}: expected the documents of")
     reading, listing = r"GET /[^?]*toolkit/inputs/", r"GET .*prefix=data%2F.toolkit%2Finputs"
     said = {"503": r"503 SlowDown for \d+ s", "reset": "a broken connection", "403": "403 AccessDenied"}
     for only, fault in ((reading, "503"), (listing, "503"), (reading, "reset"), (reading, "403")):
@@ -122,8 +120,7 @@ def test_status_writes_nothing_on_disk(tmp_path: Path, run: Run) -> None:
         return {str(file): (file.stat().st_mtime_ns, file.stat().st_ino) for file in tmp_path.rglob("*")}
 
     before = state()
-    ran = run("status", "-c", path)
-    assert ran.code == 0, ran.out
+    run("status", "-c", path).succeeds()
     assert state() == before
 
 
@@ -140,12 +137,10 @@ def test_a_damaged_record_is_told_and_its_shard_is_made_again(tmp_path: Path, ru
     for file in (inputs, kinds["types"], record_log):
         file.write_bytes(file.read_bytes()[:-20])
         if file == inputs:
-            ran = run("mix", "-c", path)
-            assert ran.code == 1
-            assert f"{file}:1: expected " in ran.err
-            assert "run `toolkit ingest`, which makes again what is lost" in ran.err
-        ran = run("run", "-c", path)
-        assert ran.code == 0, ran.err
+            run("mix", "-c", path).fails(
+                1, f"{file}:1: expected ", "run `toolkit ingest`, which makes again what is lost"
+            )
+        ran = run("run", "-c", path).succeeds()
         assert ran.err.count(f"warning: {file}:1: expected ") <= 1
         assert tree(str(tmp_path)) == before
         assert run("mix", "-c", path).code == 0
@@ -156,10 +151,7 @@ def test_a_lease_that_cannot_be_understood_counts(tmp_path: Path, run: Run) -> N
     path = lay_out(str(tmp_path), tmp_path)
     lease = tmp_path / "data" / ".toolkit" / "leases" / "other.json"
     write_file(str(lease), b'{"holds":')
-    ran = run("ingest", "-c", path)
-    assert ran.code == 1
-    assert f"{lease}: expected a record of this version" in ran.err
-    assert "if no run works here, delete it" in ran.err
+    run("ingest", "-c", path).fails(1, f"{lease}: expected a record of this version", "if no run works here, delete it")
     assert not (tmp_path / "data" / "documents").exists()
 
 

@@ -42,16 +42,14 @@ def test_packs_of_objects_are_those_of_files(processes: int, bucket: str, tmp_pa
     for root in roots:
         path = lay_out(root, processes=processes)
         for command in ("run", "validate"):
-            ran = run(command, "-c", path)
-            assert ran.code == 0, ran.out + ran.err
+            run(command, "-c", path).succeeds()
     local, remote = map(made, roots)
     assert remote == local
     assert 1 < sum(name.startswith("data/documents/n/") for name in local) < 20
     for root in roots:
         remove(join(root, "in/0/000.txt"))
         write_file(join(root, "in/3/more.txt"), b"one more\n")
-        ran = run("run", "-c", join(root, "c.yaml"), "--json")
-        assert ran.code == 0, ran.out + ran.err
+        ran = run("run", "-c", join(root, "c.yaml"), "--json").succeeds()
         told = json.loads(ran.out)["ingest"]
         assert told["lost"] == [join(root, "in/0/000.txt")]
         assert 0 < told["skipped"] < 59

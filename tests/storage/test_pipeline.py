@@ -51,12 +51,10 @@ def test_everything_on_s3_gives_the_same_bytes_as_on_disk(
 ) -> None:
     root = join(bucket, "corpus")
     path = lay_out(root, sample, processes=processes)
-    ran = run("run", "-c", path)
-    assert ran.code == 0, ran.out + ran.err
+    run("run", "-c", path).succeeds()
     assert same(root, expected)
     assert run("validate", "-c", path).code == 0
-    again = run("run", "-c", path, "--json")
-    assert again.code == 0, again.err
+    run("run", "-c", path, "--json").succeeds()
     assert same(root, expected)
     assert [name for name in list_files(root, hidden=True) if "/stage/" in name or "leases" in name] == []
     shard = join(root, "data/documents/cc/sample-00000.jsonl.gz")
@@ -74,8 +72,7 @@ def test_a_dataset_of_zstd_on_s3_is_that_on_disk(bucket: str, tmp_path: Path, sa
     for root in roots:
         path = lay_out(root, sample, processes=1, compression="zstd")
         for command in ("run", "validate"):
-            ran = run(command, "-c", path)
-            assert ran.code == 0, ran.out + ran.err
+            run(command, "-c", path).succeeds()
     local, remote = ({name: digest for name, digest in tree(root).items() if name != "c.yaml"} for root in roots)
     assert local == remote
     assert {Path(name).suffix for name in local if name.startswith("data/")} == {".zst"}
@@ -149,9 +146,7 @@ def test_a_second_run_with_the_same_output_is_told(bucket: str, sample: list[Pat
     assert run("ingest", "-c", path).code == 0
     assert run("tag", "-c", path).code == 0
     with hold(join(root, "oscar/.toolkit/leases"), "it", {"the output": ""}):
-        ran = run("mix", "-c", path)
-        assert ran.code == 2
-        assert "expected no other run" in ran.err
+        run("mix", "-c", path).fails(2, "expected no other run")
     assert run("mix", "-c", path).code == 0
 
 
@@ -219,8 +214,7 @@ def test_croissant_on_s3_is_that_on_disk(tmp_path: Path, bucket: str, sample: li
     for root in (str(tmp_path / "local"), join(bucket, "corpus")):
         path = lay_out(root, sample, processes=1, about=about)
         for command in (["run"], ["croissant"], ["croissant", "--of", "dataset"], ["validate"]):
-            ran = run(*command, "-c", path)
-            assert ran.code == 0, ran.out + ran.err
+            run(*command, "-c", path).succeeds()
         made.append({name: digest for name, digest in tree(root).items() if name != "c.yaml"})
     assert made[0] == made[1]
     assert {"oscar/croissant.json", "data/croissant.json"} <= made[0].keys()
@@ -242,7 +236,6 @@ def test_duplicates_on_s3_are_those_on_disk(bucket: str, tmp_path: Path, sample:
     for root, processes in zip(roots, (1, 2), strict=True):
         path = faults.lay_out(root, inputs, mix, processes=processes, dedup=dedup, duplicate_ids="allow")
         for command in ("run", "status"):
-            ran = run(command, "-c", path)
-            assert ran.code == 0, ran.out + ran.err
+            run(command, "-c", path).succeeds()
     local, remote = ({name: digest for name, digest in tree(root).items() if name != "c.yaml"} for root in roots)
     assert remote == local

@@ -39,8 +39,7 @@ def test_commands_that_only_show_write_nothing_where_they_may_not(
     with proxy(lambda: seaweed.port, Faults({"403": 1.0}, only=WRITES)) as url:
         use(monkeypatch, url)
         for command in commands:
-            ran = run(*command, "--quiet")
-            assert ran.code == 0, (command, ran.out + ran.err)
+            run(*command, "--quiet").succeeds()
         use(monkeypatch, seaweed.url)
         shard = join(data, "documents", next(iter(list_files(join(data, "documents")))))
         write_file(shard.replace("/0.", "/copy."), store_of(data).read(shard))

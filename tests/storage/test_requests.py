@@ -70,8 +70,7 @@ def test_it_is_asked_for_nothing_of_each_shard(
             for command in COMMANDS:
                 before = len(requests.log)
                 name, *options = command.split()
-                ran = run(name, "-c", config, *options, *([] if name == "status" else ["--quiet"]))
-                assert ran.code == 0, ran.out + ran.err
+                run(name, "-c", config, *options, *([] if name == "status" else ["--quiet"])).succeeds()
                 asked.setdefault(command, []).append(Counter(each.split("?")[0] for each in requests.log[before:]))
     more = {command: large.total() - small.total() for command, (small, large) in asked.items()}
     assert {command: few for command, few in more.items() if few >= LARGE - SMALL} == {}, asked

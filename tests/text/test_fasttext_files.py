@@ -302,8 +302,6 @@ def test_a_damaged_model_is_refused_before_anything_is_written(pruned: File, tmp
     config.write_text(f"dataset: {tmp_path}/data\ntag:\n  a-0: {{tagger: line_language, model: {path}}}\n")
     before = sorted(tmp_path.rglob("*"))
     for command in (["tag"], ["run"], ["tag", "--dry-run"]):
-        ran = run(*command, "-c", config)
-        assert ran.code == 2, ran
-        assert f"{path}: pruned bucket: expected from 0 to 9, got" in ran.err
+        ran = run(*command, "-c", config).fails(2, f"{path}: pruned bucket: expected from 0 to 9, got")
         assert "Traceback" not in ran.err
     assert sorted(tmp_path.rglob("*")) == before

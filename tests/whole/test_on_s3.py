@@ -30,8 +30,7 @@ def test_the_bytes_are_those_on_disk(tmp_path: Path, bucket: str, run: Run) -> N
         write_file(join(root, "documents", path.name), path.read_bytes())
     config = tmp_path / "s3.yaml"
     config.write_text(json.dumps(project.config | {"dataset": root, "processes": 2}))  # with one: the fault matrix
-    ran = run("dedup", "-c", config, "--quiet")
-    assert ran.code == 0, ran.out + ran.err
+    run("dedup", "-c", config, "--quiet").succeeds()
     assert tree_at(join(root, "attributes")) == expected
 
 

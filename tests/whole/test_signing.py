@@ -30,6 +30,4 @@ def test_no_text_is_read_where_attributes_and_row_indexes_say_all(tmp_path: Path
 def test_a_source_with_a_nul_byte_is_refused(tmp_path: Path, run: Run) -> None:
     project = Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "tag": {"length-0": "length"}})
     write_rows(project.documents / "a.jsonl", [document("c", "", "a\0b"), document("b\0c", "", "a")])
-    ran = project("tag")
-    assert ran.code == 1
-    assert "expected a source without NUL bytes" in ran.err
+    project("tag").fails(1, "expected a source without NUL bytes")

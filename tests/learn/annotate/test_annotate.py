@@ -20,8 +20,7 @@ from toolkit.learn.annotate.answers import Answer, Answers
 def test_what_fails_for_a_while_is_asked_until_it_is_answered(project: Annotated) -> None:
     orders = ["", "[429 2]", "[500 1]", "[503 2]", "[drop 1]", "[page 1]"]
     project.write([f"{order} a text about {i}" for i, order in enumerate(orders)])
-    ran = project.run("--json")
-    assert ran.code == 0, ran.err
+    ran = project.run("--json").succeeds()
     rows = project.rows()
     assert [row["status"] for row in rows] == ["success"] * len(orders)
     seen = [len(f"Judge this.\n{order} a text about {i}") % 6 for i, order in enumerate(orders)]
@@ -54,8 +53,7 @@ def test_what_finally_fails_keeps_its_status_in_its_row_and_is_listed(project: A
     project.entry |= {"retries": 1, "max_failed": 0.9}
     orders = ["", "[500]", "[400]", "[silent]", "[rambling]", "[eleven]"]
     project.write([f"{order} a text" for order in orders])
-    ran = project.run()
-    assert ran.code == 0, ran.err
+    ran = project.run().succeeds()
     rows = project.rows()
     faulty = "error_faulty_score"
     statuses = ["success", "error_server", "error_refused", "error_no_generated_text", faulty, faulty]
@@ -101,15 +99,12 @@ def test_a_rerun_asks_again_what_was_not_answered_and_all_that_failed_if_told(pr
 def test_too_many_failures_end_with_1_and_a_failing_document_fails_its_shard_if_told(project: Annotated) -> None:
     project.write(["fine", "[400] never"], "a")
     project.write(["fine, too"], "b")
-    ran = project.run()
-    assert ran.code == 1
-    assert "expected at most 10% of the documents to fail (`max_failed`), got 33.3%" in ran.err
+    project.run().fails(1, "expected at most 10% of the documents to fail (`max_failed`), got 33.3%")
     assert len(project.rows()) == 2
     project.entry["on_error"] = "fail"
-    ran = project.run("--overwrite", "--retry-failed")
-    assert ran.code == 1
-    assert "a.jsonl:2: " in ran.err
-    assert "HTTP 400: told to fail with 400; `on_error: keep` would" in ran.err
+    project.run("--overwrite", "--retry-failed").fails(
+        1, "a.jsonl:2: ", "HTTP 400: told to fail with 400; `on_error: keep` would"
+    )
     assert project.rows("b")[0]["status"] == "success"
 
 
@@ -117,15 +112,11 @@ def test_too_many_failures_end_with_1_and_a_failing_document_fails_its_shard_if_
 def test_a_server_that_refuses_the_key_or_fails_all_the_time_stops_the_run(project: Annotated) -> None:
     project.write([f"text {i}" for i in range(200)])
     project.server.always = "401"
-    ran = project.run()
-    assert ran.code == 1
-    assert "stopped with 1 shard left: HTTP 401: told to fail with 401" in ran.err
+    project.run().fails(1, "stopped with 1 shard left: HTTP 401: told to fail with 401")
     assert len(project.server.bodies) <= 8
     project.server.always = "500"
     project.entry["retries"] = 0
-    ran = project.run()
-    assert ran.code == 1
-    assert "20 requests in a row have failed; the last one: HTTP 500" in ran.err
+    project.run().fails(1, "20 requests in a row have failed; the last one: HTTP 500")
     assert len(project.server.bodies) < 60
     project.server.always = ""
     assert project.run().code == 0
@@ -142,8 +133,7 @@ def test_samples_are_asked_for_one_by_one_or_together(project: Annotated) -> Non
     # the same samples are found by a set that asks for more of them, and for these in one request
     project.entry |= {"samples": 5, "one_request": True}
     asked = len(project.server.bodies)
-    ran = project.run("--overwrite")
-    assert ran.code == 0, ran.err
+    project.run("--overwrite").succeeds()
     assert [body["n"] for body in project.server.bodies[asked:]] == [2, 2]
     assert all(len(row["scores"]) == 5 and row["completion_tokens"] == 50 for row in project.rows())
 
@@ -180,10 +170,7 @@ def test_settings_that_change_values_are_refused_and_others_are_not(project: Ann
     project.entry |= {"concurrency": 9, "retries": 3, "timeout": 5, "requests_per_minute": 1000}
     assert project.run().code == 0
     project.entry["prompt"] = {**project.entry["prompt"], "prompt": "Other: {{ text }}"}
-    ran = project.run()
-    assert ran.code == 2
-    assert "expected the set 'edu-0' as the section `annotate:` says" in ran.err
-    assert "toolkit annotate --overwrite" in ran.err
+    project.run().fails(2, "expected the set 'edu-0' as the section `annotate:` says", "toolkit annotate --overwrite")
     assert project.run("--overwrite").code == 0
     assert prompt_of(project.server.bodies[-1]) == "Other: a text"
 
@@ -216,17 +203,14 @@ def test_a_cost_limit_stops_the_run_before_it_is_passed_and_the_next_one_goes_on
     assert (shown["documents"], shown["requests"], shown["max_completion_tokens"]) == (30, 30, 300)
     assert shown["cost"] > 0
     assert project.server.bodies == []
-    ran = project.run("--json")
-    assert ran.code == 1
-    assert "another request may cost more than `max_cost: 12` leaves" in ran.err
+    ran = project.run("--json").fails(1, "another request may cost more than `max_cost: 12` leaves")
     cost = ran.json["sets"]["edu-0"]["cost"]
     assert cost <= 12
     answered = len(project.server.bodies)
     assert cost == pytest.approx(answered * 1.1)
     assert 0 < answered < 30
     project.entry["max_cost"] = 1000
-    ran = project.run("--json")
-    assert ran.code == 0
+    project.run("--json").succeeds()
     assert len(project.server.bodies) == 30
     assert set(project.server.answered.values()) == {1}
 
@@ -250,8 +234,7 @@ def test_documents_of_a_condition_only(project: Annotated) -> None:
     project.more = {"tag": {"shape-0": ["line_shape"]}}
     assert project.run(command="tag").code == 0
     project.entry["when"] = "line_shape.chars > 10"
-    ran = project.run("--json")
-    assert ran.code == 0, ran.err
+    ran = project.run("--json").succeeds()
     assert [prompt_of(body).partition("\n")[2] for body in project.server.bodies] == ["a text that is longer"]
     rows = project.rows()
     assert rows[0] is None
@@ -267,8 +250,7 @@ def test_the_key_is_sent_and_is_in_no_file(project: Annotated, monkeypatch: pyte
     assert (ran.code, project.server.bodies) == (2, [])
     assert "own.yaml:3: annotate.edu-0.api_key_env: expected the key of the server in the variable MY_KEY" in ran.err
     monkeypatch.setenv("MY_KEY", "sk-very-secret")
-    ran = project.run("--debug")
-    assert ran.code == 0, ran.err
+    ran = project.run("--debug").succeeds()
     assert project.server.headers["Authorization"] == "Bearer sk-very-secret"
     assert "very-secret" not in ran.out + ran.err
     for path in project.root.rglob("*"):
@@ -304,8 +286,7 @@ def test_run_does_it_behind_tag_and_a_mix_uses_it(project: Annotated) -> None:
         "rules": [{"keep": "educational_value.score is not None and educational_value.score >= 3"}],
         "output": {"format": "dolma", "path": str(project.root / "out")},
     }
-    ran = project.run(command="run")
-    assert ran.code == 0, ran.err
+    ran = project.run(command="run").succeeds()
     kept = [row["score"] >= 3 for row in project.rows()]
     assert f"3 documents, {sum(kept)} kept" in ran.out
     assert project.run(command="status").code == 0
@@ -313,9 +294,7 @@ def test_run_does_it_behind_tag_and_a_mix_uses_it(project: Annotated) -> None:
     assert project.run(command="run").code == 0
     assert len(project.server.bodies) == 3
     project.entry["aggregate"] = "max"
-    ran = project.run(command="mix")
-    assert ran.code == 2
-    assert "as the section `annotate:` says" in ran.err
+    project.run(command="mix").fails(2, "as the section `annotate:` says")
 
 
 def test_from_python(project: Annotated) -> None:
@@ -363,9 +342,7 @@ def test_mistakes_are_told_before_anything_is_asked(
 ) -> None:
     project.write(["a text"])
     project.entry |= change
-    ran = project.run()
-    assert ran.code == 2, ran.err
-    assert message in ran.err
+    ran = project.run().fails(2, message)
     assert f"{project.root}/own.yaml" in ran.err or "nowhere" in ran.err
     assert project.server.bodies == []
 
@@ -389,9 +366,7 @@ def test_a_full_disk_and_a_damaged_answer_are_told(
     path = next(each for each in paths if each.stat().st_size)
     path.write_bytes(path.read_bytes().replace(b'"at":', b'"at";'))
     (tmp_path / "data/attributes/edu-0/a.jsonl").unlink()
-    ran = project.run()
-    assert ran.code == 1
-    assert f"{path}: expected an answer, got" in ran.err
+    project.run().fails(1, f"{path}: expected an answer, got")
     path.unlink()
     assert project.run().code == 0
     assert len(project.server.bodies) == asked + 2

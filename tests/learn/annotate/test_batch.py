@@ -25,8 +25,7 @@ def batch(project: Annotated) -> Annotated:
 
 
 def annotate(project: Annotated, *options: object) -> dict[str, Any]:
-    ran = project.run("--json", *options)
-    assert ran.code == 0, ran.err
+    ran = project.run("--json", *options).succeeds()
     found: dict[str, Any] = json.loads(ran.out)["sets"]["edu-0"]
     return found
 
@@ -118,9 +117,7 @@ def test_errors_are_those_of_their_lines(batch: Annotated) -> None:
 
 def test_a_bound_on_the_cost_counts_requests_without_a_result(batch: Annotated) -> None:
     batch.entry["max_cost"] = 0.004  # an answer of 512 tokens is more than 0.001
-    ran = batch.run()
-    assert ran.code == 1
-    assert "another request may cost more than `max_cost: 0.004` leaves" in ran.err
+    batch.run().fails(1, "another request may cost more than `max_cost: 0.004` leaves")
     assert len(requests(batch)) == 3
     assert batch.run().code == 1
     assert len(requests(batch)) == 3
@@ -129,9 +126,7 @@ def test_a_bound_on_the_cost_counts_requests_without_a_result(batch: Annotated) 
 def test_a_line_that_is_no_result_is_named(batch: Annotated) -> None:
     annotate(batch)
     (batch.root / "batch/results.jsonl").write_text('{"custom_id": "a"\n')
-    ran = batch.run()
-    assert ran.code == 1
-    assert "results.jsonl:1: expected a request or a result of a batch service, got" in ran.err
+    batch.run().fails(1, "results.jsonl:1: expected a request or a result of a batch service, got")
 
 
 def test_results_may_be_named_after_their_requests_and_compressed(batch: Annotated) -> None:
@@ -148,9 +143,7 @@ def test_results_may_be_named_after_their_requests_and_compressed(batch: Annotat
 def test_results_in_place_of_the_requests_are_refused(batch: Annotated) -> None:
     (requested,) = map(Path, annotate(batch)["batch"]["files"])
     answer(batch, requested.name, [result(request) for request in requests(batch)])
-    ran = batch.run()
-    assert ran.code == 1
-    assert f"{requested.name}: expected the requests that were written here, got a result; save results" in ran.err
+    batch.run().fails(1, f"{requested.name}: expected the requests that were written here, got a result; save results")
 
 
 def test_a_result_without_response_and_error_is_not_asked_for_again(batch: Annotated) -> None:
@@ -158,7 +151,7 @@ def test_a_result_without_response_and_error_is_not_asked_for_again(batch: Annot
     asked = requests(batch)
     message = {"type": "succeeded", "message": {"content": []}}  # of another service
     answer(batch, "results.jsonl", [{"custom_id": request["custom_id"], "result": message} for request in asked])
-    ran = batch.run()
-    assert ran.code == 1
-    assert "results.jsonl:1: expected a request or a result of a batch service, got: neither `method` nor" in ran.err
+    batch.run().fails(
+        1, "results.jsonl:1: expected a request or a result of a batch service, got: neither `method` nor"
+    )
     assert len(requests(batch)) == len(asked)

@@ -12,8 +12,7 @@ def test_what_was_asked_becomes_annotation_files(project: Annotated) -> None:
     assert project.run().code == 0
     rows = project.rows()
     out = project.root / "exp"
-    ran = project.run("--from", "edu-0", "--output", out, "--json")
-    assert ran.code == 0, ran.err
+    ran = project.run("--from", "edu-0", "--output", out, "--json").succeeds()
     assert (ran.json["documents"], ran.json["without"]) == (3, 1)
     (path,) = (out / "generated_annotations").iterdir()
     assert path.name == "a__annotations_org--model_educational_value_en.jsonl"

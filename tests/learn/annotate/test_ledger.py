@@ -171,9 +171,7 @@ def test_a_cost_limit_holds_for_all_runs_of_a_set(project: Annotated) -> None:
     project.write([f"text {i}" for i in range(40)])
     for most in (12, 12, 24):
         project.entry["max_cost"] = most * COST
-        ran = project.run("--json")
-        assert ran.code == 1
-        assert f"another request may cost more than `max_cost: {most * COST}` leaves" in ran.err
+        ran = project.run("--json").fails(1, f"another request may cost more than `max_cost: {most * COST}` leaves")
         assert most - 2 <= len(project.server.bodies) <= most
         told = ran.json["sets"]["edu-0"]["all_runs"]
         assert told == spent(project)
@@ -244,9 +242,7 @@ def test_killed_at_any_moment_the_ledger_has_all_that_the_server_took(project: A
     money(project, 200 * COST)
     project.write([f"text {i} {'[500 1]' if i % 7 == 0 else ''}" for i in range(400)])
     killed(project, 8, 5)
-    ran = project.run()
-    assert ran.code == 1
-    assert "another request may cost more than" in ran.err
+    project.run().fails(1, "another request may cost more than")
     assert sum(project.server.answered.values()) <= 200
 
 

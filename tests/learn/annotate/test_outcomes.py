@@ -50,8 +50,7 @@ def test_every_fault_of_the_server_is_tested() -> None:
 def test_what_may_pass_is_repeated_and_then_left_to_the_next_run(project: Annotated) -> None:
     project.entry |= {"retries": 1, "max_failed": 1}
     project.write([*(f"[{order} 1] once" for order in TRANSIENT), *(f"[{order} 2] twice" for order in TRANSIENT)])
-    ran = project.run("--json")
-    assert ran.code == 0, ran.err
+    ran = project.run("--json").succeeds()
     assert [row["status"] for row in project.rows()] == ["success"] * len(TRANSIENT) + ["error_server"] * len(TRANSIENT)
     assert ran.json["sets"]["edu-0"]["retries"] == 2 * len(TRANSIENT)
     assert project.run().code == 0
@@ -62,8 +61,7 @@ def test_what_is_of_a_request_is_kept_with_its_reason_and_not_repeated(project: 
     project.entry |= {"max_failed": 1}
     project.write([*(f"[{order}] a text" for order in OF_REQUEST), "fine"])
     for _ in range(2):  # a plain rerun asks nothing
-        ran = project.run()
-        assert ran.code == 0, ran.err
+        project.run().succeeds()
         rows = project.rows()
         assert {
             order: (row["status"], row["errors"][0][0]) for order, row in zip(OF_REQUEST, rows, strict=False)
@@ -92,10 +90,7 @@ def test_what_is_of_the_endpoint_ends_the_run_and_marks_nothing(project: Annotat
     for order, message in OF_ENDPOINT.items():
         asked = len(project.server.bodies)
         project.server.orders_after, project.server.always = asked + 3, order
-        ran = project.run()
-        assert ran.code == 1
-        assert "edu-0: stopped with 1 shard left: HTTP " in ran.err
-        assert message in ran.err
+        ran = project.run().fails(1, "edu-0: stopped with 1 shard left: HTTP ", message)
         assert "secret" not in ran.err
         assert asked + 3 < len(project.server.bodies) <= asked + 3 + 2
         assert {line.get("status", "success") for line in project.stored()} == {"success"}
@@ -111,10 +106,11 @@ def test_refusals_in_a_row_end_the_run_and_count_as_not_asked(project: Annotated
     for order in ("400", "403", "filter400", "refuses", "null"):
         asked = len(project.server.bodies)
         project.server.orders_after, project.server.always = asked + 3, order
-        ran = project.run()
-        assert ran.code == 1
-        assert "stopped with 1 shard left: 7 requests in a row have failed; the last one: " in ran.err
-        assert "the documents count as not asked" in ran.err
+        project.run().fails(
+            1,
+            "stopped with 1 shard left: 7 requests in a row have failed; the last one: ",
+            "the documents count as not asked",
+        )
         assert len(project.server.bodies) == asked + 3 + 7
         assert {line.get("status", "success") for line in project.stored()} == {"success"}
     project.server.always = ""
@@ -138,9 +134,7 @@ def test_fewer_refusals_or_other_ones_are_of_their_requests(project: Annotated) 
 
 def test_a_server_that_forbids_all_that_it_is_asked_is_at_fault_itself(project: Annotated) -> None:
     project.write(["[403] one", "[403] another"])
-    ran = project.run()
-    assert ran.code == 1
-    assert "2 requests in a row have failed; the last one: HTTP 403" in ran.err
+    project.run().fails(1, "2 requests in a row have failed; the last one: HTTP 403")
     assert project.stored() == []
     project.write(["[403 1] one", "fine"])
     project.entry["max_failed"] = 1
@@ -152,18 +146,14 @@ def test_a_server_that_is_down_in_the_middle_marks_nothing(project: Annotated) -
     project.entry |= {"breaker": 4, "retries": 1, "concurrency": 2}
     project.write([f"text {i}" for i in range(40)])
     project.server.orders_after, project.server.always = 10, "503"
-    ran = project.run()
-    assert ran.code == 1
-    assert "4 requests in a row have failed; the last one: HTTP 503: told to fail with 503 (2 times)" in ran.err
+    project.run().fails(1, "4 requests in a row have failed; the last one: HTTP 503: told to fail with 503 (2 times)")
     assert {line.get("status", "success") for line in project.stored()} == {"success"}
 
 
 @pytest.mark.parametrize("option", ["annotate.edu-0.give_up=0.5", "storage.give_up=0.5s"])
 def test_how_long_a_server_is_waited_for_is_an_option(project: Annotated, option: str) -> None:
     project.write(["[pause] a text"])
-    ran = project.run(option)
-    assert ran.code == 1
-    assert "the server asks to wait for 1 s, longer than `give_up` (0 s)" in ran.err
+    project.run(option).fails(1, "the server asks to wait for 1 s, longer than `give_up` (0 s)")
     assert len(project.server.bodies) == 1
 
 
@@ -171,8 +161,7 @@ def test_headers_without_end_are_given_up(project: Annotated) -> None:
     """No wait for bytes is long; the whole is longer than `timeout`."""
     project.entry |= {"timeout": 0.5, "retries": 1, "max_failed": 1}
     project.write(["[dripping] one", "[continuing] another", "[dripping 1] once", "[continuing 1] once"])
-    ran = project.run()
-    assert ran.code == 0, ran.err
+    project.run().succeeds()
     assert [row["status"] for row in project.rows()] == ["error_server"] * 2 + ["success"] * 2
 
 

@@ -52,8 +52,7 @@ def test_a_schema_makes_every_answer_a_score(tiny: Annotated) -> None:
         "score": {"field": "score", "min": 0, "max": 5},
     }
     tiny.entry |= {"samples": 2, "sampling": {"max_tokens": 30, "temperature": 0.9, "seed": 1}}
-    ran = tiny.run("--json")
-    assert ran.code == 0, ran.err
+    tiny.run("--json").succeeds()
     rows = tiny.rows()
     assert [row["status"] for row in rows] == ["success"] * 2
     assert all(score in range(6) for row in rows for score in row["scores"])

@@ -232,9 +232,7 @@ def test_documents_that_change_between_two_readings_are_an_error(near: Near, mon
 
     monkeypatch.setattr(resolving, "read_shard", late)
     near.config["dedup"] = {"near-0": {"kind": "near"}}
-    ran = near("dedup")
-    assert ran.code == 1
-    assert "got a file that has changed; run again" in ran.err
+    near("dedup").fails(1, "got a file that has changed; run again")
     assert not list(near.attributes.rglob("*.gz"))
 
 
@@ -394,7 +392,4 @@ def test_where_nothing_is_like_anything_all_stays(near: Near, texts: list[str]) 
 def test_a_component_that_memory_cannot_order_is_an_error_that_says_so(near: Near) -> None:
     near.write([" ".join(WORDS[:60])] * 30)
     near.config["dedup"] = {"near-0": {"kind": "near", "memory": "1 kB"}}
-    ran = near("dedup")
-    assert ran.code == 1
-    assert "expected at most 5 documents that belong together" in ran.err
-    assert "set at least `memory: 1 MB`" in ran.err
+    near("dedup").fails(1, "expected at most 5 documents that belong together", "set at least `memory: 1 MB`")
