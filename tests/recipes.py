@@ -1,7 +1,9 @@
-"""The configurations that ship, run on the sample."""
+"""Sections of configurations for tests, and the configurations that ship, run on the sample."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,19 @@ from toolkit.storage import store_of
 from toolkit.storage.paths import join, list_files
 
 FROM_WET = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml") if "format: wet" in path.read_text())
+
+
+def mix_of(
+    path: Path | str,
+    *rules: Any,
+    attributes: Sequence[Any] | None = None,
+    format: Any = "dolma",
+    output: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """The section `mix:` of these rules, with an output at a path; `output` has further options of it."""
+    sets = {} if attributes is None else {"attributes": attributes}
+    return {**sets, "rules": [*rules], **more, "output": {"format": format, "path": str(path), **(output or {})}}
 
 
 def path_of(recipe: str) -> Path:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from isal import igzip
 
+from tests.recipes import mix_of
+
 SHARDS, SCORES = 20, 18
 LANGUAGES = """
 en de fr es it nl pl pt ru ja zh ar fa he tr vi ko sv fi da no cs hu ro el uk bg sr hr sk sl lt lv et id ms th hi bn
@@ -46,12 +48,7 @@ def lay_out(folder: Path, documents: int) -> Path:
         {"drop": "document.chars < 100", "name": "short"},
         *({"drop": f"signals.s{i} > {1.05 + i % 5 / 10}", "name": f"high s{i}"} for i in range(SCORES)),
     ]
-    mix = {
-        "attributes": ["values-0"],
-        "label": "language.label",
-        "rules": rules,
-        "output": {"format": "dolma", "path": str(folder / "out")},
-    }
+    mix = mix_of(folder / "out", *rules, attributes=["values-0"], label="language.label")
     config.write_text(json.dumps({"dataset": str(folder / "data"), "processes": 1, "mix": mix}))
     return config
 

@@ -281,11 +281,7 @@ def test_attributes_that_no_library_reads_are_named_with_their_line(project: Pro
         DEEP_ATTRIBUTES,
     ]
     path = write_rows(project.attributes / "f" / "a.jsonl.gz", rows)
-    project.config["mix"] = {
-        "attributes": ["f"],
-        "rules": [{"drop": "len(k) > 1"}],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes({"drop": "len(k) > 1"}, attributes=["f"])
     ran = project("mix")
     assert ran.code in (1, 2)
     assert f"{path}:2: expected" in ran.err
@@ -373,11 +369,7 @@ def test_a_key_that_no_struct_can_have_is_a_key_like_others(key: str, project: P
     write_rows(project.root / "in" / "a.jsonl.gz", [row])
     project.config["ingest"] = [{"format": "jsonl", "from": f"{project.root}/in/*"}]
     project.config["tag"] = {"length-0": {"tagger": "length"}}
-    project.config["mix"] = {
-        "attributes": ["length-0", "f"],
-        "rules": [{"drop": "f.x > 9"}, {"drop": "document.other is None"}],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes({"drop": "f.x > 9"}, {"drop": "document.other is None"}, attributes=["length-0", "f"])
     project.ok("ingest")
     rows = project.shard("a.jsonl.gz")
     assert rows[0]["other"] == row["other"]

@@ -39,11 +39,7 @@ def noisy(project: Project) -> Project:
     write_wet(project, INFO, record(1, text))
     entry = {"format": "wet", "from": [str(project.root / "in" / "*.gz")], "source": "cc"}
     project.config |= {"ingest": [entry], "tag": {"shape-0": ["line_shape", "noise"]}}
-    project.config["mix"] = {
-        "attributes": ["shape-0"],
-        "rules": [],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes(attributes=["shape-0"])
     return project
 
 

@@ -61,11 +61,7 @@ def corpus(tmp_path: Path, run: Run) -> Project:
                 for i in range(40)
             ],
         )
-    project.config["mix"] = {
-        "attributes": ["language-0"],
-        "rules": [],
-        "output": {"format": "parquet", "path": str(project.out), "by": "language"},
-    }
+    project.mixes(attributes=["language-0"], format="parquet", output={"by": "language"})
     return project
 
 

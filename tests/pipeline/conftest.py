@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conftest import Ran, Run
+from tests.recipes import mix_of
 from toolkit.data.dataset import open_dataset
 from toolkit.records.ingested import InputRecord, load_all
 
@@ -37,6 +38,10 @@ class Folder:
     @property
     def out(self) -> Path:
         return self.root / "out"
+
+    def mixes(self, *rules: Any, **more: Any) -> None:
+        """Let the configuration mix by these rules; see `mix_of`."""
+        self.config["mix"] = mix_of(self.out, *rules, **more)
 
 
 class Project(Folder):

@@ -129,12 +129,7 @@ def test_amounts_are_of_the_text_before_edits_and_what_was_written_stands_beside
     write_rows(project.documents / "a.jsonl.gz", [document(str(i), "secret text") for i in range(20)])
     spans = [attributes(str(i), {"exp__s__x": [[0, 7, 1.0]]}) for i in range(20)]
     write_rows(project.attributes / "s-0" / "a.jsonl.gz", spans)
-    project.config["mix"] = {
-        "attributes": [{"set": "s-0", "as": {"exp__s__x": "x"}}],
-        "rules": [{"cut": "x"}],
-        "budget": {"characters": 110},
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes({"cut": "x"}, attributes=[{"set": "s-0", "as": {"exp__s__x": "x"}}], budget={"characters": 110})
     (group,) = project.ok("mix", "--json").json["budget"]["groups"]
     assert (group["taken"], group["chars"], group["bytes"]) == (110, 40, 40)
     assert {row["text"] for row in project.output()} == {"text"}

@@ -64,15 +64,14 @@ def test_a_float32_is_compared_as_duckdb_compares_it(where: str, project: Projec
         words = condition.replace("(", "( ").replace(",", " ,").split(" ")
         return " ".join(f"{prefix}{word}" if word in ("s", "d", "l") else word for word in words)
 
-    project.config["mix"] = {
-        "attributes": ["scores-0"] if where == "attributes" else [],
-        "parameters": {"p": 0.70000001},
-        "rules": [
+    project.mixes(
+        *[
             {"annotate": f"r{i}", "when": f"{prefix}s is not None and ({ours(condition)})"}
             for i, condition in enumerate(CONDITIONS)
         ],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+        attributes=["scores-0"] if where == "attributes" else [],
+        parameters={"p": 0.70000001},
+    )
     con = duckdb.connect()
     expected = {
         condition: con.execute(f"select count(*) from '{source}' where s is not null and ({sql})").fetchall()[0][0]
@@ -233,11 +232,7 @@ def test_numbers_that_json_does_not_have_are_null_and_their_columns_are_named(
 def test_fields_that_a_mix_adds_stand_in_the_struct(project: Project) -> None:
     pq.write_table(table_of(["score", "ns"]), project.root / "a.parquet")
     project.ingest({**OPTIONS, "from": [str(project.root / "*.parquet")]})
-    project.config["mix"] = {
-        "attributes": [],
-        "rules": [{"set": "kind", "to": "document.chars"}, {"repeat": 2}],
-        "output": {"format": "parquet", "path": str(project.out)},
-    }
+    project.mixes({"set": "kind", "to": "document.chars"}, {"repeat": 2}, attributes=[], format="parquet")
     project.ok("mix")
     rows = read_back(project.out)["metadata"].to_pylist()
     assert [row["copy"] for row in rows] == [1, 2] * ROWS

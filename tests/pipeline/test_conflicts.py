@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.pipeline.conftest import Project, document, tree, write_rows
+from tests.recipes import mix_of
 from toolkit.execution.leases import Lease
 from toolkit.storage.owners import owner
 
@@ -19,11 +20,7 @@ def whole(project: Project) -> Project:
     project.config |= {
         "ingest": [{"format": "jsonl", "from": f"{project.root}/raw/*.jsonl", "source": "s"}],
         "tag": {"shape-0": [{"tagger": "line_shape", "short_chars": 50}]},
-        "mix": {
-            "attributes": ["shape-0"],
-            "rules": [{"drop": "line_shape.lines > 2", "name": "long"}],
-            "output": {"format": "dolma", "path": str(project.out)},
-        },
+        "mix": mix_of(project.out, {"drop": "line_shape.lines > 2", "name": "long"}, attributes=["shape-0"]),
     }
     return project
 

@@ -160,15 +160,12 @@ def test_over_line_breaks_case_and_punctuation(held: Project) -> None:
 
 
 def test_rules_use_it(held: Project) -> None:
-    held.config["mix"] = {
-        "attributes": [{"set": "evals-0", "as": {"contamination": "evals"}}],
-        "rules": [
-            {"drop": 'any([i.benchmark == "yes" for i in evals.items])', "name": "yes"},
-            {"drop": "evals.share == 1"},
-            {"cut": "evals.spans", "name": "cut"},
-        ],
-        "output": {"format": "dolma", "path": str(held.out)},
-    }
+    held.mixes(
+        {"drop": 'any([i.benchmark == "yes" for i in evals.items])', "name": "yes"},
+        {"drop": "evals.share == 1"},
+        {"cut": "evals.spans", "name": "cut"},
+        attributes=[{"set": "evals-0", "as": {"contamination": "evals"}}],
+    )
     held.ok("dedup")
     held.ok("mix")
     assert {row["id"]: row["text"] for row in held.output()} == {

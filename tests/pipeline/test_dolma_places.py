@@ -10,6 +10,7 @@ import pytest
 from tests.marks import slow
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from tests.pipeline.dolma import Dolma, filtered, outputs
+from tests.recipes import mix_of
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.storage.compression import compressor_for
 from toolkit.storage.outputs import write_file
@@ -87,11 +88,7 @@ def test_each_suffix_is_a_shard_to_every_command(project: Project, suffix: str) 
     project.config = {
         "dataset": str(project.data),
         "tag": {"length-0": ["length"]},
-        "mix": {
-            "attributes": ["length-0", "m"],
-            "rules": [{"drop": "k == 2 or length.lines > 5"}],
-            "output": {"format": "dolma", "path": str(project.out)},
-        },
+        "mix": mix_of(project.out, {"drop": "k == 2 or length.lines > 5"}, attributes=["length-0", "m"]),
     }
     project.ok("tag")
     with Lines(str(project.attributes / "length-0" / shard), 1000) as lines:

@@ -39,10 +39,7 @@ def routed(project: Project) -> Project:
     """A mix with a part for each of many labels, which is not run yet; its first stage is done."""
     rows = [document(f"{i}", f"The text number {i} is here.\n") for i in range(LABELS)]
     write_rows(project.documents / "a.jsonl.gz", rows)
-    project.config["mix"] = {
-        "rules": [{"route": "'label-' + document.id"}],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes({"route": "'label-' + document.id"})
     return project
 
 

@@ -82,11 +82,7 @@ def spans(
 ) -> Any:
     write_rows(project.documents / SHARD, [document("1", text, extra={"kept": [1]})])
     write_rows(project.attributes / "pii" / SHARD, [attributes("1", values)])
-    project.config["mix"] = {
-        "attributes": ["pii"],
-        "rules": rules,
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes(*rules, attributes=["pii"])
     return project("mix")
 
 

@@ -99,11 +99,7 @@ def project(tmp_path: Path, run: Run) -> Project:
     found = Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "processes": 1})
     for name in PATHS:
         write_rows(found.documents / name, [document(f"{name}-{i}", f"text number {i}", "s") for i in range(COUNT)])
-    found.config["mix"] = {
-        "attributes": ["ext-0"],
-        "rules": [{"drop": "p < 0"}, {"replace": "bad", "by": "X"}],
-        "output": {"format": "dolma", "path": str(found.out)},
-    }
+    found.mixes({"drop": "p < 0"}, {"replace": "bad", "by": "X"}, attributes=["ext-0"])
     return found
 
 

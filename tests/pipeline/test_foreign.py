@@ -33,11 +33,7 @@ def tagged(project: Project) -> Project:
         for i in range(6)
     ]
     write_rows(project.attributes / "values" / SHARD, [attributes(f"d{i}", v, "tiny") for i, v in enumerate(values)])
-    project.config["mix"] = {
-        "attributes": ["exp", "dedup", "values"],
-        "rules": [],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes(attributes=["exp", "dedup", "values"])
     return project
 
 

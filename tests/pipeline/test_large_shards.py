@@ -973,12 +973,7 @@ MIX_FAULTS: dict[str, tuple[list[Damage], str]] = {
 @pytest.fixture
 def faulty_mix(faulty: Project) -> Project:
     """A mix that is as it should be until something is damaged."""
-    faulty.config["mix"] = {
-        "attributes": ["exp", "dedup"],
-        "rules": [],
-        "rejected": str(faulty.root / "rejected"),
-        "output": {"format": "dolma", "path": str(faulty.out)},
-    }
+    faulty.mixes(attributes=["exp", "dedup"], rejected=str(faulty.root / "rejected"))
     return faulty
 
 
@@ -1095,12 +1090,7 @@ def test_an_error_names_the_document_where_the_documents_are_cut_short(faulty_mi
 def test_a_blocklist_of_no_documents_is_reported_as_matching_nothing(project: Project) -> None:
     write_rows(project.documents / SHARD, [])
     (project.root / "list.txt").write_text("a\nb\n")
-    project.config["mix"] = {
-        "attributes": [],
-        "allow_empty": True,
-        "rules": [{"drop": "blocklist", "files": "list.txt", "name": "listed"}],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes({"drop": "blocklist", "files": "list.txt", "name": "listed"}, attributes=[], allow_empty=True)
     result = project.ok("mix", "--json").json
     assert result["blocklists"] == [{"rule": "listed", "entries": 2, "matched": 0}]
     assert len(result["unmatched"]["listed"]) == 2

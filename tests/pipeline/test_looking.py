@@ -26,15 +26,13 @@ def looked_at(project: Project) -> Project:
         ]
         write_rows(project.documents / shard, rows)
     project.config["tag"] = {"mail-0": ["emails", "length"]}
-    project.config["mix"] = {
-        "attributes": ["mail-0"],
-        "rules": [
-            {"drop": "length.chars > 90", "name": "long"},
-            {"replace": "emails", "by": "MAIL", "name": "mail"},
-            {"annotate": "short", "when": "length.chars < 80", "name": "short"},
-        ],
-        "output": {"format": "dolma", "attributes": False, "path": str(project.out)},
-    }
+    project.mixes(
+        {"drop": "length.chars > 90", "name": "long"},
+        {"replace": "emails", "by": "MAIL", "name": "mail"},
+        {"annotate": "short", "when": "length.chars < 80", "name": "short"},
+        attributes=["mail-0"],
+        output={"attributes": False},
+    )
     project.ok("tag")
     return project
 

@@ -111,13 +111,11 @@ def test_taggers_read_top_level_fields(flat: Project) -> None:
 
 def test_labels_blocklists_and_groups_are_of_top_level_fields(flat: Project) -> None:
     (flat.root / "hosts.txt").write_text("b.org\n")
-    flat.config["mix"] = {
-        "rules": [
-            {"drop": "blocklist", "files": str(flat.root / "hosts.txt"), "url": "document.url"},
-            {"drop": "document.lang is None", "name": "unlabelled"},
-        ],
-        "output": {"format": "dolma", "path": str(flat.out), "by": "document.lang"},
-    }
+    flat.mixes(
+        {"drop": "blocklist", "files": str(flat.root / "hosts.txt"), "url": "document.url"},
+        {"drop": "document.lang is None", "name": "unlabelled"},
+        output={"by": "document.lang"},
+    )
     assert flat.ok("mix", "--dry-run", "--json").json["totals"]["kept"] == 1
     flat.ok("mix")
     assert [path.parent.name for path in flat.out.rglob("*.jsonl.gz") if ".toolkit" not in path.parts] == ["de"]
@@ -214,10 +212,6 @@ def test_edits_leave_fields_as_they_are_and_taggers_read_them_again(pages: Proje
 
 
 def test_in_an_expression_a_field_is_written_as_in_an_option(pages: Project) -> None:
-    pages.config["mix"] = {
-        "attributes": [],
-        "rules": [{"drop": 'metadata.of.language == "de"'}],
-        "output": {"format": "dolma", "path": str(pages.out)},
-    }
+    pages.mixes({"drop": 'metadata.of.language == "de"'}, attributes=[])
     pages.ok("mix")
     assert [row["id"] for row in pages.output()] == ["2", "3", "4"]

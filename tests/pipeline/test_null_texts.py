@@ -114,11 +114,7 @@ def test_in_place_rows_are_those_that_an_ingest_would_make(format: str, project:
     place = {"format": format, "path": f"{project.root}/in", "source": "s", "null_text": "skip", **given}
     del project.config["dataset"]
     project.config |= {"documents": place, "attributes": f"{project.data}/attributes", "tag": {"length-0": "length"}}
-    project.config["mix"] = {
-        "attributes": ["length-0"],
-        "rules": [{"drop": "length.chars < 5", "name": "short"}],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes({"drop": "length.chars < 5", "name": "short"}, attributes=["length-0"])
     project.ok("tag")
     (attributes,) = (project.attributes / "length-0").rglob("*.jsonl.gz")
     rows = [(row["id"], row["attributes"]["length"]["chars"]) for row in read_rows(attributes)]

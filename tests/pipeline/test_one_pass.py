@@ -244,16 +244,12 @@ def test_attributes_that_an_input_carries_are_mixed_on_the_way(tmp_path: Path, r
         {"format": "oscar", "from": f"{tmp_path}/oscar/*.jsonl.gz", "source": "o", "set": "oscar-0"}
     ]
     first.config["tag"] = {"shape-0": "line_shape"}
-    first.config["mix"] = {
-        "attributes": ["oscar-0", "shape-0"],
-        "rules": [{"drop": "oscar.identification.prob < 0.5"}],
-        "output": {
-            "format": "oscar",
-            "path": str(first.out),
-            "identification": "oscar.identification",
-            "sentence_identifications": "line_language",
-        },
-    }
+    first.mixes(
+        {"drop": "oscar.identification.prob < 0.5"},
+        attributes=["oscar-0", "shape-0"],
+        format="oscar",
+        output={"identification": "oscar.identification", "sentence_identifications": "line_language"},
+    )
     first.ok("run")
     assert [row["metadata"] for row in first.output()] == [row["metadata"] for row in oscar]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT, Ran, Run
-from tests.recipes import tree
+from tests.recipes import mix_of, tree
 
 TOKENIZER = f"{ROOT}/tests/taggers/files/tokenizer.json"
 _ABOUT = {
@@ -42,11 +42,7 @@ class Corpora:
         sections: dict[str, Any] = {
             "dataset": str(self.folder / name),
             "tag": {"length-0": {"tagger": "length"}},
-            "mix": {
-                "attributes": ["length-0"],
-                "rules": [{"drop": "length.words < 1"}],
-                "output": {"format": "dolma", "path": str(self.folder / "out")},
-            },
+            "mix": mix_of(self.folder / "out", {"drop": "length.words < 1"}, attributes=["length-0"]),
             "tokenize": {"path": str(self.folder / "tokens"), "tokenizer": TOKENIZER, "eod": "</s>", "files": "numpy"},
             "about": _ABOUT,
         }

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import toolkit
 from tests.conftest import Run
+from tests.recipes import mix_of
 from toolkit.data.own_types import OwnTypes, RowCheck, is_within, of_rows, together
 from toolkit.errors import DataError
 
@@ -261,11 +262,7 @@ def test_conditions_of_taggers_options_lists_and_samples_know_them_too(tmp_path:
             **files,
             "tag": {"length-0": {"tagger": "length", "when": "metadata.score > 1"}},
             "dedup": {"exact-0": {"kind": "exact", "when": "metadata.score > 1"}},
-            "mix": {
-                "attributes": ["length-0", "exact-0"],
-                "rules": rules,
-                "output": {"format": "dolma", "path": str(tmp_path / "out")},
-            },
+            "mix": mix_of(tmp_path / "out", *rules, attributes=["length-0", "exact-0"]),
         }
         (tmp_path / "c.yaml").write_text(json.dumps(config | given))
         return str(tmp_path / "c.yaml")

@@ -13,6 +13,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, inputs_of, read_rows, strays, tree
 from tests.pipeline.test_one_pass import all_of
+from tests.recipes import mix_of
 from toolkit.data.dataset import open_dataset
 from toolkit.records.ingested import save
 
@@ -40,11 +41,7 @@ def notes(project: Project) -> Project:
     project.config |= {
         "ingest": [entry(project.root, pack="2 kB")],
         "tag": {"shape-0": "line_shape"},
-        "mix": {
-            "attributes": ["shape-0"],
-            "rules": [{"drop": "line_shape.chars < 14", "name": "short"}],
-            "output": {"format": "dolma", "path": str(project.out)},
-        },
+        "mix": mix_of(project.out, {"drop": "line_shape.chars < 14", "name": "short"}, attributes=["shape-0"]),
     }
     return project
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
+from tests.recipes import mix_of
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
 
@@ -197,10 +198,7 @@ def test_a_field_goes_into_nothing_but_an_object(small: Project, format_: str, t
     rows[1]["metadata"] = {"n": {"k": there}}
     write_rows(small.documents / "b.jsonl.gz", rows)
     small.ok("tag")
-    small.config["mix"] |= {
-        "rules": [{"set": "n.k.b", "to": "1"}],
-        "output": {"format": format_, "path": str(small.out)},
-    }
+    small.config["mix"] |= mix_of(small.out, {"set": "n.k.b", "to": "1"}, format=format_)
     small("mix").fails(
         1,
         "b.jsonl.gz:2: expected an object or null at metadata.n.k, to give metadata.n.k.b a value",

@@ -27,16 +27,13 @@ def repeated(project: Project) -> Project:
         write_rows(project.documents / f"{shard}.jsonl.gz", rows)
         values = [attributes(row["id"], {"q": score, "l": "en"}) for row, score in zip(rows, SCORES, strict=True)]
         write_rows(project.attributes / "q-0" / f"{shard}.jsonl.gz", values)
-    project.config["mix"] = {
-        "attributes": ["q-0"],
-        "label": "l",
-        "rules": [
-            {"drop": "q < 0.02", "name": "bad"},
-            {"repeat": {"score": "q", "curve": CURVE}, "name": "by quality"},
-        ],
-        "rejected": str(project.root / "rejected"),
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes(
+        {"drop": "q < 0.02", "name": "bad"},
+        {"repeat": {"score": "q", "curve": CURVE}, "name": "by quality"},
+        attributes=["q-0"],
+        label="l",
+        rejected=str(project.root / "rejected"),
+    )
     return project
 
 
@@ -140,11 +137,9 @@ def test_clusters_of_duplicates_are_written_as_often_as_they_were_there(project:
     texts = ["one text"] * 3 + ["another"] * 2 + ["alone"]
     write_rows(project.documents / "a.jsonl.gz", [document(str(i), text) for i, text in enumerate(texts)])
     project.config["dedup"] = {"exact-0": {"kind": "exact"}}
-    project.config["mix"] = {
-        "attributes": ["exact-0"],
-        "rules": [{"drop": "exact.duplicate_of is not None"}, {"repeat": "min(exact.copies, 2)"}],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes(
+        {"drop": "exact.duplicate_of is not None"}, {"repeat": "min(exact.copies, 2)"}, attributes=["exact-0"]
+    )
     project.ok("dedup")
     project.ok("mix")
     assert Counter(row["text"] for row in project.output()) == {"one text": 2, "another": 2, "alone": 1}

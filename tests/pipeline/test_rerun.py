@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
+from tests.recipes import mix_of
 
 SHARD = "a.jsonl.gz"
 
@@ -109,11 +110,7 @@ def test_a_replaced_input_goes_through_the_whole_pipeline(project: Project) -> N
     project.config |= {
         "ingest": [{"format": "jsonl", "from": [f"{project.root}/in/*"], "source": "s"}],
         "tag": {"shape-0": "line_shape"},
-        "mix": {
-            "attributes": ["shape-0"],
-            "rules": [{"drop": "line_shape.lines > 3"}],
-            "output": {"format": "dolma", "path": str(project.out)},
-        },
+        "mix": mix_of(project.out, {"drop": "line_shape.lines > 3"}, attributes=["shape-0"]),
     }
     project.ok("run")
     write_rows(project.root / "in" / "b.jsonl", [{"id": "b", "text": "b\n" * 4}])

@@ -9,6 +9,7 @@ import yaml
 
 from tests.conftest import ROOT, Run
 from tests.pipeline.conftest import document, tree, write_rows
+from tests.recipes import mix_of
 from toolkit import Dataset
 
 TAGGER = """
@@ -33,24 +34,17 @@ CONFIG: dict[str, Any] = {
         "words-0": {"tagger": "word_list", "lists": "lists/bad.txt"},
     },
     "dedup": {"contamination-0": {"kind": "contamination", "against": ["raw/items.json"]}},
-    "mix": {
-        "attributes": ["size-0", "words-0"],
-        "label": "'en' if size > 0 else 'de'",
-        "rules": [
-            {"include": "rules/more.yaml"},
-            {"drop": "blocklist", "files": "lists/gone.txt"},
-            {"keep": "python", "function": "plugins/keep.py:kept"},
-            {
-                "group": "long",
-                "languages": "limits/*.yaml",
-                "rules": [{"drop": "size > most"}],
-                "parameters": {"most": 90},
-            },
-        ],
-        "output": {"format": "dolma", "path": "out/corpus"},
-        "rejected": "out/rejected",
-        "editions": {"small": {"rules": [{"drop": "size > 5"}], "output": {"path": "out/small"}}},
-    },
+    "mix": mix_of(
+        "out/corpus",
+        {"include": "rules/more.yaml"},
+        {"drop": "blocklist", "files": "lists/gone.txt"},
+        {"keep": "python", "function": "plugins/keep.py:kept"},
+        {"group": "long", "languages": "limits/*.yaml", "rules": [{"drop": "size > most"}], "parameters": {"most": 90}},
+        attributes=["size-0", "words-0"],
+        label="'en' if size > 0 else 'de'",
+        rejected="out/rejected",
+        editions={"small": {"rules": [{"drop": "size > 5"}], "output": {"path": "out/small"}}},
+    ),
 }
 
 

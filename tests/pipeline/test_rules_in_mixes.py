@@ -261,16 +261,13 @@ def test_a_dry_run_knows_the_source_where_attributes_do_not(project: Project) ->
     write_rows(project.attributes / "exp" / "a.jsonl.gz", [attributes(r["id"], {"m": 1}, r["source"]) for r in rows])
     (project.root / "list.txt").write_text("s\t2\nt\t4\n")
     for sets in (["dedup"], ["dedup", "exp"], ["exp", "dedup"]):
-        project.config["mix"] = {
-            "attributes": sets,
-            "rules": [
-                {"drop": "n > 50"},
-                {"drop": "blocklist", "files": "list.txt"},
-                {"sample": 0.5},
-                {"annotate": "t", "when": 'document.source == "t"'},
-            ],
-            "output": {"format": "dolma", "path": str(project.out)},
-        }
+        project.mixes(
+            {"drop": "n > 50"},
+            {"drop": "blocklist", "files": "list.txt"},
+            {"sample": 0.5},
+            {"annotate": "t", "when": 'document.source == "t"'},
+            attributes=sets,
+        )
         dry = project.ok("mix", "--dry-run", "--json").json
         mixed = project.ok("mix", "--json").json
         assert [each | {"only": None} for each in dry["rules"]] == mixed["rules"], sets

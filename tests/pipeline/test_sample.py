@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
+from tests.recipes import mix_of
 
 SAMPLE: dict[str, Any] = {"documents": 10, "by": "document.source", "splits": {"train": 0.5, "test": 0.5}}
 
@@ -22,11 +23,7 @@ def project(tmp_path: Path, run: Run) -> Project:
             "dataset": str(tmp_path / "data"),
             "processes": 1,
             "sample": {"eval-0": dict(SAMPLE)},
-            "mix": {
-                "attributes": ["eval-0"],
-                "rules": [{"keep": "sample.chosen", "name": "in_the_sample"}],
-                "output": {"format": "dolma", "path": str(tmp_path / "out")},
-            },
+            "mix": mix_of(tmp_path / "out", {"keep": "sample.chosen", "name": "in_the_sample"}, attributes=["eval-0"]),
         },
     )
     for name in ("a.jsonl.gz", "deep/b.jsonl.gz", "c.jsonl"):

@@ -26,11 +26,7 @@ def shuffled(project: Project) -> Project:
         write_rows(project.documents / f"{shard}.jsonl.gz", rows)
         values = [attributes(row["id"], {"lang": {"label": "en" if i % 3 else "de"}}) for i, row in enumerate(rows)]
         write_rows(project.attributes / "set-0" / f"{shard}.jsonl.gz", values)
-    project.config["mix"] = {
-        "attributes": ["set-0"],
-        "rules": [{"repeat": 1.5}],
-        "output": {"format": "dolma", "path": str(project.out), "part_size": "60 kB", "shuffle": {"seed": 1}},
-    }
+    project.mixes({"repeat": 1.5}, attributes=["set-0"], output={"part_size": "60 kB", "shuffle": {"seed": 1}})
     return project
 
 

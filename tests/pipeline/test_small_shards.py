@@ -14,6 +14,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, inputs_of, strays, tree
 from tests.pipeline.test_durable import Calls
+from tests.recipes import mix_of
 from tests.waiting import PATIENCE
 from toolkit.execution import grouped
 from toolkit.ingest import attempts
@@ -33,11 +34,7 @@ def many(project: Project) -> Project:
         "processes": 1,
         "ingest": [{"format": "jsonl", "from": [f"{project.root}/in/**/*.jsonl"], "source": "s"}],
         "tag": {"shape-0": "line_shape", "noise-0": "noise"},
-        "mix": {
-            "attributes": ["shape-0", "noise-0"],
-            "rules": [{"drop": "line_shape.lines > 5", "name": "long"}],
-            "output": {"format": "dolma", "path": str(project.out)},
-        },
+        "mix": mix_of(project.out, {"drop": "line_shape.lines > 5", "name": "long"}, attributes=["shape-0", "noise-0"]),
     }
     return project
 

@@ -61,12 +61,7 @@ def labelled(project: Project) -> Project:
             values.append(attributes(f"{s}-{i}", label, f"src{i % 2}"))
         write_rows(project.documents / shard, rows)
         write_rows(project.attributes / "said" / shard, values)
-    project.config["mix"] = {
-        "attributes": ["said"],
-        "rules": [{"drop": "language.prob < 0.25", "name": "unsure"}],
-        "label": "language.label",
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes({"drop": "language.prob < 0.25", "name": "unsure"}, attributes=["said"], label="language.label")
     return project
 
 

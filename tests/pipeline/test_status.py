@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project
+from tests.recipes import mix_of
 from tests.waiting import explained, wait_until
 from toolkit.data.dataset import Dataset
 from toolkit.records.failures import FailureRecords
@@ -49,11 +50,7 @@ def project(tmp_path: Path, run: Run) -> Project:
             "processes": 1,
             "ingest": [{"format": "jsonl", "from": f"{tmp_path}/in/*.jsonl", "source": "s"}],
             "tag": {"picky-0": f"{tmp_path}/picky.py:Picky"},
-            "mix": {
-                "attributes": ["picky-0"],
-                "rules": [{"keep": "picky == 1"}],
-                "output": {"format": "dolma", "path": str(tmp_path / "out")},
-            },
+            "mix": mix_of(tmp_path / "out", {"keep": "picky == 1"}, attributes=["picky-0"]),
         },
     )
 

@@ -29,11 +29,11 @@ def two(project: Project) -> Project:
             even = [attributes(row["id"], {"even": int(row["text"][-1]) % 2 == 0}, source) for row in read_rows(path)]
             write_rows(project.root / root / "attributes" / "shared-0" / shard, even)
     del project.config["dataset"]
-    project.config["mix"] = {
-        "attributes": ["shared-0"],
-        "rules": [{"drop": "even and document.chars > limit", "name": "even"}],
-        "parameters": {"limit": 5},
-        "streams": {
+    project.mixes(
+        {"drop": "even and document.chars > limit", "name": "even"},
+        attributes=["shared-0"],
+        parameters={"limit": 5},
+        streams={
             "second": {
                 "dataset": str(project.root / "two"),
                 "attributes": ["m-0"],
@@ -42,8 +42,7 @@ def two(project: Project) -> Project:
             },
             "first": {"dataset": str(project.root / "one")},
         },
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    )
     return project
 
 
@@ -127,15 +126,14 @@ def test_weights_are_shares_of_the_characters_and_nothing_is_repeated(project: P
     for source, count, width in (("one", 1500, 40), ("two", 1000, 20), ("three", 600, 100)):
         fill(project.root / source, source, count, width)
     del project.config["dataset"]
-    project.config["mix"] = {
-        "attributes": ["n-0"],
-        "rules": [{"drop": "n % 10 == 0", "name": "tens"}],
-        "streams": {
+    project.mixes(
+        {"drop": "n % 10 == 0", "name": "tens"},
+        attributes=["n-0"],
+        streams={
             name: {"dataset": str(project.root / name), "weight": weight}
             for name, weight in (("one", 1.5), ("two", 1), ("three", 2))
         },
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    )
     project.ok("mix")
     rows = project.output()
     chars: Counter[str] = Counter()

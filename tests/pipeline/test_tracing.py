@@ -29,14 +29,11 @@ def begin(project: Project, **options: Any) -> None:
     entry = {"format": "jsonl", "from": [f"{folder}/*"], "source": "s", "trim": {"min_chars": 5}, "on_error": "skip"}
     project.config["ingest"] = [entry | {"max_rejected": 1.0} | options]
     project.config["tag"] = {"length-0": "length"}
-    project.config["mix"] = {
-        "attributes": ["length-0"],
-        "rules": [
-            {"drop": 'document.id == "a12"', "name": "twelve"},
-            {"annotate": "long", "when": "length.chars > 22"},
-        ],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes(
+        {"drop": 'document.id == "a12"', "name": "twelve"},
+        {"annotate": "long", "when": "length.chars > 22"},
+        attributes=["length-0"],
+    )
 
 
 WAYS: list[dict[str, Any]] = [{"pack": "1 B"}, {"pack": "1 MB"}, {"pack": "1 B", "shard_size": 600}]

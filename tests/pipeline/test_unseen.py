@@ -37,11 +37,7 @@ def begin(project: Project) -> None:
             values.append(attributes(f"{name}{i}", value))
         write_rows(project.documents / f"{name}.jsonl.gz", rows)
         write_rows(project.attributes / "exp" / f"{name}.jsonl.gz", values)
-    project.config["mix"] = {
-        "attributes": ["exp"],
-        "rules": RULES,
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes(*RULES, attributes=["exp"])
 
 
 FIELDS = [
@@ -124,10 +120,7 @@ def test_documents_of_every_way_are_looked_at(place: str, project: Project) -> N
         project.ok("tag")
     else:
         project.config["ingest"] = [{"format": "jsonl", "from": [f"{project.root}/in/*"], "source": "s"}]
-    project.config["mix"] = {
-        "rules": [{"drop": "metadata.adult is not None and metadata.adult > 0.5", "name": "adult"}],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes({"drop": "metadata.adult is not None and metadata.adult > 0.5", "name": "adult"})
     if place == "ingested":
         project.ok("ingest")
     data = project.ok("run" if place == "run" else "mix", "--json").json

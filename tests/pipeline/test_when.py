@@ -51,11 +51,7 @@ def asked(project: Project) -> Project:
     ]
     write_rows(project.documents / SHARD, rows)
     project.config["tag"] = {"picky-0": PICKY | {"when": ASKED}, "even-0": EVEN}
-    project.config["mix"] = {
-        "attributes": ["picky-0"],
-        "rules": [{"drop": "picky is None or picky > 20", "name": "other"}],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.mixes({"drop": "picky is None or picky > 20", "name": "other"}, attributes=["picky-0"])
     return project
 
 

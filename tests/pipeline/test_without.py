@@ -173,11 +173,7 @@ def cut(project: Project) -> Project:
         found = rows(("one two\nthree", [(0, 4), (2, 4)]), ("four", []))
         write_rows(project.documents / shard, [{**row, "source": shard} for row in found])
     project.config["tag"] = CUTS | {"length-0": {"tagger": "length", "without": "cuts-0.cuts"}}
-    project.config["mix"] = {
-        "attributes": ["length-0"],
-        "rules": [{"drop": "length.chars == 9", "name": "nine"}],
-        "output": {"format": "dolma", "path": str(project.out), "attributes": False},
-    }
+    project.mixes({"drop": "length.chars == 9", "name": "nine"}, attributes=["length-0"], output={"attributes": False})
     project.ok("tag")
     return project
 

@@ -5,6 +5,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from tests.recipes import mix_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
 
@@ -93,11 +94,7 @@ class World:
             "processes": processes,
             "ingest": [entry],
             "tag": {"length-0": "length", "shape-0": shape},
-            "mix": {
-                "attributes": ["length-0", "shape-0"],
-                "rules": rules,
-                "output": {"format": "dolma", "path": join(root, "out"), "part_size": "2 kB"},
-            },
+            "mix": mix_of(join(root, "out"), *rules, attributes=["length-0", "shape-0"], output={"part_size": "2 kB"}),
         }
         if self.finds != "nothing":
             found["dedup"] = {"exact-0": {"kind": "exact", "as": "exact"}}

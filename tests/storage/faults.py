@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from tests.execution.cluster import Cluster
+from tests.recipes import mix_of
 from tests.sessions import forget_stores
 from tests.storage.servers import Azurite, Faults, Gcs, Seaweed, proxy
 from toolkit.errors import ToolkitError
@@ -77,10 +78,7 @@ def wet(seed: int, documents: int, chars: int) -> bytes:
     return gzip.compress(b"".join(records), 1, mtime=0)
 
 
-MIX = {
-    "rules": [{"drop": "document.id == '<urn:uuid:0-1>'", "name": "one"}],
-    "output": {"format": "dolma", "path": "out", "part_size": "30 MB"},
-}
+MIX = mix_of("out", {"drop": "document.id == '<urn:uuid:0-1>'", "name": "one"}, output={"part_size": "30 MB"})
 
 
 def lay_out(root: str, inputs: dict[str, bytes], mix: dict[str, Any] = MIX, **more: Any) -> str:
