@@ -4,14 +4,21 @@ import gc
 import json
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
+import msgspec
 import pytest
 
 import toolkit
-from tests.pipeline.conftest import Project, read_rows, tree, write_rows
+from tests.conftest import ROOT
+from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
+from tests.pipeline.test_publish import ABOUT
+from tests.waiting import PATIENCE
+from toolkit import Attribute, Document, Tagger
 from toolkit.execution.progress import Reached
 
 
@@ -218,3 +225,175 @@ def test_a_result_can_be_read_and_the_error_pickled(small: Project) -> None:
 
 def test_paths_may_be_of_pathlib(small: Project) -> None:
     assert toolkit.tag({**small.config, "dataset": Path(small.data)}).documents == 12
+
+
+# A program that forgets what it has begun ends after its last line, and leaves nothing: no process, no file, no word.
+#
+# What only the collector would end is found so: it collects nothing here.
+
+BEGUN = {
+    "documents": "iter(data.documents())",
+    "joined": "iter(data.joined('shape-0'))",
+    "arrow": "data.joined('shape-0').to_arrow()",
+    "sql": "data.sql('SELECT * FROM joined')",
+}
+"""Iterators."""
+
+PROGRAM = """
+import gc, json, sys, threading
+gc.disable()
+import toolkit
+given = json.loads(sys.argv[1])
+kept = []
+def work():
+    data = toolkit.Dataset(given)
+    for is_begun in (False, True):
+        left = {begun}
+        kept.append(left)
+        if is_begun:
+            next(iter(left))
+    try:
+        toolkit.tag({{**given, "tag": {{"other-0": "nobody"}}}})
+    except toolkit.ToolkitError as error:
+        kept.append(error)
+    print("worked")
+if {threaded}:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+else:
+    work()
+"""
+
+
+@pytest.mark.parametrize("threaded", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["main", "thread"])
+@pytest.mark.parametrize(
+    "what", ["sql", *(pytest.param(each, marks=pytest.mark.slow) for each in BEGUN if each != "sql")]
+)
+def test_a_program_ends_that_leaves_an_iterator_unfinished(
+    what: str, threaded: bool, small: Project, tmp_path: Path
+) -> None:
+    given = {"processes": 2, "dataset": str(small.data)}
+    (temporary := tmp_path / "temporary").mkdir()
+    program = PROGRAM.format(begun=BEGUN[what], threaded=threaded)
+    ran = subprocess.run(
+        [sys.executable, "-c", program, json.dumps(given)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "worked\n", "")
+    assert not [*temporary.iterdir()]
+
+
+# A tagger that is being written, tried on texts.
+
+
+class Shouting(Tagger):
+    """The share of letters that are capitals."""
+
+    at_least: int = 1
+
+    def tag(self, document: Document) -> float:
+        letters = [each for each in document.text if each.isalpha()]
+        return sum(map(str.isupper, letters)) / len(letters) if len(letters) >= self.at_least else 0.0
+
+
+class Lines(Tagger):
+    """The lines whose value is above nothing."""
+
+    lines: Annotated[str, Attribute("n", list[float])]
+
+    def tag(self, document: Document) -> int:
+        return sum(value > 0 for value in document.attribute(self.lines))
+
+
+class Wrong(Tagger):
+    """A number, it says."""
+
+    def tag(self, document: Document) -> int:
+        return document.text  # type: ignore[return-value]
+
+
+class Broken(Tagger):
+    """Fails on some texts."""
+
+    def tag(self, document: Document) -> int:
+        return 1 // len(document.text)
+
+
+def test_a_tagger_is_tried_in_one_line() -> None:
+    assert toolkit.try_tagger(Shouting(), ["ABcd", "", "a"]) == [0.5, 0.0, 0.0]
+    assert toolkit.try_tagger(Shouting, ["ABcd"], at_least=5) == [0.0]
+    assert toolkit.try_tagger("noise", ["abc!"]) == [{"chars": 4, "noise": 1}]
+    assert toolkit.try_tagger(Shouting(), []) == []
+
+
+def test_it_is_given_what_it_reads() -> None:
+    given: list[Any] = [Document("a\nb", attributes={"lines-0": [0, 1.5]})]
+    assert toolkit.try_tagger(Lines(lines="lines-0"), given) == [1]
+    with pytest.raises(toolkit.ConfigError, match=r"texts:1: the tagger Lines reads 'lines-0\.n'"):
+        toolkit.try_tagger(Lines(lines="lines-0.n"), ["a\nb"])
+
+
+@pytest.mark.parametrize(
+    ("tagger", "texts", "options", "words"),
+    [
+        (Wrong(), ["a"], {}, "texts:1: tagger Wrong: expected a value of its declared type int, got 'a'"),
+        (Broken(), ["a", ""], {}, "texts:2: tagger Broken failed: ZeroDivisionError"),
+        (Shouting(), "one text", {}, r"expected a list of texts, got one by itself: write \[text\]"),
+        (Shouting(), [1], {}, "texts:1: expected a text or a Document"),
+        (Shouting, ["a"], {"at_lest": 1}, "unknown option 'at_lest' of tagger Shouting; did you mean 'at_least'"),
+        (Shouting(), ["a"], {"at_least": 1}, "expected a tagger's class with options"),
+        ("noice", ["a"], {}, "noise"),
+        (msgspec.Struct, ["a"], {}, "expected a tagger, its class or its name"),
+    ],
+)
+def test_mistakes_are_errors(tagger: Any, texts: Any, options: Any, words: str) -> None:
+    with pytest.raises(toolkit.ToolkitError, match=words):
+        toolkit.try_tagger(tagger, texts, **options)
+
+
+# `toolkit.publish` and `toolkit.fetch`: what the commands do, from Python.
+
+
+@pytest.fixture
+def mixed(project: Project) -> Project:
+    """An output with its descriptions."""
+    write_rows(project.documents / "a.jsonl.gz", [document(f"a{i}", "some text " * 20) for i in range(9)])
+    output = {"format": "dolma", "path": str(project.out), "part_size": "300 B"}
+    project.config |= {"about": ABOUT, "mix": {"rules": [], "output": output}}
+    for command in ("mix", "card", "croissant"):
+        project.ok(command)
+    return project
+
+
+def test_an_output_is_published_and_fetched(mixed: Project) -> None:
+    to, got = mixed.root / "published", mixed.root / "got"
+    preview = toolkit.publish(mixed.config, to, dry_run=True)
+    assert not preview.became
+    assert not to.exists()
+    published = toolkit.publish(mixed.out, to)
+    assert set(published.files) == set(tree(to))
+    assert set(published.became.values()) == {"fetched"}
+    assert set(toolkit.publish(mixed.config, str(to)).became.values()) == {"there"}
+    (path, *_) = parts = sorted(path for path in published.files if path.endswith(".gz"))
+    assert len(parts) > 1
+    fetched = toolkit.fetch(to, "documents", to=got, most=(to / path).stat().st_size, storage={"give_up": "10s"})
+    assert (fetched.labels, fetched.files) == ({"documents": [path]}, {path: "fetched"})
+    assert fetched.bytes == (got / path).stat().st_size
+    assert str(fetched).endswith("all 1 match their checksums")
+    assert toolkit.fetch(to, ["documents"], to=got, dry_run=True).labels == {"documents": parts}
+
+
+def test_what_is_wrong_is_raised(mixed: Project) -> None:
+    to = mixed.root / "published"
+    with pytest.raises(toolkit.ConfigError, match="most: expected"):
+        toolkit.fetch(to, "documents", most="much")
+    with pytest.raises(toolkit.ConfigError, match="--public: expected --to hf://"):
+        toolkit.publish(mixed.out, to, public=True)
+    part = next(mixed.out.rglob("*.gz"))
+    part.write_bytes(part.read_bytes() + b"x")
+    with pytest.raises(toolkit.Failed) as failed:
+        toolkit.publish(mixed.out, to)
+    assert any(str(part) in finding for finding in failed.value.failures)
+    assert (failed.value.result.findings, to.exists()) == (failed.value.failures, False)

@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import ROOT
 from toolkit import reference
 from toolkit.config import settings as config
+from toolkit.config.concealing import concealed, concealed_override
 from toolkit.config.settings import (
     Config,
     ConfigNode,
@@ -253,3 +254,37 @@ def test_settings_are_read_without_compression_and_outputs() -> None:
     path = ROOT / "toolkit" / "config"
     found = [name for each in path.glob("*.py") for name in apart if name in each.read_text(encoding="utf-8")]
     assert found == []
+
+
+# Secrets of configurations that are shown: found by their keys, however YAML writes them.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: hidden",
+        "storage: {secret_key: hidden, region: eu}",
+        "all:\n  - token: hidden\n  - region: eu",
+        '{"api-key": "hid\\"den hidden"}',
+        "hf_token: |\n  hidden\n  hidden\nnext: 1\n",
+        "at: &x hidden\ntoken: *x",
+        "credentials: {user: hidden, key: [hidden]}",
+        "# token: hidden\na: 1",
+        "a: 1  # once password=hidden",
+    ],
+)
+def test_hides_values(text: str) -> None:
+    found = concealed(text)
+    assert "hidden" not in found
+    assert "…" in found
+
+
+def test_keeps_what_is_no_secret() -> None:
+    text = "tag:\n  tokens-0: {tagger: tokens}  # counted\n  secrets-0: secrets\nbudget: {tokens: 2 G}\nmax_tokens: 5\n"
+    assert concealed(text) == text
+
+
+def test_hides_values_of_overrides() -> None:
+    assert concealed_override("storage.secret_key=hidden") == "storage.secret_key=…"
+    assert concealed_override("storage={token: hidden, b: 1}") == "storage={token: …, b: 1}"
+    assert concealed_override("mix.budget.tokens=2 G") == "mix.budget.tokens=2 G"

@@ -1,13 +1,17 @@
 """What a budget wants of each group, and which copies it takes."""
 
 import itertools
+import struct
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given
+from hypothesis import settings as settings_orphans
+from hypothesis import settings as settings_shuffle_sorting
 from hypothesis import strategies as st
 
 from tests.whole.making import run_here
@@ -15,9 +19,13 @@ from toolkit.config import settings
 from toolkit.errors import ConfigError
 from toolkit.exchange import thresholds
 from toolkit.exchange.thresholds import Keys, KeySource
+from toolkit.mix import assemble
 from toolkit.mix.budget.bounds import Bound, find_bounds, settled
 from toolkit.mix.budget.settings import BudgetSettings, read_budget
+from toolkit.mix.orphans import COPY, ELSEWHERE, GONE, Noted, Orphan, judge
+from toolkit.mix.plan import PartPlan
 from toolkit.rules.kinds.repeat import EVERYTHING
+from toolkit.storage.compression import compress_fast
 
 COPIES = st.lists(
     st.tuples(st.sampled_from("ab"), st.integers(0, 2**64 - 1) | st.integers(0, 5), st.integers(0, 50)), max_size=60
@@ -155,3 +163,116 @@ def test_a_section_that_says_nothing_clear_is_refused(text: str, message: str) -
 def test_a_group_without_target_is_an_error_that_names_it() -> None:
     with pytest.raises(ConfigError, match=r"expected a target for each group, got none for de \(1,000 tokens\), fr"):
         budget("{tokens: {en: 1}, by: label}").wanted(HAS)
+
+
+# Which documents nothing stands for, against a slow count of them.
+
+SPREAD = 0x9E3779B97F4A7C15
+
+documents = st.lists(
+    st.tuples(
+        st.booleans(),  # stays
+        st.lists(
+            st.tuples(st.integers(0, 2), st.integers(0, 40)), max_size=2
+        ),  # rule, of; 2 is against another dataset
+        st.booleans(),  # no other rule drops it
+    ),
+    max_size=30,
+)
+
+
+def wrote(folder: Path, name: str, kept: bytes, copies: bytes) -> Noted:
+    """Writes what is noted of a shard."""
+    (folder / f"{name}.kept").write_bytes(kept)
+    (folder / f"{name}.copies").write_bytes(copies)
+    return Noted(f"{folder}/{name}.kept", f"{folder}/{name}.copies", len(kept + copies))
+
+
+@given(documents, st.integers(1, 4))
+@settings_orphans(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_stands_for_what(
+    tmp_path: Path, found: list[tuple[bool, list[tuple[int, int]], bool]], shards: int
+) -> None:
+    noted: list[Noted | None] = []
+    standing = {i for i, (stays, _, _) in enumerate(found) if stays}
+    for shard in range(shards):
+        mine = [(i, *each) for i, each in enumerate(found) if i % shards == shard]
+        kept = b"".join(struct.pack("<Q", i * SPREAD % 2**64) for i, stays, _, _ in mine if stays)
+        copies = b"".join(
+            COPY.pack(i * SPREAD % 2**64, of * SPREAD % 2**64, i + 1, rule, 0, flags)
+            for i, stays, named, only in mine
+            for rule, of, flags in [*((r, of, only | ELSEWHERE * (r == 2)) for r, of in named), (0, i, GONE)]
+            if not stays
+        )
+        noted += [wrote(tmp_path, f"{shard}", kept, copies), None]
+    here = set(range(len(found)))
+    standing |= {
+        i for i, (_, named, _) in enumerate(found) for rule, of in named if rule == 2 and (of == i or of not in here)
+    }
+    edges = [(i, of) for i, (stays, named, _) in enumerate(found) if not stays for _, of in named]
+    while more := {i for i, of in edges if of in standing} - standing:
+        standing |= more
+    lost = [
+        Orphan(2 * (i % shards), i + 1, named[0][0], 0)
+        for i, (stays, named, only) in enumerate(found)
+        if named and only and not stays and i not in standing
+    ]
+    judged = judge(noted)
+    assert judged.counts == Counter((each.shard, each.rule, each.set) for each in lost)
+    assert judged.first == sorted(lost)[:3]
+
+
+def test_long_chains(tmp_path: Path) -> None:
+    for last in (0, 1):
+        copies = b"".join(COPY.pack(i * SPREAD % 2**64, (i + 1) * SPREAD % 2**64, i + 1, 0, 0, 1) for i in range(200))
+        kept = struct.pack("<Q", 200 * SPREAD % 2**64) * last
+        assert judge([wrote(tmp_path, "0", kept, copies)]).counts.total() == 200 * (not last)
+
+
+# The second stage of a shuffle: what one sort in memory gives, each member read once, nothing left behind.
+
+
+@settings_shuffle_sorting(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    runs=st.lists(st.lists(st.tuples(st.integers(0, 999), st.binary(max_size=40)), max_size=60), max_size=8),
+    bounds=st.tuples(st.integers(0, 999), st.integers(0, 999)).map(sorted),
+    range_=st.integers(16, 3000),
+    most=st.integers(2, 5),
+)
+def test_pieces_come_in_the_order_of_hashes_and_then_as_they_were(
+    runs: list[list[tuple[int, bytes]]],
+    bounds: list[int],
+    range_: int,
+    most: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With ranges that do not fit, and are divided again, and with many pieces of one hash, which cannot be."""
+    low, high = bounds
+    wanted = [frame for run in runs for frame in run if low <= frame[0] <= high]
+    stored = [b"".join(struct.pack(">QI", hash_, len(data)) + data for hash_, data in run) for run in runs]
+    read: Counter[str] = Counter()
+
+    def of_run(key: str, offset: int, length: int) -> bytes:
+        read[key] += 1
+        return compress_fast(stored[int(key)])
+
+    part = PartPlan(
+        label="",
+        path="",
+        pieces=[],
+        size=sum(len(data) for _, data in wanted),
+        documents=len(wanted),
+        low=low,
+        high=high,
+        runs=[(str(number), 0, 0) for number in range(len(runs))],
+    )
+    with monkeypatch.context() as small:
+        small.setattr(assemble, "RANGE", range_)
+        small.setattr(assemble, "MOST", most)
+        small.setattr(assemble, "JOINED", 100)
+        chunks = list(assemble.sorted_chunks(part, of_run, "gzip-fast", str(tmp_path)))
+    assert b"".join(chunks) == b"".join(data for _, data in sorted(wanted, key=lambda frame: frame[0]))
+    assert all(0 < len(chunk) <= 100 for chunk in chunks if len(wanted) and chunk)
+    assert set(read.values()) <= {1}
+    assert list(tmp_path.iterdir()) == []

@@ -4,11 +4,15 @@ import functools
 import gzip
 import importlib.metadata
 import json
+import random
 import re
+import sys
+import time
 import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +20,17 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolkit import Batch, Document
-from toolkit.text import LineTable, Splitter, Words, hashes_of, is_among, places_among, split_lines, sums
+from taggers.gopher_quality import GopherQuality
+from taggers.gopher_repetition import GopherRepetition
+from taggers.length import Length
+from taggers.repeated_ngrams import RepeatedNgrams
+from taggers.roots import Roots
+from toolkit import Batch, ConfigError, Document, MissingExtra, distribution
+from toolkit.text import LineTable, Splitter, Words, hashes_of, is_among, load_fasttext, places_among, split_lines, sums
+from toolkit.text.languages.dictionary_words import _LIBRARIES, dictionary_words
+from toolkit.text.languages.tables import glotlid_label, stop_word_lists, thresholds, tokenizer_of
+from toolkit.text.languages.words import _splitter, check_word_language, datatrove_words
+from toolkit.text.line_table import LineTable as LanguageWordsLineTable
 from toolkit.text.unicode_table import CLASSES, UNICODE
 from toolkit.text.words import (
     ALL_ALNUM,
@@ -30,6 +43,7 @@ from toolkit.text.words import (
     IS_UPPER,
     words_of,
 )
+from toolkit.text.words import Words as LanguageWordsWords
 
 same_unicode = pytest.mark.skipif(
     f"Unicode {UNICODE}" not in (importlib.metadata.distribution("regex").read_text("METADATA") or ""),
@@ -416,3 +430,220 @@ def test_marks_between_a_letter_and_its_apostrophe_are_passed_once() -> None:
     assert words_of(f"a{marks}'{marks}b") == [f"a{marks}'{marks}b"]
     assert words_of(f"a'{marks}") == ["a"]
     assert table(["a'" + marks + "'" + marks]).counts.tolist() == [1]
+
+
+# Words of ICU: dictionaries for scripts without blanks, offsets right beyond the Basic Multilingual Plane.
+
+try:
+    import icu
+except ImportError:
+    icu = None
+
+needs_icu = pytest.mark.skipif(icu is None, reason="PyICU is not installed")
+
+
+def slow_words(text: str) -> list[str]:
+    """Line by line and piece by piece, as ICU's own examples do it."""
+    iterator = icu.BreakIterator.createWordInstance(icu.Locale("root"))
+    found = []
+    for line in text.split("\n"):
+        units, begin = line.encode("utf-16-le"), 0
+        iterator.setText(icu.UnicodeString(line))
+        for end in iterator:
+            if iterator.getRuleStatus() >= 100:
+                found.append(units[2 * begin : 2 * end].decode("utf-16-le"))
+            begin = end
+    return found
+
+
+@needs_icu
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ฉันชอบกินข้าว", ["ฉัน", "ชอบ", "กิน", "ข้าว"]),
+        ("ខ្ញុំរៀនភាសាខ្មែរ", ["ខ្ញុំ", "រៀន", "ភាសាខ្មែរ"]),
+        ("ພາສາລາວ", ["ພາສາ", "ລາວ"]),
+        ("စကားကိုလေ့လာသည်", ["စကား", "ကို", "လေ့လာ", "သည်"]),
+        ("毎朝コーヒーを", ["毎朝", "コーヒー", "を"]),
+        ("我喜欢学习汉语。", ["我", "喜欢", "学习", "汉语"]),
+        ("We can't 3.14, e-mail!", ["We", "can't", "3.14", "e", "mail"]),
+        ("\U0001f600 a\U0001d4b3b \U00020000\U00020001 x", ["a\U0001d4b3b", "\U00020000", "\U00020001", "x"]),
+        ("กิน\r\nกิน\n\n\0กิน", ["กิน", "กิน", "กิน"]),
+        ("", []),
+    ],
+)
+def test_words_are_those_of_dictionaries(text: str, words: list[str]) -> None:
+    found = table([text, "", text], "icu")
+    assert by_text(found) == [words, [], words]
+    assert found.chars.tolist() == 2 * [len(word) for word in words]
+
+
+@needs_icu
+@given(TEXTS)
+@example([])
+@example([""])
+@example(list(EDGES.values()))
+def test_words_are_those_of_each_line_alone(texts: list[str]) -> None:
+    assert by_text(table(texts, "icu")) == [slow_words(text) for text in texts]
+
+
+@needs_icu
+def test_words_of_real_text_are_those_of_each_line_alone(shared: Path) -> None:
+    texts = list(real_texts(shared, 7))
+    assert by_text(table(texts, "icu")) == [slow_words(text) for text in texts]
+
+
+@needs_icu
+def test_without_dictionaries_segments_are_ours() -> None:
+    """ICU follows the same rules; of code points that both know, of no script that has a dictionary there."""
+    other = regex.compile(
+        r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Line_Break=SA}\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]"
+        r"|[\u30fc\uff70\uff9e\uff9f\u202f\n]"
+    )
+    chars = {
+        name: [char for char in found if not other.match(char)]
+        for name, found in samples().items()
+        if name.startswith("WB=") or name == "Extended_Pictographic"
+    }
+    kinds = [found for found in chars.values() if found]
+    iterator = icu.BreakIterator.createWordInstance(icu.Locale("root"))
+    chance = random.Random(5)
+    for _ in range(5000):
+        text = "".join(chance.choice(chance.choice(kinds)) for _ in range(chance.randint(1, 12)))
+        iterator.setText(icu.UnicodeString(text))
+        bounds = [0, *iterator]
+        units = text.encode("utf-16-le")
+        pieces = (units[2 * a : 2 * b].decode("utf-16-le").strip() for a, b in pairwise(bounds))
+        assert table([text], "segments").strings() == [piece for piece in pieces if piece], ascii(text)
+
+
+@needs_icu
+def test_the_language_chooses_rules() -> None:
+    texts = LineTable.of(["example.org a"])
+    assert Words.of(texts, "icu", "en").strings() == ["example.org", "a"]
+    assert Words.of(texts, "icu", "en-US-posix").strings() == ["example", "org", "a"]
+    assert Words.of(texts, "icu", "no such language").strings() == ["example.org", "a"]
+    batch = Batch.of([Document("example.org a")])
+    assert batch.words("icu", "en") is batch.words("icu", "en")
+    assert batch.words("icu", "en") is not batch.words("icu", "th")
+
+
+@needs_icu
+@pytest.mark.parametrize("piece", ["กิน", "我喜欢", "の", "a ", "\u0301", "\U0001f600", "\n", "a"], ids=ascii)
+def test_time_grows_with_the_length(piece: str) -> None:
+    seconds = []
+    for size in (50_000, 400_000):
+        lines = LineTable.of([piece * (size // len(piece))])
+        begin = time.process_time()
+        Words.of(lines, "icu")
+        seconds.append(time.process_time() - begin)
+    assert seconds[1] < 8 * 3 * seconds[0] + 0.5
+
+
+def test_without_icu_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "icu", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'tagmix\[icu\]'"):
+        table(["a"], "icu")
+
+
+# Words by language as datatrove splits them, and the tables that say how.
+#
+# datatrove_words.json has words as datatrove 0.10.1 gave them (tests/oracles/tables/words.py).
+
+RECORDED = json.loads((Path(__file__).parent / "datatrove_words.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("label", sorted({case["label"] for case in RECORDED}))
+def test_words_are_datatroves(label: str) -> None:
+    for case in RECORDED:
+        if case["label"] == label:
+            assert datatrove_words(case["text"], label) == case["words"]
+
+
+def test_every_language_of_fineweb_2_has_a_tokenizer_thresholds_and_stop_words() -> None:
+    table, words = thresholds("fineweb-2-baedee4"), stop_word_lists("fineweb-2-baedee4-stop-words")
+    assert len([label for label in table if "_" in label]) == 1927
+    assert table.keys() == words.keys()
+    assert all(tokenizer_of(label) for label in table)
+    assert {len(numbers) for numbers in table.values()} == {16}
+    assert (table["deu_Latn"]["dup_line_frac"], table["deu_Latn"]["line_punct_thr"]) == (0.282, 0.143)
+    assert "wurde" in words["deu_Latn"]
+
+
+@pytest.mark.parametrize(
+    ("lid", "label"),
+    [("de", "deu_Latn"), ("als", "gsw_Latn"), ("sr", "srp_Cyrl"), ("zh", "cmn_Hani"), ("deu_Latn", "deu_Latn")],
+)
+def test_labels_of_lid_176_lead_to_those_of_glotlid(lid: str, label: str) -> None:
+    assert glotlid_label(lid) == label
+    assert thresholds("fineweb-2-baedee4")[lid] == thresholds("fineweb-2-baedee4")[label]
+
+
+def test_all_labels_of_lid_176_but_english_have_thresholds() -> None:
+    labels = {label.removeprefix("__label__") for label in load_fasttext("lid.176.ftz").labels}
+    assert len(labels) == 176
+    assert labels - thresholds("fineweb-2-baedee4").keys() == {"en"}
+
+
+def test_a_language_without_a_tokenizer_has_that_of_all_languages() -> None:
+    assert datatrove_words("z.B. don't", None) == datatrove_words("z.B. don't", "xyz_Abcd") == ["z.", "B.", "don't"]
+    assert datatrove_words("z.B. don't", "de") == ["z.B.", "don't"]
+
+
+def test_a_library_that_is_missing_is_named_with_its_extra_and_licence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kiwipiepy", None)
+    dictionary_words.cache_clear()
+    with pytest.raises(MissingExtra, match=r"kiwipiepy.*LGPL-3\.0.*tagmix\[words-ko\]"):
+        check_word_language("ko")
+    monkeypatch.setitem(sys.modules, "stanza", None)
+    with pytest.raises(MissingExtra, match=r"stanza.*Apache-2\.0.*tagmix\[words-stanza\]"):
+        datatrove_words("Сәлем", "kaz_Cyrl")
+
+
+def test_languages_without_blanks_are_split_by_their_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pairs(text: str, language: str | None) -> list[str]:
+        return [text[i : i + 2] for i in range(0, len(text), 2)]
+
+    monkeypatch.setattr("toolkit.text.languages.words.datatrove_words", pairs)
+    texts = ["កខគឃ\u200bងច! ABC d'e\n។ ឆជឈ", "it's ក ខគ", "", "กข"]
+    words = LanguageWordsWords.of(LanguageWordsLineTable.of(texts), "dictionary", ["km", "en", None, "tha_Thai"])
+    assert words.strings() == ["កខ", "គឃ", "ងច", "ABC", "d'e", "ឆជ", "ឈ", "it's", "ក", "ខ", "គ", "กข"]
+    assert words.counts.tolist() == [7, 4, 0, 1]
+
+
+@pytest.mark.parametrize("tagger", [GopherQuality, GopherRepetition, Length, RepeatedNgrams, Roots])
+def test_dictionaries_need_a_language_and_its_library(tagger: type[Length], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="expected the option `language` with `dictionary`"):
+        tagger(splitter="dictionary").check()
+    monkeypatch.setitem(sys.modules, "khmernltk", None)
+    dictionary_words.cache_clear()
+    _splitter.cache_clear()
+    with pytest.raises(MissingExtra, match=r"tagmix\[words-km\]"):
+        tagger(splitter="dictionary", language="km").check()
+    assert issubclass(MissingExtra, ConfigError)
+
+
+def test_extras_of_libraries_are_those_of_the_distribution() -> None:
+    for library in _LIBRARIES.values():
+        assert library.package.lower() in map(str.lower, distribution.requirements_of(library.extra))
+
+
+def test_an_unknown_language_is_refused_where_it_is_written() -> None:
+    with pytest.raises(ConfigError, match="expected a label of lid"):
+        check_word_language("german")
+    check_word_language("language-0.language.label")
+
+
+MODULES: dict[str, Any] = {"ja": "sudachipy", "zh": "jieba", "vi": "pyvi", "th": "pythainlp", "ko": "kiwipiepy"}
+SENTENCES = {
+    "ja": ("図書館は九時に開きます。", ["図書", "館", "は", "九", "時", "に", "開き", "ます", "。"]),
+    "zh": ("图书馆九点开门。", ["图书馆", "九点", "开门", "。"]),
+    "th": ("ห้องสมุดเปิดเก้าโมง", ["ห้องสมุด", "เปิด", "เก้า", "โมง"]),
+}
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_words_by_dictionaries(language: str) -> None:
+    pytest.importorskip(MODULES[language], reason=f"the extra words-{language} is not installed")
+    text, words = SENTENCES[language]
+    assert datatrove_words(text, language) == words

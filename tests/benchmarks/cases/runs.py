@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -403,6 +403,7 @@ def _several(inputs: Inputs, count: int, size: int) -> Benchmark:
     )
 
 
+@cache
 def _served() -> tuple[Any, list[Any]]:
     """Start an S3 server behind a proxy, until this process ends: a client, with a bucket, and the log of requests."""
     from tests.storage.faults import environment

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.learn.evaluate.test_judging import column, hashes
+from tests.learn.evaluate.test_metrics import column, hashes
 from toolkit.config.scale import Scale, declared_in, nearest
 from toolkit.errors import ConfigError
 from toolkit.learn.evaluate.judged import Judged
