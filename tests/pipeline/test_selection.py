@@ -81,6 +81,8 @@ def test_pages_are_those_of_a_whole_ingest_and_little_else_is_read(
         assert estimate["all"]["pages"] == len(pages(crawl))
         assert estimate["all"]["bytes"] == sum(each.sent for each in asked)
         assert estimate["all"]["requests"] == len(asked)
+        index = behaviour.bodies(".parquet")
+        assert sum(each.sent for each in index) <= sum(path.stat().st_size for path in crawl.index()), "each byte once"
         assert [each["name"] for each in estimate["by_language"]] == ["bre"]
         assert sum(each["pages"] for each in estimate["by_host"]) <= len(pages(crawl))
         dense = next(str(path.relative_to(crawl.root)) for path in crawl.warcs() if "00002" in path.name)
@@ -393,6 +395,7 @@ def test_a_condition_says_in_sql_what_it_says_in_rules(where: str, crawl: Crawl)
         ({"crawl": "CC-MAIN-2031-01"}, "expected a crawl with a list of its files, got nothing at"),
         ({"subset": "crawldiagnostics"}, f"expected an index of {CRAWL} with files of the subset crawldiagnostics"),
         ({"seed": "x"}, "ingest[0].seed: expected a whole number"),
+        ({"urls": "none.txt"}, "expected a file of URLs, hosts or domains, got no such file at none.txt"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_selected_is_refused(

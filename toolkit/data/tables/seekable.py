@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import IO, Any
 
-from toolkit.data.tables.values import READ
 from toolkit.storage import store_of
 from toolkit.storage.paths import size_of
 from toolkit.storage.reading import open_stored
@@ -13,7 +12,7 @@ from toolkit.storage.reading import open_stored
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Give a file in which one can seek: of a bucket only what is asked for is fetched.
+    """Give a file in which one can seek: of a bucket only blocks that are asked for are fetched.
 
     Raises:
         DataError: if there is no such file.
@@ -22,16 +21,21 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         with open_stored(path) as file:
             yield file
         return
-    with closing(io.BufferedReader(Ranges(path, size_of(path)), READ)) as file:
+    with closing(io.BufferedReader(Ranges(path, size_of(path)))) as file:
         yield file
 
 
+BLOCK, BLOCKS = 1 << 18, 64
+"""Bytes of a block, and blocks of a file that are kept: columns of a row group are read one after the other."""
+
+
 class Ranges(io.RawIOBase):
-    """An object of a bucket as a file: each read is a request."""
+    """An object of a bucket as a file; each read requests the blocks that were not read lately."""
 
     def __init__(self, path: str, size: int) -> None:
         super().__init__()
         self._path, self._size, self._at = path, size, 0
+        self._blocks: dict[int, bytes] = {}
 
     def readable(self) -> bool:
         return True
@@ -47,8 +51,17 @@ class Ranges(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), self._size - self._at)
-        data = store_of(self._path).read(self._path, self._at, wanted) if wanted > 0 else b""
+        end = min(self._at + len(buffer), self._size)
+        numbers = range(self._at // BLOCK, -(-end // BLOCK))
+        if missing := [number for number in numbers if number not in self._blocks]:
+            first = missing[0] * BLOCK
+            data = store_of(self._path).read(self._path, first, min((missing[-1] + 1) * BLOCK, self._size) - first)
+            self._blocks |= {first // BLOCK + i: data[i * BLOCK :][:BLOCK] for i in range(-(-len(data) // BLOCK))}
+        data = b"".join(self._blocks.get(number, b"") for number in numbers)[self._at % BLOCK :][
+            : max(0, end - self._at)
+        ]
+        for number in list(self._blocks)[:-BLOCKS]:
+            del self._blocks[number]
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)

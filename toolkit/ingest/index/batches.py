@@ -17,6 +17,7 @@ from toolkit.data.tables.footers import open_parquet
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.index.columns import LANGUAGES
+from toolkit.storage.paths import exists, lacking
 from toolkit.storage.reading import Lines
 
 _URL = re.compile(r"\w+:/{2}")
@@ -197,8 +198,10 @@ class Wanted:
         """Return those of a file, a line each.
 
         Raises:
-            ConfigError: if a line is neither, or there is none.
+            ConfigError: if there is no such file or no line, or a line is neither.
         """
+        if not exists(path):
+            raise ConfigError(f"expected a file of URLs, hosts or domains, got {lacking(path)} at {path}")
         names = []
         with Lines(path, LONGEST, fixed=True) as lines:
             for line in lines:

@@ -12,7 +12,7 @@ from toolkit.data.schema import Type
 from toolkit.data.tables.columns import types_of
 from toolkit.data.tables.footers import table
 from toolkit.data.tables.seekable import Ranges
-from toolkit.data.tables.values import HELD, READ, not_finite, objects
+from toolkit.data.tables.values import HELD, not_finite, objects
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input
 from toolkit.storage import store_of
@@ -92,4 +92,4 @@ def _opened(source: Input) -> Iterator[IO[bytes]]:
         with source.file() as file:
             yield file
         return
-    yield io.BufferedReader(Ranges(source.path, found.size), READ)
+    yield io.BufferedReader(Ranges(source.path, found.size))
