@@ -19,8 +19,7 @@ from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.ingest.web.extractor import DEFAULT, EXTRACTORS, ExtractorSpec, ReadPage, SentPage, page_reader
 from toolkit.ingest.web.html import is_binary, parse_content_type, sniffed
 from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decoded_body, http_date, parse_response
-from toolkit.ingest.web.plain_records import Record
-from toolkit.ingest.web.records import is_sound, sound_records
+from toolkit.ingest.web.records import Record, is_sound, sound_records
 
 HTML = ("text/html", "application/xhtml+xml")
 PRESETS = {"dolma": {"main_content": True, "title": False, "layout": "formatted", "list_bullets": True}}

@@ -18,7 +18,6 @@ import msgspec
 from toolkit.data.documents import BAD_ROW
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Input
-from toolkit.ingest.web.plain_records import Record, plain_records
 from toolkit.storage.reading import HEAD, READ, Decompressed
 
 
@@ -30,12 +29,39 @@ class _Bad(Exception):
         self.offset = offset
 
 
+class Record(msgspec.Struct):
+    """One record.
+
+    Attributes:
+        type: Its WARC-Type.
+        id, date: Its WARC-Record-ID and WARC-Date, if it has them.
+        headers: JSON object: names lower-case, values as they are, those of a repeated name joined by ``, ``.
+        block: Bytes after them; None if it is larger than a document may be.
+        offset: Offset of the record in the uncompressed file.
+        end: End of its block there.
+    """
+
+    type: str
+    id: str | None
+    date: str | None
+    headers: msgspec.Raw
+    block: bytes | None
+    offset: int
+    end: int
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The headers by their names."""
+        return _FIELDS.decode(self.headers)
+
+
+_FIELDS = msgspec.json.Decoder(dict[str, str])
+
+
 def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
     """Yield the records of an input; a bad one is an error, or is kept aside and reading goes on behind its beginning.
 
-    A record is given when the next one has been found where it should be. Plain ones are found by compiled code. For
-    one that is not, fastwarc begins at the one before it; where it has given both, and more if few are plain, the next
-    is looked at again by compiled code.
+    A record is given when the next one has been found where it should be.
 
     Args:
         source: the input.
@@ -46,32 +72,21 @@ def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
     """
     with source.stream() as stream:
         tape = _Tape(stream, 2 * source.max_bytes + ROOM)
-        number, patience = 0, 1
+        number = 0
         while True:
-            plain = 0
-            for record in plain_records(tape, source.max_bytes):
-                yield record
-                plain += 1
-            number += plain
-            patience = 1 if plain else 2 * patience
             held: Record | None = None
             try:
-                for given, record in enumerate(_records(tape, source, large=large)):
+                for record in _records(tape, source, large=large):
                     if held:
                         tape.check_end(held)
                         yield held
                         tape.forget(record.offset)
-                    if given > patience:
-                        break
                     held = record
                     number += 1
-                else:
-                    if held:
-                        tape.check_end(held)
-                        yield held
-                    return
-                tape.go_to(record.offset)
-                continue
+                if held:
+                    tape.check_end(held)
+                    yield held
+                return
             except _Bad as error:
                 bad = error
             start = tape.restarted_at if bad.offset is None else bad.offset
@@ -220,27 +235,6 @@ class _Tape:
         self._position += len(block)
         self._kept += block
         return block
-
-    def take(self) -> tuple[bytes, int]:
-        """Return what has been read and not been used, and its offset; see `plain_records`."""
-        taken, self._replay = self._replay, b""
-        return taken, self._position
-
-    def more(self, least: int) -> bytes:
-        """Return the next bytes, at least so many if there are, which are not kept."""
-        blocks = [self._stream.read(READ)]
-        while blocks[-1] and (least := least - len(blocks[-1])) > 0:
-            blocks.append(self._stream.read(READ))
-        return b"".join(blocks)
-
-    def give_back(self, rest: bytes, offset: int) -> None:
-        """Take back bytes that have been read, which are kept now, and go on with them."""
-        self._kept, self._kept_from = bytearray(rest), offset
-        self._replay, self._position, self.restarted_at = rest, offset, offset
-
-    def go_to(self, offset: int) -> None:
-        """Go on at an offset; what follows it is kept."""
-        self.give_back(bytes(self._kept[offset - self._kept_from :]), offset)
 
     def check_held(self) -> None:
         """Raise _Bad if reading has ended because there was no record in all that may be held."""
