@@ -153,7 +153,11 @@ def test_ends_past_the_text_are_clamped_where_dolma_is_obeyed(dolma: Dolma) -> N
     assert (ran.code, outputs(dolma.out)) == (1, {})
     assert "expected spans between 0 and 6, got [4, 9]; `past_end: clamp`" in ran.err
     dolma.config["compat"] = "strict"
+    dolma.config["streams"][0]["name"] = "my stream"  # files are called like it
+    edits = json.loads(dolma.ok("--dry-run", "--json").out)["rules"][0]
+    assert (edits["spans"], edits["chars"]) == (3, 7)
     ran = dolma.ok("--json")
+    assert [path.name for path in dolma.out.glob("*.gz")] == ["my stream-0000.json.gz"]
     assert dolma.texts() == {"d0": "été ", "d1": "pain"}
     assert "spans clamped to the end of the text" in ran.out
     counts = json.loads((dolma.out / ".toolkit" / "manifest.json").read_bytes())["counts"]

@@ -948,7 +948,10 @@ MIX_FAULTS: dict[str, tuple[list[Damage], str]] = {
         [rules({"drop": "sp[5].score > 1", "name": "r", **at("d47")}), row(45, None, E)],
         "E:45: expected the attributes of D:45, got those of 'd45'",
     ),
-    "folder": ([rules({"route": '"../x"', **at("d33")})], "D:34: expected a label of letters, digits, _ . and -"),
+    "folder": (
+        [rules({"route": '"../x"', **at("d33")})],
+        "D:34: expected a label of letters, digits, _ . - and inner spaces",
+    ),
     "folder, set long": ([rules({"route": '"../x"', **at("d89")}), longer(E)], "D:90: expected a label of letters"),
     "span": (
         [rules({"cut": "sp", "name": "r"}), row(34, valued(sp=[[0, 9999, 1.0]]), E)],
@@ -960,10 +963,10 @@ MIX_FAULTS: dict[str, tuple[list[Damage], str]] = {
     ),
     "label": (
         [by_label, rules({"drop": "lang.label is None"}), row(34, valued(lang={"label": "..", "prob": 1}), E)],
-        "D:34: expected a label of letters, digits, _ . and -",
+        "D:34: expected a label of letters, digits, _ . - and inner spaces",
     ),
     "writer": ([writes(d60="raise", d33="raise")], "D: ValueError: cannot"),
-    "writer label": ([writes(d33="label")], "D:34: expected a label of letters, digits, _ . and -"),
+    "writer label": ([writes(d33="label")], "D:34: expected a label of letters, digits, _ . - and inner spaces"),
     "writer text": ([writes(d33="text")], "D:34: expected bytes of the writer that end in a line feed, got 'text'"),
     "writer no end": ([writes(d33="no end")], "D:34: expected bytes of the writer that end in a line feed, got b'x'"),
     "writer configuration": ([writes(d33="config")], "expected a model, got none"),

@@ -1,5 +1,7 @@
 """``edits:`` and ``text: NAME``: what taggers, duplicates and a mix see, and where their spans are."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import Run
-from tests.pipeline.conftest import Project, document, read_rows, write_rows
+from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from toolkit import Document, Span
 from toolkit.rules.text_edits import PlaceMap, TextEdit, edited
 
@@ -63,6 +65,17 @@ def test_all_see_the_edited_text(project: Project) -> None:
     project("run").succeeds()
     project.config["edits"]["clean"] = CLEAN[:1]
     assert "length.settings.text: [{" in project("run").err
+
+
+def test_a_mix_clamps_spans_of_an_edited_text(project: Project) -> None:
+    spans = {id: [[0, 5, 1.0], [len(text), 99, 1.0]] for id, text in TEXTS.items()}
+    write_rows(project.attributes / "bff/0.jsonl.gz", [attributes(id, {"cut": cut}) for id, cut in spans.items()])
+    stream = {"past_end": "clamp", "attributes": ["bff"], "text": [{"cut": "bff.cut"}, {"cut": {"regex": "org|now"}}]}
+    output = {"format": "dolma", "path": str(project.root / "out")}
+    project.config = {"dataset": str(project.data), "mix": {"streams": {"a stream": stream}, "output": output}}
+    assert json.loads(project.ok("mix", "--json").out)["counts"] == {"spans clamped to the end of the text": 3}
+    texts = [row["text"] for row in read_rows(project.root / "out/documents/documents.jsonl.gz")]
+    assert texts == [re.sub("org|now", "", text[5:]) for text in TEXTS.values()]
 
 
 def test_passages_that_are_close_are_one(project: Project) -> None:

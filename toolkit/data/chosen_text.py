@@ -55,7 +55,7 @@ def split_reference(text: str) -> SetReference | None:
     return SetReference(found[1], found[2] or "", tuple((found[3] or "").split(".")[1:])) if found else None
 
 
-def parse_reference(text: object, what: str = "a text of an attribute set") -> SetReference:
+def parse_reference(text: object, what: str = "a text of an attribute set, or a name in `edits:`") -> SetReference:
     """Return the place that an option names.
 
     Args:

@@ -625,10 +625,10 @@ def _stream(
     dataset: Callable[[], Dataset],
 ) -> Stream:
     given = _typed(place, StreamForm, "a stream")
-    if not isinstance(given.name, str) or not re.fullmatch(r"\w[\w.-]*", given.name):
+    if not isinstance(given.name, str) or not re.fullmatch(r"\w(?:[\w. -]*[\w.-])?", given.name):
         raise place.error(
             ("name",),
-            "expected a name of letters, digits, _ . and - that begins with one of the first three, got "
+            "expected a name of letters, digits, _ . - and inner spaces that begins with one of the first three, got "
             f"{given.name!r}",
         )
     own = rules.read_scope(place, base)

@@ -22,7 +22,7 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import Kind
 from toolkit.text.batch import Batch
 
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_. -]{0,98}[A-Za-z0-9_.-])?")
 
 
 @dataclass(frozen=True)
@@ -495,11 +495,12 @@ def check_label(label: str) -> str:
     """Return the label, if it cannot lead out of the output folder.
 
     Raises:
-        DataError: if it is not letters, digits, ``_ . -``, beginning with a letter or digit.
+        DataError: if it is not letters, digits, ``_ . -`` and spaces between them, beginning with a letter or digit.
     """
     if not _LABEL.fullmatch(label):
         raise DataError(
-            f"expected a label of letters, digits, _ . and - that begins with one of the first two, got {label!r}"
+            "expected a label of letters, digits, _ . - and inner spaces that begins with one of the first two, got "
+            f"{label!r}"
         )
     return label
 

@@ -259,11 +259,9 @@ class RuleSet:
             DataError: if a span is out of range, or a list has not one element for each line.
         """
         by_rule = [each.edits(document, values, past_end) for each in self.compiled]
-        clamped = 0
-        if past_end == "clamp":
-            pairs = [editing.clamp(edits, len(document.text)) for edits in by_rule]
-            by_rule, clamped = [edits for edits, _ in pairs], sum(count for _, count in pairs)
         everything = [edit for edits in by_rule for edit in edits]
+        if clamped := sum(edit.clamped for edit in everything):
+            by_rule = [[edit for edit in edits if edit.start < edit.end] for edits in by_rule]
         return (editing.apply(document.text, everything, overlaps) if everything else None), by_rule, clamped
 
 

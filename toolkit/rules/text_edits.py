@@ -37,7 +37,7 @@ class EditForm(ConfigStruct):
     ] = None
     replace: Annotated[_What, Description(description="replaces them by the text `by`")] = None
     cut_lines: Annotated[_What, Description(description="removes lines with a span, or a match, in them")] = None
-    by: Annotated[str, Description(description="the text; `{}` is the original")] = ""
+    by: Annotated[str | None, Description(description="the text; `{}` is the original")] = None
 
 
 class TextEdit(ConfigStruct):
@@ -59,7 +59,7 @@ def read_edits(place: ConfigNode) -> str:
     for i in range(len(place.value)):
         form = config.convert(place.at(i), EditForm)
         given = {name: what for name in ("cut", "replace", "cut_lines") if (what := getattr(form, name)) is not None}
-        if len(given) != 1 or (form.by and "replace" not in given):
+        if len(given) != 1 or (form.by is None) == ("replace" in given):
             raise place.error((i,), "expected one of `cut`, `replace` (with `by`) and `cut_lines`")
         ((name, what),) = given.items()
         try:
@@ -70,7 +70,7 @@ def read_edits(place: ConfigNode) -> str:
             else:
                 what = {"regex": f"(?m){what['regex']}" if name == "cut_lines" else what["regex"]}
                 compiled_pattern(what["regex"])
-            by = editing.check_replacement(form.by)
+            by = editing.check_replacement(form.by or "")
         except (ConfigError, ValueError) as error:
             raise place.error((i, name), str(error)) from None
         where = {"spans": what} if isinstance(what, str) else what
@@ -192,13 +192,19 @@ class PlaceMap:
         return start, start + 1 if kept else end
 
 
-def edited(whole: Document, edits: Sequence[TextEdit], spans: Iterable[Iterable[Any] | None]) -> EditedDocument:
+def edited(
+    whole: Document,
+    edits: Sequence[TextEdit],
+    spans: Iterable[Iterable[Any] | None],
+    past_end: editing.PastEnd | None = None,
+) -> EditedDocument:
     """Return a document after edits.
 
     Args:
         whole: the document.
         edits: in order: a pattern looks at the text after those before it.
         spans: of each edit that names some, in order.
+        past_end: see `toolkit.text.editing.edits_of_spans`.
 
     Raises:
         DataError: if a span is out of range.
@@ -209,7 +215,10 @@ def edited(whole: Document, edits: Sequence[TextEdit], spans: Iterable[Iterable[
         text, now = whole.text, None
         if edit.spans:
             listed = [span if isinstance(span, Span) else Span(*span) for span in next(given) or ()]
-            own = editing.edits_of_spans(listed, edit.by, text)
+            own = editing.edits_of_spans(listed, edit.by, text, past_end)
+            if not edit.lines:
+                found = [*own, *found]
+                continue
             places = [(each.start, each.end) for each in own]
         else:
             now = EditedDocument(whole, found)

@@ -17,7 +17,7 @@ joins what is left of the lines around it.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from toolkit.data.documents import Span
@@ -42,11 +42,13 @@ class Edit:
     Attributes:
         start, end: code points, end exclusive.
         by: the replacement; ``{}`` stands for the original text.
+        clamped: spans whose end was past the text, and is its end here.
     """
 
     start: int
     end: int
     by: str
+    clamped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +68,27 @@ class Edited:
     edits: list[tuple[int, int, int]]
 
 
-def edits_of_spans(spans: Iterable[Span], by: str, text: str, past_end: PastEnd = "refuse") -> list[Edit]:
-    """Return the edits that a rule's spans ask for; empty spans ask for none.
+def edits_of_spans(spans: Iterable[Span], by: str, text: str, past_end: PastEnd | None = None) -> list[Edit]:
+    """Return the edits that a rule's spans ask for; empty spans ask for none, clamped ones may do nothing.
 
-    The ends of those to be clamped are left as they are, for `clamp`, which counts them.
+    Args:
+        spans: Spans of the text.
+        by: Replacement.
+        text: Text.
+        past_end: Option of the stream; None where spans are refused and there is no such option.
 
     Raises:
         DataError: if a span is out of range.
     """
-    found = []
+    found, length = [], len(text)
     for span in spans:
-        if not 0 <= span.start <= span.end or (span.end if past_end == "refuse" else span.start) > len(text):
+        if not 0 <= span.start <= span.end or (span.start if past_end == "clamp" else span.end) > length:
             hint = "; `past_end: clamp` in the stream (in a configuration of Dolma: `compat: strict`) clamps such ends"
-            got = f"got [{span.start}, {span.end}]{hint if 0 <= span.start <= len(text) < span.end else ''}"
-            raise DataError(f"expected spans between 0 and {len(text)}, {got}")
+            got = f"got [{span.start}, {span.end}]{hint if past_end and 0 <= span.start <= length < span.end else ''}"
+            raise DataError(f"expected spans between 0 and {length}, {got}")
         if span.start < span.end:
-            found.append(Edit(span.start, span.end, by))
+            found.append(Edit(span.start, min(span.end, length), by if span.start < length else "", span.end > length))
     return found
-
-
-def clamp(edits: Sequence[Edit], end: int) -> tuple[list[Edit], int]:
-    """Return edits of a text that has this end, and how many of them ended behind it; one that is empty then goes."""
-    clamped = [replace(edit, end=end) if edit.end > end else edit for edit in edits]
-    count = sum(edit.end > end for edit in edits)
-    return [edit for edit in clamped if edit.start < edit.end], count
 
 
 def edits_of_lines(lines: Iterable[int], text: str) -> list[Edit]:
@@ -129,7 +128,8 @@ def merge(edits: Sequence[Edit], overlaps: Overlaps = "union") -> list[Edit]:
     merged = []
     for group in groups:
         strict = [edit for edit in group if ORIGINAL not in edit.by]
-        merged.append(Edit(group[0].start, max(edit.end for edit in group), (strict or group)[0].by))
+        clamped = sum(edit.clamped for edit in group)
+        merged.append(Edit(group[0].start, max(edit.end for edit in group), (strict or group)[0].by, clamped))
     return merged
 
 

@@ -178,7 +178,7 @@ def _streams(stream: StreamOptions, found: MixerOptions, place: ConfigNode) -> d
         roots = roots_of(stream.documents, stream.attributes)
     except ConfigError as error:
         raise place.error(("documents",), str(error)) from None
-    name = "".join(c if c.isalnum() or c in "_.-" else "_" for c in stream.name)
+    name = "".join(c if c.isalnum() or c in "_.- " else "_" for c in stream.name)
     name = name if name[:1].isalpha() or name.startswith("_") else f"_{name}"
     return {
         name if i == 0 else f"{name}.{i}": {

@@ -40,7 +40,7 @@ from toolkit.session import Session, current
 from toolkit.storage.reading import lines_at
 from toolkit.storage.record_log import apart
 from toolkit.tag.sample import key_of
-from toolkit.text.editing import PastEnd, clamp
+from toolkit.text.editing import PastEnd
 
 MOST = 3
 """Stretches of a rule that are shown."""
@@ -72,7 +72,7 @@ class Stretch(ConfigStruct):
 def of_rule(rule: CompiledRule, document: Document, values: Sequence[Any]) -> list[Stretch]:
     """Return the first stretches that a rule edits; of one that edits none, spans and lines whose values it sees."""
     text = document.text
-    edits, _ = clamp(rule.edits(document, values, "clamp"), len(document.text)) if rule.holds(values) else ([], 0)
+    edits = rule.edits(document, values, "clamp") if rule.holds(values) else []
     found: list[tuple[int, int, Any]] = [(edit.start, edit.end, None) for edit in edits]
     listed = found or list(_watched(rule, document, values))
     return [

@@ -302,7 +302,7 @@ class Effects:
             spans, cut = rule.preview(values)
             if spans:
                 self._counts[i].spans += spans
-                yield i, cut or 0
+                yield i, min(cut or 0, chars)  # an end past the text may be clamped
 
     def counted(self) -> tuple[Totals, list[RuleCount], list[int]]:
         """Return the totals, the effect of each rule, and the documents that it alone drops."""

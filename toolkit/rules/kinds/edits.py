@@ -190,7 +190,7 @@ class EditsText(CompiledRule):
     def edits(self, document: Document, values: Values, past_end: editing.PastEnd) -> list[Edit]:
         assert isinstance(self.rule, EditText)
         try:
-            return edited(document, self.rule.edited, [self.run(each, values) for each in self.spans]).edits
+            return edited(document, self.rule.edited, [self.run(each, values) for each in self.spans], past_end).edits
         except DataError as error:
             raise self.fault(error.message) from None
 
