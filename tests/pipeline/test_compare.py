@@ -1,6 +1,10 @@
 """What a comparison says of two mixes, against what both write."""
 
 import json
+import math
+import random
+import re
+import statistics
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,8 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.pipeline import model
-from tests.pipeline.conftest import Project, tree
+from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
 from tests.pipeline.model import Doc, Modelled
+from toolkit import Document, Span, Tagger
+from toolkit.inspect.comparing import Moments
 
 Rules = tuple[list[dict[str, Any]], list[Modelled]]
 
@@ -146,3 +152,188 @@ def test_the_label_that_rules_see_is_no_folder(project: Project, label: str | No
     assert steps['route "x/" + label']["verdict"] == "routes it to x/documents"
     assert steps['route "x/" + label']["values"]["label"] == "documents"
     assert steps['route "y"']["verdict"] == "routes nothing: an earlier rule has routed it"
+
+
+# ``toolkit compare``: two sets of the same documents, against what a few lines of Python say of them.
+
+SHARDS = {"a.jsonl.gz": 400, "b.jsonl.gz": 90}
+LABELS = ["toxic", "fine", None]
+
+
+class Label(Tagger):
+    """A label that the metadata have."""
+
+    version: str
+
+    def tag(self, document: Document) -> str | None:
+        found: str | None = document.metadata["label"][self.version]
+        return found
+
+
+class Number(Tagger):
+    """A number that the metadata have."""
+
+    version: str
+
+    def tag(self, document: Document) -> float | None:
+        found: float | None = document.metadata["number"][self.version]
+        return found
+
+
+class Spans(Tagger):
+    """The whole text, or nothing."""
+
+    version: str
+
+    def tag(self, document: Document) -> list[Span]:
+        return [Span(0, len(document.text))] if document.metadata["label"][self.version] == "toxic" else []
+
+
+HERE = "tests.pipeline.test_compare"
+
+
+def made(version: str) -> list[dict[str, Any]]:
+    return [
+        {"tagger": f"{HERE}:{name}", "as": name.lower(), "version": version} for name in ("Label", "Number", "Spans")
+    ]
+
+
+@pytest.fixture
+def versions(project: Project) -> Project:
+    draw = random.Random(3)
+    for shard, count in SHARDS.items():
+        rows = []
+        for i in range(count):
+            number = draw.random()
+            numbers = {"0": number, "1": draw.choice([number, number + draw.gauss(0, 0.1), None])}
+            labels = {"0": draw.choice(LABELS), "1": draw.choice(LABELS)}
+            text = f"text {i} \x1b[31m\u202e of {shard}\n" + "long " * 90
+            rows.append(document(f"{shard[0]}{i}", text, metadata={"label": labels, "number": numbers}))
+        write_rows(project.documents / shard, rows)
+    project.config["tag"] = {"v-0": made("0"), "v-1": made("1"), "other-0": "length"}
+    project.ok("tag")
+    return project
+
+
+def compare(project: Project, *arguments: object) -> dict[str, Any]:
+    found: dict[str, Any] = project.ok("compare", *arguments, "--json").json
+    return found
+
+
+def pairs(project: Project, key: str) -> list[tuple[Any, Any]]:
+    rows = [row for shard in SHARDS for row in read_rows(project.documents / shard)]
+    return [(row["metadata"][key]["0"], row["metadata"][key]["1"]) for row in rows]
+
+
+def test_what_is_counted_is_what_there_is(versions: Project) -> None:
+    told = compare(versions, "v-0", "v-1", "-n", 4)
+    parts = {(part["key"], part["kind"]): part for part in told["parts"]}
+    assert told["rows"] == sum(SHARDS.values())
+    assert list(parts) == [("label", "label"), ("number", "number"), ("spans", "number"), ("spans", "whole")]
+    labels = pairs(versions, "label")
+    both = [pair for pair in labels if None not in pair]
+    part = parts["label", "label"]
+    assert (part["both"], part["same"]) == (len(both), sum(a == b for a, b in both))
+    assert part["agreement"] == pytest.approx(sum(a == b for a, b in both) / len(both))
+    assert {(each["one"], each["other"]): each["documents"] for each in part["confusion"]} == Counter(both)
+    nulls = Counter((a is None, b is None) for a, b in labels)
+    assert part["nulls"] == {"both": nulls[True, True], "one": nulls[True, False], "other": nulls[False, True]}
+    assert len(part["examples"]) == 4
+    assert all(each["one"] != each["other"] for each in part["examples"])
+    numbers = [(a, b) for a, b in pairs(versions, "number") if b is not None]
+    part = parts["number", "number"]
+    assert part["correlation"] == pytest.approx(statistics.correlation(*map(list, zip(*numbers, strict=True))))
+    assert part["mean_difference"] == pytest.approx(statistics.fmean(b - a for a, b in numbers))
+    assert part["mean_absolute_difference"] == pytest.approx(statistics.fmean(abs(b - a) for a, b in numbers))
+    differences = sorted((abs(b - a) for a, b in numbers), reverse=True)
+    assert part["largest_difference"] == differences[0]
+    assert [abs(each["other"] - each["one"]) for each in part["examples"]] == differences[:4]
+    ranked = sorted(b - a for a, b in numbers)
+    exact = ranked[math.ceil(0.95 * len(ranked)) - 1]
+    assert part["quantiles"]["0.95"] == pytest.approx(exact, rel=0.02)
+    toxic = sum((a == "toxic") == (b == "toxic") for a, b in labels)
+    assert parts["spans", "whole"]["same"] == toxic
+
+
+def test_what_varies_little_about_a_large_mean_is_counted_exactly() -> None:
+    draw = random.Random(2)
+    pairs = [(1.7e9 + (x := draw.random()), 1.7e9 + x + draw.random()) for _ in range(500)]
+    whole = Moments()
+    for start in range(0, 500, 90):
+        part = Moments()
+        for x, y in pairs[start : start + 90]:
+            part.add(x, y)
+        whole.merge(part)
+    assert whole.correlation == pytest.approx(statistics.correlation(*map(list, zip(*pairs, strict=True))), rel=1e-6)
+    constant = Moments()
+    for x, _ in pairs:
+        constant.add(x, 0.1)
+    assert constant.correlation is None
+
+
+@pytest.mark.slow
+def test_it_is_the_same_by_several_processes_and_other_documents_by_another_seed(versions: Project) -> None:
+    one = compare(versions, "v-0", "v-1")
+    versions.config["executor"] = {"type": "local"}
+    assert compare(versions, "v-0", "v-1", "processes=2") == one
+    other = compare(versions, "v-0", "v-1", "--seed", 7)
+    assert [part["same"] for part in other["parts"]] == [part["same"] for part in one["parts"]]
+    assert other["parts"][0]["examples"] != one["parts"][0]["examples"]
+
+
+def test_people_see_texts_that_do_nothing_to_their_terminal(versions: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    ran = versions.ok("compare", "v-0.label", "v-1.label")
+    assert "v-0 \\ v-1" in ran.out
+    assert "null in both: " in ran.out
+    texts = [line for line in ran.out.splitlines() if line.startswith("      | ")]
+    assert len(texts) == 3
+    assert all(len(line) <= 60 and line.endswith("…") and r"\x1b[31m\u{202e}" in line for line in texts)
+    assert not {"\x1b", "\u202e"} & set(ran.out)
+
+
+def test_a_sample_is_compared_where_it_is_all_that_there_is(versions: Project) -> None:
+    versions.config["tag"]["v-2"] = made("1")
+    versions.ok("tag", "--sample", 100)
+    told = compare(versions, "v-0", "v-2")
+    assert told["sample"].startswith("on a sample: 100 of 490")
+    assert told["rows"] == 100
+    assert versions.ok("compare", "v-0", "v-1", "--sample").out.startswith("on a sample: 100 of 490")
+
+
+def test_rows_that_do_not_belong_together_are_an_error(versions: Project) -> None:
+    path = versions.attributes / "v-1" / "b.jsonl.gz"
+    rows = read_rows(path)
+    write_rows(path, [rows[1], rows[0], *rows[2:]])
+    ran = versions("compare", "v-0", "v-1").fails(1, "b.jsonl.gz:1: expected the attributes of")
+    assert "400 documents" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["v-0"], "expected two sets to compare, got 1"),
+        (["v-0", "v-9"], "expected an attribute set in .*, got 'v-9'; did you mean 'v-"),
+        (
+            ["v-0", "other-0"],
+            "expected sets with the same keys, got label, number, spans and length; name them: SET.KEY",
+        ),
+        (["v-0.labl", "v-1.label"], "v-0.labl: expected a key of the set v-0, got 'labl'; did you mean 'label'"),
+        (["v-0.label", "other-0.length"], "expected values of one kind under v-0.label and other-0.length"),
+        (["v-0", "v-1", "--dataset", "x"], "expected a configuration .-c FILE., or --dataset ROOT"),
+        (["v-0", "v-1", "--sample"], "expected a sample of .*run `toolkit tag --sample N`"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(versions: Project, arguments: list[str], expected: str) -> None:
+    ran = versions("compare", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert re.search(expected, ran.err), ran.err
+
+
+def test_sets_of_another_program_are_compared_too(by_hand: Project) -> None:
+    folder = by_hand.attributes / "again"
+    for path in sorted((by_hand.attributes / "exp").rglob("*.gz")):
+        write_rows(folder / path.relative_to(by_hand.attributes / "exp"), read_rows(path))
+    ran = by_hand.run("compare", "exp", "again", "--dataset", by_hand.data, "--json")
+    told = json.loads(ran.out)
+    assert [part["agreement"] for part in told["parts"]] == [1.0, 1.0]

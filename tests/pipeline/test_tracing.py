@@ -1,12 +1,23 @@
 """A document can be followed from the item of its input to the output, also one that ingest has left out."""
 
+import itertools
 import json
+import random
+import shutil
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.pipeline.conftest import Project, read_bytes, tree
+import toolkit
+from mixers._token_files import KINDS
+from tests.pipeline.conftest import Project, document, read_bytes, tree, write_rows
 from tests.pipeline.test_warc import HTML, http, page, record, write_warc
+from toolkit.text import TraceFile
+from toolkit.text.tokens.orders import FileOfTokens, Order, megatron_order, modalities_order, olmo_core_order
+from toolkit.text.tokens.tokenizer import Tokenizer
+from toolkit.text.tokens.trace import original_span
 
 
 def url(number: int) -> str:
@@ -122,3 +133,266 @@ def test_the_notes_are_the_same_for_any_number_of_processes_and_go_with_their_in
     assert tree(notes) == before
     project.ok("clean", "--forget", "s/a.jsonl")
     assert not tree(notes)
+
+
+# ``toolkit trace``: from tokens to documents and their text, from documents to tokens, and the order of training.
+
+tokenizers = pytest.importorskip("tokenizers")
+
+WORDS = [
+    "the",
+    "cat",
+    "hat",
+    "größe",
+    "图书馆",
+    "👩\u200d🚀",
+    "</s>",
+    "é",
+    "a@b.org",
+    "",
+    "\t\n\n",
+    "don't",
+    "1234",
+    "ſ",
+]
+BYTES = str(Path(__file__).parents[1] / "taggers" / "files" / "tokenizer.json")
+
+
+def texts_of(number: int, seed: int) -> list[str]:
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=rng.choice((0, 1, 5, 40, 400)))) for _ in range(number)]
+
+
+def unlike_bytes(path: Path) -> str:
+    """A tokenizer that changes the text, with a blank before it, and bytes for what it does not know."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(byte_fallback=True, unk_token="<unk>"))
+    tokenizer.normalizer = tokenizers.normalizers.NFKC()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=420, special_tokens=["<unk>", "<s>", "</s>", *(f"<0x{i:02X}>" for i in range(256))]
+    )
+    tokenizer.train_from_iterator(["the cat has a hat, größe don't 1234"] * 9, trainer)
+    tokenizer.save(str(path))
+    return str(path)
+
+
+def lay_out(project: Project, files: str, **output: Any) -> dict[tuple[str, int], str]:
+    """Three shards, of which rules edit and repeat documents, with tokens as output; return the texts."""
+    found: dict[tuple[str, int], str] = {}
+    for i in range(3):
+        texts = texts_of(40, i)
+        rows = [document(f"{i}-{j}", text) for j, text in enumerate(texts)]
+        write_rows(project.documents / "a" / f"{i}.jsonl.gz", rows)
+        found |= {(f"a/{i}.jsonl.gz", j): text for j, text in enumerate(texts, 1)}
+    project.config |= {"dataset": str(project.data), "tag": {"emails-0": {"tagger": "emails"}}}
+    project.config["mix"] = {
+        "attributes": ["emails-0"],
+        "rules": [
+            {"drop": "document.chars == 0", "name": "empty"},
+            {"replace": "emails", "by": "|||EMAIL|||"},
+            {"repeat": 3, "when": "document.chars < 20"},
+        ],
+        "output": {"format": "tokens", "path": str(project.out), "tokenizer": BYTES, "eod": "</s>", "files": files}
+        | output,
+    }
+    return found
+
+
+def edited(text: str, start: int, end: int, edits: list[Any]) -> str:
+    pieces, at = [], start
+    for first, behind, length in edits:
+        pieces += [text[at : max(at, first)], "|||EMAIL|||"]
+        assert length == len("|||EMAIL|||")
+        at = behind
+    return "".join([*pieces, text[at:end]])
+
+
+FORMS = [
+    {},
+    {"shuffle": {"seed": 3}},
+    {"sequence_length": 64},
+    {"sequence_length": 48, "packing": "fit", "pad": "<s>", "shuffle": {"seed": 1}},
+    {"bos": "<s>", "literal": True, "part_size": 2000},
+]
+
+
+@pytest.mark.parametrize(("files", "output"), [*itertools.product(KINDS, FORMS)], ids=str)
+def test_tokens_are_of_exactly_the_text_of_their_document(project: Project, files: str, output: dict[str, Any]) -> None:
+    texts = lay_out(project, files, **output)
+    project.ok("run")
+    project.ok("validate", project.out)
+    library = Tokenizer(BYTES, literal=True)
+    seen = set()
+    for path in sorted(project.out.rglob(f"*{KINDS[files].SUFFIX}")):
+        if path.name.endswith((".index.npy", ".documents.npy")):
+            continue
+        trace = TraceFile(str(path))
+        rng = np.random.default_rng(0)
+        for piece in trace.pieces():
+            origin = piece.origin
+            text = texts[origin.shard, origin.row]
+            assert (origin.source, origin.id) == ("s", f"{origin.shard[2]}-{origin.row - 1}")
+            seen.add((origin.shard, origin.row, origin.copy))
+            ends = rng.integers(piece.first, piece.end + 1, (20, 2))
+            for first, end in [(piece.first, piece.end), *((int(a), int(b)) for a, b in np.sort(ends) if a < b)]:
+                start, behind, edits = trace.span(piece, first, end)
+                tokens = trace.numbers(first, end).tolist()
+                written = library.decode(tokens)
+                got = edited(text, start, behind, edits)
+                if output.get("bos") and first == piece.first:
+                    written = written.removeprefix("<s>")
+                if end == piece.end and written != got:
+                    written = written.removesuffix("</s>")
+                if "\ufffd" in written:  # a part of a character stands for all of it
+                    assert written.strip("\ufffd") in got
+                elif not (edits and (edits[0][0] <= start or edits[-1][1] >= behind)):  # a part of what was written
+                    assert written == got, (origin, first, end)
+    kept = {(shard, row, copy) for (shard, row), text in texts.items() for copy in range(1, 4) if text}
+    kept = {key for key in kept if files != "dolma" or texts[key[:2]].strip()}
+    assert seen == {key for key in kept if key[2] == 1 or len(texts[key[:2]]) < 20}
+
+
+def test_a_tokenizer_that_changes_texts_is_traced_too(project: Project, tmp_path: Path) -> None:
+    texts = lay_out(
+        project,
+        "pbin",
+        tokenizer=unlike_bytes(tmp_path / "metaspace.json"),
+        bos="<s>",
+        sequence_length=50,
+        packing="fit",
+    )
+    project.ok("run")
+    trace = TraceFile(str(project.out / "tokens.pbin"))
+    library = tokenizers.Tokenizer.from_file(str(tmp_path / "metaspace.json"))
+    pieces: dict[tuple[str, int], list[Any]] = {}
+    for piece in trace.pieces():
+        if piece.origin.copy == 1 and not piece.origin.edits:
+            pieces.setdefault((piece.origin.shard, piece.origin.row), []).append(piece)
+    for key, of_document in pieces.items():
+        offsets = library.encode(texts[key], add_special_tokens=False).offsets
+        places = [(0, 0), *offsets, (len(texts[key]),) * 2]
+        found = [trace.span(piece, at, at + 1)[:2] for piece in of_document for at in range(piece.first, piece.end)]
+        assert [start for start, _ in found] == [start for start, _ in places[: len(found)]]
+
+
+def test_the_command_goes_both_ways(project: Project) -> None:
+    texts = lay_out(project, "megatron", ids=False)
+    project.ok("run")
+    file = project.out / "tokens.bin"
+    without = json.loads(project.run("trace", "--tokens", f"{file}:100-300", "--json").out)["pieces"]
+    assert {piece["id"] for piece in without} == {None}
+    found = project.ok("trace", "--tokens", f"{file}:100-300", "--json").json
+    assert found["pieces"][0]["tokens"][0] == 100
+    assert found["pieces"][-1]["tokens"][1] == 300
+    for piece, one in zip(found["pieces"], found["documents"], strict=False):
+        assert piece["id"] == one["id"]
+        assert one["steps"][0]["rule"] == "empty"
+        assert "emails" in one["attributes"]
+    first = found["pieces"][0]
+    back = project.ok("trace", "--id", first["id"], "--json").json
+    assert any(p["tokens"][0] <= 100 < p["tokens"][1] for p in back["pieces"])
+    assert {(p["shard"], p["row"]) for p in back["pieces"]} == {(first["shard"], first["row"])}
+    key, text = next((key, text) for key, text in texts.items() if len(text) > 500)
+    of_text = project.ok("trace", "--text", text[100:140], "--json").json
+    assert {"shard": key[0], "row": key[1], "span": [100, 140]}.items() <= of_text["matches"][0].items()
+    piece = next(p for p in of_text["pieces"] if (p["shard"], p["row"]) == key)
+    assert piece["span"][0] <= 100
+    assert piece["span"][1] >= 140
+    assert toolkit.trace(tokens=f"{file}:0-1").pieces[0].row >= 1
+    for wrong in ([], ["--tokens", f"{file}:9-9"], ["--tokens", f"{file}:0-99999999"], ["--step", "1"]):
+        project("trace", *wrong).fails(2, "expected")
+
+
+def test_a_trace_depends_on_no_path_and_needs_no_tokenizer(project: Project, tmp_path: Path) -> None:
+    traces, spans = [], []
+    for name in ("one", "moved/to/another"):
+        copy = tmp_path / name / "tokenizer.json"
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(Path(BYTES).read_bytes())
+        lay_out(project, "megatron", tokenizer=str(copy))
+        project.ok("run")
+        copy.unlink()
+        traces.append((project.out / "tokens.bin.trace").read_bytes())
+        spans.append([piece.span for piece in toolkit.trace(tokens=f"{project.out}/tokens.bin:7-300").pieces])
+        shutil.rmtree(project.out)
+    assert traces[0] == traces[1]
+    assert spans[0] == spans[1]
+
+
+def test_tokens_without_a_mix_are_listed_once(project: Project) -> None:
+    write_rows(project.documents / "a.jsonl.gz", [document("1", "one text"), document("2", "two texts")])
+    project.config["tokenize"] = {"path": str(project.out), "tokenizer": BYTES, "eod": "</s>", "files": "pbin"}
+    project.ok("tokenize")
+    found = project.ok("trace", "--text", "wo text", "--json").json
+    assert [(piece["row"], piece["span"]) for piece in found["pieces"]] == [(2, [1, 8])]
+
+
+def test_spans_of_edited_texts_are_those_of_the_original() -> None:
+    text, edits = "ab EMAIL cd\nCUT\nef", [(3, 8, 2), (12, 16, 0)]  # "ab XY cd\nef"
+    assert text[:3] + "XY" + text[8:12] + text[16:] == "ab XY cd\nef"
+    for span, wanted in {
+        (0, 3): (0, 3),
+        (0, 4): (0, 8),
+        (3, 4): (3, 8),
+        (4, 6): (3, 9),
+        (5, 9): (8, 12),
+        (8, 10): (11, 17),
+        (9, 11): (16, 18),
+        (11, 11): (18, 18),
+        (0, 11): (0, 18),
+    }.items():
+        assert original_span(*span, edits)[:2] == wanted, span
+    assert [len(original_span(*span, edits)[2]) for span in ((0, 3), (3, 4), (8, 10), (9, 11), (0, 11))] == [
+        0,
+        1,
+        1,
+        0,
+        2,
+    ]
+
+
+# --- the order of training --------------------------------------------------------------------------------------------
+
+
+def test_orders_are_those_of_the_programs() -> None:
+    """Held against their own code by hand: these are its answers."""
+    torch = [4, 1, 7, 5, 3, 9, 0, 8, 6, 2]  # torch.manual_seed(0); torch.randperm(10)
+    assert [each.tolist() for each in modalities_order(10, 0, 0, 2, shuffle=True)] == [torch[::2], torch[1::2]]
+    rows = olmo_core_order(11, 6, 1, 2, 4)
+    order = np.arange(11, dtype=np.uint32)
+    np.random.Generator(np.random.PCG64(seed=7)).shuffle(order)
+    assert np.stack(rows, 1).reshape(-1).tolist() == order[:8].tolist()
+    documents, samples = megatron_order(np.array([5, 3, 9, 4]), 4, seed=1, samples=9)
+    assert sorted(documents.tolist()) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert sorted(samples.tolist()) == list(range(10))
+
+
+@pytest.mark.parametrize("reader", ["megatron", "olmo_core", "modalities"])
+def test_a_step_of_training_is_traced(project: Project, reader: str) -> None:
+    files = {"megatron": "megatron", "olmo_core": "dolma", "modalities": "pbin"}[reader]
+    lay_out(project, files)
+    project.ok("run")
+    path = project.out / f"tokens{KINDS[files].SUFFIX}"
+    order = {"reader": reader, "files": [str(path)], "sequence_length": 32, "batch": 8, "ranks": 2, "seed": 5}
+    found = toolkit.trace(step=2, of=order).pieces
+    size = sum(piece.tokens[1] - piece.tokens[0] for piece in found)
+    assert size == 8 * (33 if reader == "megatron" else 32)
+    assert [piece.rank for piece in found] == sorted(piece.rank for piece in found)
+    assert "expected a step from 1 to" in project("trace", "--step", "999999", "--of", yaml(project, order)).err
+    assert "expected a multiple" in project("trace", "--step", "1", "--of", yaml(project, order | {"ranks": 3})).err
+
+
+def yaml(project: Project, order: dict[str, Any]) -> str:
+    (project.root / "order.yaml").write_text(json.dumps(order))
+    return str(project.root / "order.yaml")
+
+
+def test_documents_of_megatron_are_read_where_they_lie() -> None:
+    lengths = np.array([5, 3, 9, 4])
+    file = FileOfTokens(21, lambda: lengths)
+    order = Order(reader="megatron", files=["x"], sequence_length=4, batch=1, seed=1)
+    documents, samples = megatron_order(lengths, 4, 1)
+    stream = [token for i in documents for token in range(sum(lengths[:i]), sum(lengths[: i + 1]))]
+    for step, sample in enumerate(samples.tolist(), 1):
+        read = [token for each in order.step(step, [file]) for token in range(each.first, each.end)]
+        assert read == stream[sample * 4 : sample * 4 + 5]

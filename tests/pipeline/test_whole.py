@@ -1,10 +1,16 @@
 """What is not there is said: shards that are gone, inputs that failed; and what is there stays usable."""
 
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from tests.pipeline.conftest import Project, read_rows, tree, write_rows
+from tests.conftest import Run
+from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
+from toolkit import DataError, Document, Mixed, MixedBatch, Pieces, Writer
 
 
 @pytest.fixture
@@ -135,3 +141,139 @@ def test_a_dataset_that_was_moved_goes_on_with_what_was_resolved(two: Project, t
         (tmp_path / "moved" / "attributes" / name / "j" / "b.jsonl.gz").unlink()
     two.ok("run")
     assert tree(tmp_path / "moved" / "attributes") == made
+
+
+# What a tagger is asked of at once is a matter of the rows of a shard, so that a model computes the same batches.
+
+TAGGER = '''
+import zlib
+from collections.abc import Sequence
+from typing import Annotated
+from toolkit import Document, Example, Tagger
+from toolkit.text import Batches, BatchOption
+
+class Together(Tagger):
+    """Of each text how many there are in its batch, and which: what a model's rounding may depend on."""
+    EXAMPLES = (Example("", [1, zlib.crc32(b"id")]),)
+    batch: BatchOption = Batches(documents=7, tokens=2100)
+
+    def tag_batch(self, documents: Sequence[Document]) -> list[list[int]]:
+        found: dict[int, list[int]] = {}
+        for batch in self.batch.of([len(document.text) for document in documents]):
+            ids = ",".join(documents[i].id for i in batch)
+            found |= {i: [len(batch), zlib.crc32(ids.encode())] for i in batch}
+        return [found[i] for i in range(len(documents))]
+'''
+
+
+def made(root: Path, run: Run, **config: Any) -> Project:
+    root.mkdir()
+    (root / "together.py").write_text(TAGGER)
+    for i in range(2):
+        rows = [document(f"{i}-{j}", "word " * (j * 37 % 61), n=j, metadata={"n": j}) for j in range(700)]
+        write_rows(root / "in" / f"{i}.jsonl", rows)
+    tagger = f"{root}/together.py:Together"
+    return Project(
+        root,
+        run,
+        {
+            "dataset": str(root / "data"),
+            "ingest": [{"format": "jsonl", "from": f"{root}/in/*.jsonl", "source": "s"}],
+            "tag": {
+                "all-0": {"tagger": tagger, "as": "every"},
+                "some-0": {"tagger": tagger, "as": "some", "when": "document.metadata['n'] % 3 == 0"},
+            },
+            **config,
+        },
+    )
+
+
+@pytest.mark.slow
+def test_batches_are_the_same_for_any_number_of_processes_in_one_pass_and_in_two_commands(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = {"executor": {"type": "in_process"}}
+    one, two, passed = (made(tmp_path / name, run, **here) for name in ("one", "two", "passed"))
+    one.ok("ingest")
+    one.ok("tag")
+    passed.ok("run")
+    monkeypatch.setattr("toolkit.execution.workers.LARGE", 1)  # so that both processes work on one shard
+    two.config |= {"executor": {"type": "local"}, "processes": 2}
+    two.ok("ingest")
+    two.ok("tag", "--limit", "1")
+    two.ok("tag")
+    assert tree(one.attributes) == tree(two.attributes) == tree(passed.attributes)
+
+    (shard, *_) = sorted(path.relative_to(one.documents) for path in one.documents.rglob("*.jsonl.gz"))
+    rows = one.values("some-0", str(shard))
+    assert [i for i, row in enumerate(rows) if row["some"] is None] == [i for i in range(700) if i % 3]
+    assert json.dumps([row["some"][0] for row in rows if row["some"]]).count("7") > 100, "only asked rows count"
+
+
+# A mix encodes batches: errors name the document as they do one by one, and the first one comes first.
+
+
+class Batched(Writer):
+    """Id and text of a document; there is no place for a text that begins with ``bad``, and ``out`` is left out."""
+
+    def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
+        if document.text.startswith("bad"):
+            raise DataError(f"expected a good text, got {document.text!r}")
+        if document.text.startswith("out"):
+            return []
+        return [("all", msgspec.json.encode({"id": document.id, "text": document.text}) + b"\n")]
+
+    def encode_batch(self, batch: MixedBatch) -> Sequence[Pieces]:
+        if any(document.text.startswith("bad") for document in batch.documents):
+            raise DataError("expected good texts, got others")
+        return [list(self.encode(document, mixed)) for document, mixed in batch]
+
+
+class Short(Batched):
+    """One document too few."""
+
+    def encode_batch(self, batch: MixedBatch) -> Sequence[Pieces]:
+        return super().encode_batch(batch)[1:]
+
+
+class Disagrees(Batched):
+    """A batch that fails, where each document does not."""
+
+    def encode_batch(self, batch: MixedBatch) -> Sequence[Pieces]:
+        raise DataError("expected fewer documents, got many")
+
+
+def mixed(project: Project, writer: type[Writer], *texts: str) -> str:
+    """Mix some documents, of which those without text are an error of a rule; return what is said."""
+    rows = [document(str(i), text, metadata={"n": None if text == "rule" else 1}) for i, text in enumerate(texts)]
+    write_rows(project.documents / "a.jsonl.gz", rows)
+    project.config["mix"] = {
+        "rules": [{"drop": "document.metadata['n'] > 5"}],
+        "rejected": str(project.root / "aside"),
+        "output": {"format": f"tests.pipeline.test_whole:{writer.__name__}", "path": str(project.out)},
+    }
+    ran = project("mix")
+    return ran.err + ran.out
+
+
+@pytest.mark.parametrize(
+    ("writer", "texts", "message"),
+    [
+        (Batched, ["a", "bad one", "bad two"], "a.jsonl.gz:2: expected a good text, got 'bad one' (document '1')"),
+        (Batched, ["a", "bad one", "rule"], "a.jsonl.gz:2: expected a good text, got 'bad one' (document '1')"),
+        (Batched, ["a", "rule", "bad one"], "a.jsonl.gz:2: rule "),
+        (Short, ["a", "b"], "a.jsonl.gz: expected 2 results of encode_batch, got 1"),
+        (Disagrees, ["a", "b"], "a.jsonl.gz: expected fewer documents, got many"),
+    ],
+)
+def test_the_first_document_that_is_wrong_is_named(
+    project: Project, writer: type[Writer], texts: list[str], message: str
+) -> None:
+    assert message in mixed(project, writer, *texts)
+
+
+def test_documents_stay_in_order_and_those_that_a_writer_leaves_out_are_kept_aside(project: Project) -> None:
+    mixed(project, Batched, "a", "out 1", "b", "out 2", "c")
+    assert [row["text"] for row in project.output()] == ["a", "b", "c"]
+    (aside,) = (project.root / "aside").rglob("*.jsonl.gz")
+    assert [row["text"] for row in read_rows(aside)] == ["out 1", "out 2"]

@@ -19,12 +19,8 @@ import yaml
 from tests import (
     errors,
     pages,
-    test_annotating_page,
-    test_annotation_files_page,
-    test_classifier_walk_page,
-    test_embeddings_page,
-    test_in_place_page,
     test_own_data_page,
+    test_pages,
     worlds,
 )
 from tests.conftest import ROOT
@@ -172,18 +168,18 @@ def _plugins(folder: Path) -> None:
 
 def _annotated(folder: Path) -> None:
     shutil.rmtree(folder / "raw", ignore_errors=True)
-    test_annotation_files_page.make(folder)
+    test_pages.make_annotations(folder)
 
 
 def _walk(folder: Path) -> None:
-    test_classifier_walk_page.make(folder)
+    test_pages.make_walk(folder)
     rows = (json.dumps({"id": str(number), "tfidf": number % 7 / 2}) for number in range(160))
     (folder / "tfidf.jsonl").write_text("\n".join(rows) + "\n")
 
 
 EXTRA: dict[str, tuple[Make, Mapping[str, Any]]] = {
     **worlds.EXTRA,
-    "annotating.md": (test_annotating_page.make, {"dataset": "data/crawl"}),
+    "annotating.md": (test_pages.make_raw, {"dataset": "data/crawl"}),
     "annotation-files.md": (_annotated, {"dataset": "data/crawl"}),
     "bring-your-own-data.md": (test_own_data_page.make, {}),
     "classifier-walk.md": (_walk, {}),
@@ -191,8 +187,8 @@ EXTRA: dict[str, tuple[Make, Mapping[str, Any]]] = {
     "coming-from-ml-filter.md": (_annotated, {}),
     "coming-from-nemo-curator.md": (inputs, {}),
     "dolma.md": (lambda folder: write_data(folder / "data/web", "one"), {}),
-    "embeddings.md": (test_embeddings_page.make, {}),
-    "in-place.md": (test_in_place_page.make, {}),
+    "embeddings.md": (test_pages.make_embedded, {}),
+    "in-place.md": (test_own_data_page.make_hub, {}),
     "iterating.md": (inputs, {"dataset": "data/pages"}),
     "rules.md": (worlds.nothing, {"dataset": "data/quickstart", "tag": {"pii-0": "emails"}}),
     "writing-a-tagger.md": (_plugins, {"dataset": "data/quickstart"}),
