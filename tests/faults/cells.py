@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 import zlib
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -280,9 +279,3 @@ def repair(place: Folder, name: str, file: File) -> None:
     if Path(place.root, name).is_dir():
         Path(place.root, name).rmdir()
     place.put(name, file)
-
-
-def play_all(bench: Bench, wanted: Sequence[Cell]) -> Iterator[Played]:
-    """Each in turn."""
-    for cell in wanted:
-        yield bench.play(cell)

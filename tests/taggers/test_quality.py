@@ -177,6 +177,7 @@ def real_texts(shared: Path, each: int = 25) -> list[str]:
     for path in sorted((shared / "quality").glob("*.jsonl.gz")):
         with gzip.open(path) as stream:
             texts += [msgspec.json.decode(row)["text"] for row in itertools.islice(stream, each)]
+    assert texts
     return texts
 
 

@@ -299,10 +299,9 @@ def test_source_alone_is_not_better_than_a_score_that_knows_no_more(scores: dict
 
 def test_a_score_that_knows_more_is_better(scores: dict[str, list[Any]]) -> None:
     found = judged(scores["labels"], {"good": scores["good"], "other": scores["by source"]}, scores["sources"])
-    for each in found.all.differences:
-        if each.one == "good":
-            assert {metric.verdict for metric in each.metrics.values()} == {"better"}
-            assert each.metrics["mae"].value < 0 < each.metrics["spearman"].value
+    mine = [each for each in found.all.differences if each.one == "good"]
+    assert {metric.verdict for each in mine for metric in each.metrics.values()} == {"better"}
+    assert all(each.metrics["mae"].value < 0 < each.metrics["spearman"].value for each in mine)
 
 
 def test_intervals_repeat_and_depend_on_the_seed(scores: dict[str, list[Any]]) -> None:
