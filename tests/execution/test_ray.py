@@ -17,8 +17,9 @@ from tests import recipes
 from tests.conftest import ROOT, Run
 from tests.execution.cluster import Cluster, started
 from tests.execution.tasks import is_alive
-from tests.pipeline import test_dedup, test_dedup_kills, test_kill
+from tests.pipeline import test_dedup, test_kill
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
+from tests.pipeline.test_dedup_kills import prepare_every_kind
 from tests.waiting import PATIENCE, wait_until
 from toolkit.config.settings import ConfigNode, convert
 from toolkit.errors import ConfigError
@@ -312,7 +313,7 @@ def test_duplicates_found_on_a_cluster_are_those_found_locally(
     cluster: Cluster, second: int, tmp_path: Path, run: Run, command: str
 ) -> None:
     """In partitions, which are tasks of the cluster; sets that read one another; and duplicates of every kind."""
-    prepared = test_dedup.prepare if command == "run" else test_dedup_kills.prepare_every_kind
+    prepared = test_dedup.prepare if command == "run" else prepare_every_kind
     local, remote = prepared(tmp_path / "local", run), prepared(tmp_path / "remote", run)
     local.ok(command)
     ran = toolkit(cluster, remote, command)
