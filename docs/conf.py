@@ -42,10 +42,7 @@ def navigation(index: str) -> dict[str, list[str]]:
 
 
 def _read(_: Sphinx, page: str, source: list[str]) -> None:
-    """Add the navigation to the list of all pages, their docstrings to Python names, and their pages to taggers.
-
-    An example of a card is shown as it is.
-    """
+    """Add the navigation to the list of all pages, their docstrings to Python names, and their pages to taggers."""
     if page == "index":
         for heading, pages in navigation(source[0]).items():
             source[0] += "\n".join(["\n```{toctree}", ":hidden:", f":caption: {heading}", "", *pages, "```\n"])
@@ -56,8 +53,6 @@ def _read(_: Sphinx, page: str, source: list[str]) -> None:
     elif page == "reference/taggers":
         pages = [f"taggers/{name}" for name in TAGGER.findall(source[0])]
         source[0] += "\n".join(["\n```{toctree}", ":hidden:", "", *pages, "```\n"])
-    elif page.startswith("examples/"):
-        source[0] = f"---\norphan: true\n---\n# {page.rpartition('/')[2]}\n\n`````markdown\n{source[0]}`````\n"
 
 
 def _write(_: Sphinx) -> None:

@@ -54,7 +54,7 @@ BY_OTHERS = {
     "sql.md": (3, "test_pages.py"),
     "writing-a-stage.md": (7, "test_plugin_pages.py"),
     "writing-a-store.md": (3, "storage/test_contract.py"),
-    "writing-a-tagger.md": (15, "test_plugin_pages.py"),
+    "writing-a-tagger.md": (14, "test_plugin_pages.py"),
     "writing-an-input-format.md": (6, "test_plugin_pages.py"),
     "writing-an-output-format.md": (7, "test_plugin_pages.py"),
 }

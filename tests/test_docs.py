@@ -136,7 +136,7 @@ def test_every_format_is_described() -> None:
 
 
 def test_every_setting_is_described() -> None:
-    page = _text("configuration.md")
+    page = REFERENCE["configuration.md"] + REFERENCE["formats.md"]
     for type_ in (settings.Config, Common, OutputSettings):
         for field in msgspec.structs.fields(type_):
             assert f"`{field.encode_name}`" in page
@@ -291,19 +291,14 @@ def test_the_streams_that_the_page_shows_hold(tagged: Path, monkeypatch: pytest.
     assert ran.code == 0, ran.err
 
 
-MESSAGE = re.compile(r"^\| `([^`]+)` \| `+ ?(expected .+?) ?`+ \|$", re.MULTILINE)
 VERDICT = re.compile(r"^\| (`drop: .+`) \| (refused|accepted)", re.MULTILINE)
 
 
 def test_rules_are_refused_as_the_page_says(tagged: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.chdir(tagged)
     page = _text("rules.md")
-    messages, verdicts = MESSAGE.findall(page), VERDICT.findall(page)
-    assert (len(messages), len(verdicts)) == (11, 7)
-    for expression, message in messages:
-        ran = _mixed([{"drop": expression}], run)
-        assert ran.code == 2
-        assert all(part in ran.err for part in message.replace("(…)", "…").split("…")), (message, ran.err)
+    verdicts = VERDICT.findall(page)
+    assert len(verdicts) == 7
     for row, verdict in verdicts:
         ran = _mixed([{"drop": each} for each in re.findall(r"`drop: ([^`]+)`", row)], run)
         assert ran.code == (2 if verdict == "refused" else 0), (row, ran.err)

@@ -24,7 +24,7 @@ from tests.pipeline.test_train import BAD, GOOD, text
 from tests.storage.web_server import Behaviour, web
 from tests.text.encoders import models
 from tests.text.encoders.classifiers import write_encoder
-from toolkit import cli
+from toolkit import cli, reference
 from toolkit.learn.annotate.annotator import Annotator
 from toolkit.learn.annotate.answers import Annotation
 from toolkit.text.encoders.config import ModelConfig, Outputs
@@ -58,9 +58,9 @@ def test_annotating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -
 
 
 def test_every_option_is_described() -> None:
-    page = text_of(ANNOTATING)
+    page = reference.pages()["configuration.md"]
     for field in msgspec.structs.fields(Annotator):
-        assert f"`{field.encode_name}`" in page
+        assert f"| `{field.encode_name}` |" in page
 
 
 # The page about annotation files shows what happens: its commands, run in order, on files such as it names.

@@ -112,11 +112,6 @@ def _calibration(folder: Path) -> None:
     _fasttext(folder / "edu.bin", "edu", "other")
     scores = [{"id": id, "edu": {"score": n / 50}, "dclm": {"score": n % 7}} for n, id in enumerate(_ids(folder))]
     _lines(folder / "scores.jsonl", scores)
-    texts = [f"edu{n % 5} other{n % 3} {n}" for n in range(60)]
-    _lines(folder / "dclm_majority_data.jsonl.gz", [{"text": t, "label": n % 2} for n, t in enumerate(texts)])
-    for name in ("fineweb2_spa_Latn", "fineweb2_srp_Cyrl"):
-        rows = [{"id": f"{n}", "text": t, "filter_reason": ["x", None][n % 2]} for n, t in enumerate(texts)]
-        _lines(folder / f"{name}.jsonl.gz", rows)
 
 
 def _configuration(folder: Path) -> None:

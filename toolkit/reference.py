@@ -18,16 +18,28 @@ from typing import Any
 import msgspec
 
 from toolkit import command_line
+from toolkit.align.section import Common as AlignedSet
 from toolkit.command_line import Argument, arguments
+from toolkit.config import recipes
 from toolkit.config.docstrings import documentation, purpose
+from toolkit.config.settings import Config
 from toolkit.data.schema import SPANS
+from toolkit.describe.about import About
+from toolkit.execution.workers import EXECUTORS
 from toolkit.ingest.reader import READERS
 from toolkit.ingest.section import Common, Trim
+from toolkit.learn.annotate.annotator import Annotator
+from toolkit.learn.annotate.prompt import Prompt
+from toolkit.learn.train.trainer import TRAINERS
+from toolkit.mix.budget.settings import BudgetForm
 from toolkit.mix.settings import OutputSettings
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
+from toolkit.storage_options import StorageOptions
 from toolkit.tag import describe, tagger
+from toolkit.whole.kind import KINDS
+from toolkit.whole.section import Common as SetOptions
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 SHARED = 5
@@ -53,13 +65,15 @@ def pages() -> dict[str, str]:
         "taggers.md": _taggers(),
         "formats.md": _formats(),
         "rules.md": _rules(),
+        "configuration.md": _configuration(),
+        "recipes.md": _recipes(),
         "python-names.md": _python_names(),
     } | {f"taggers/{name}.md": _tagger(name, class_) for name, class_ in built_in(tagger.TAGGERS).items()}
     return {name: _page(name, lines) for name, lines in made.items()}
 
 
 def _page(name: str, lines: list[str]) -> str:
-    """Join the lines; links in docstrings and below name pages of docs/."""
+    """Join the lines; links are to pages of docs/, those that begin with ``./`` to other pages of the reference."""
     text = "\n".join(lines).rstrip().replace("\n\n\n", "\n\n") + "\n"
     return re.sub(r"\]\((?=[\w-]+\.md)", f"]({'../' * (1 + name.count('/'))}", text)
 
@@ -100,11 +114,11 @@ def _commands() -> list[str]:
     return lines
 
 
-def _shared(listed: Mapping[str, Sequence[tuple[str, ...]]]) -> list[tuple[str, ...]]:
-    """Return the rows that at least `SHARED` have: of several with the same name, the most frequent one."""
+def _shared(listed: Mapping[str, Sequence[tuple[str, ...]]], least: int = SHARED) -> list[tuple[str, ...]]:
+    """Return the rows that at least so many have: of several with the same name, the most frequent one."""
     counts = Counter(row for rows in listed.values() for row in rows)
     most = {row[0]: row for row, _ in reversed(counts.most_common())}
-    return [row for row in counts if counts[row] >= SHARED and most[row[0]] == row]
+    return [row for row in counts if counts[row] >= least and most[row[0]] == row]
 
 
 def _spelling(argument: Argument) -> str:
@@ -215,6 +229,38 @@ def _formats() -> list[str]:
     return lines
 
 
+def _configuration() -> list[str]:
+    """List the options of sections: each is a Struct, or a plugin that is one."""
+    lines = [
+        "# Keys of the configuration",
+        "",
+        "This page lists the keys of the configuration and the options of each section, with types and defaults. How",
+        "they work: [configuration](configuration.md). Options of taggers are in [taggers](./taggers.md), those of",
+        "`ingest:`, `output:` and `tokenize:` in [formats](./formats.md), of rules in [rules](./rules.md).",
+        "",
+        *_keys("Top level", Config),
+    ]
+    for name, executor in built_in(EXECUTORS).items():
+        lines += _keys(f"executor: {name}", executor.Settings)
+    lines += [*_keys("storage", StorageOptions), *_keys("align", AlignedSet)]
+    lines += _keys("dedup, sample and calibrate: all kinds", SetOptions)
+    for name, kind in built_in(KINDS).items():
+        if kind.SECTION in ("dedup", "sample", "calibrate"):
+            lines += _keys(kind.SECTION if name == kind.SECTION else f"{kind.SECTION}: {name}", kind)
+    trainers = built_in(TRAINERS)
+    shared = _shared({name: list(map(tuple, _rows(class_))) for name, class_ in trainers.items()}, len(trainers))
+    lines += ["## train: all kinds", "", *_table(OPTION, map(list, shared)), ""]
+    for name, trainer in trainers.items():
+        own = [row for row in _rows(trainer) if tuple(row) not in shared]
+        lines += [f"## train: {name}", "", *_table(OPTION, own), ""]
+    lines += [*_keys("annotate", Annotator), *_keys("annotate: a prompt", Prompt), *_keys("mix: budget", BudgetForm)]
+    return [*lines, *_keys("about", About)]
+
+
+def _keys(title: str, class_: type[msgspec.Struct]) -> list[str]:
+    return [f"## {title}", "", *_options(class_)]
+
+
 def _rules() -> list[str]:
     lines = [
         "# Kinds of rules and their options",
@@ -228,6 +274,12 @@ def _rules() -> list[str]:
         lines += [f"## {form.KEY}{f': {form.WORD}' if form.WORD else ''}", "", about, ""]
         lines += _options(form)
     return lines
+
+
+def _recipes() -> list[str]:
+    lines = ["# Recipes", "", "This page lists the ready configurations: `toolkit run -c recipe:NAME`.", ""]
+    rows = [[f"`{name}`", recipes.about(name)] for name in recipes.names()]
+    return [*lines, *_table(["name", "what it makes"], rows)]
 
 
 def _python_names() -> list[str]:

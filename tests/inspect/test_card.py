@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conftest import ROOT
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import Project, document, inputs_of, read_rows, write_rows
 from toolkit.commands import _mix_preparation
@@ -526,7 +525,7 @@ def test_the_example_of_the_page_is_what_is_made(golden: Project) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
     golden.ok("run")
     golden.ok("card")
-    examples = ROOT / "docs" / "examples"
+    examples = Path(__file__).parent
     shown = (examples / "README-oscar.md").read_text(encoding="utf-8")
     assert _without_stored_sizes(card(golden.out)) == _without_stored_sizes(shown)
     drawn = [re.findall(rb"Description\0([0-9a-f]{32})", (f / "card.png").read_bytes()) for f in (golden.out, examples)]

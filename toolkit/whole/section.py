@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import xxhash
@@ -12,7 +12,7 @@ import xxhash
 from toolkit.config import settings as config
 from toolkit.config.root import recorded_reference
 from toolkit.config.scale import Declared, common
-from toolkit.config.settings import ConfigNode, ConfigStruct
+from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.config.sizes import Size
 from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
@@ -44,12 +44,28 @@ MEMORY = Size(256_000_000)
 class Common(ConfigStruct, kw_only=True):
     """Options of all entries."""
 
-    kind: str
-    as_: str | None = msgspec.field(name="as", default=None)
-    when: str | None = None
-    text: str | list[Any] | None = None
-    attributes: list[Any] = []
-    memory: Size = MEMORY
+    kind: Annotated[str, Description(description="what to compute")]
+    as_: Annotated[
+        str | None,
+        Description(
+            description="the key of the values; default: the kind, in `calibrate:` the set without its version"
+        ),
+    ] = msgspec.field(name="as", default=None)
+    when: Annotated[str | None, Description(description="an expression: other documents are left out")] = None
+    text: Annotated[
+        str | list[Any] | None,
+        Description(description="SET.KEY[.field], the name of edits, or edits: the text in place of the document's"),
+    ] = None
+    attributes: Annotated[
+        list[Any], Description(description="the sets that expressions read, where two have the same key")
+    ] = []
+    memory: Annotated[
+        Size,
+        Description(
+            description="memory of a process that resolves, above that at its start; signatures of a shard take up to "
+            "100 MB in any case"
+        ),
+    ] = MEMORY
 
 
 class Entry(ConfigStruct, kw_only=True):

@@ -76,7 +76,7 @@ class Exact(Competing, kw_only=True):
     false_positive_rate: Annotated[
         float | None,
         Description(
-            description="with `approximate: bloom`: the largest share of new lines that may wrongly count as seen"
+            description="with `approximate: bloom`: largest share of new lines that may wrongly count as seen (1e-6)"
         ),
     ] = None
 

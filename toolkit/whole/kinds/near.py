@@ -23,18 +23,18 @@ class Near(Competing, kw_only=True):
     VERSION: ClassVar[int] = VERSION
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"warn", "store_shingles"})
 
-    preset: Annotated[str | None, Description(description="bands and shingles that somebody has published")] = None
+    preset: Annotated[str | None, Description(description="published bands and shingles: fineweb or dolma3")] = None
     jaccard: Annotated[float, Description(description="how similar two documents must at least be")] = 0.8
     containment: Annotated[
         float | None,
         Description(description="the least share of a duplicate's shingles that the kept document must have, too"),
     ] = None
-    ngram: Annotated[int | None, Description(description="words of a shingle")] = None
-    characters: Annotated[int | None, Description(description="characters of a shingle in scripts without spaces")] = (
-        None
-    )
-    bands: Annotated[int | None, Description(description="bands of a signature")] = None
-    rows: Annotated[int | None, Description(description="hash functions of a band")] = None
+    ngram: Annotated[int | None, Description(description="words of a shingle (5)")] = None
+    characters: Annotated[
+        int | None, Description(description="characters of a shingle in scripts without spaces (twice `ngram`)")
+    ] = None
+    bands: Annotated[int | None, Description(description="bands of a signature; default: computed")] = None
+    rows: Annotated[int | None, Description(description="hash functions of a band; default: computed")] = None
     verify: Annotated[
         bool, Description(description="whether the texts are compared; false: sharing a band is enough")
     ] = True

@@ -62,7 +62,10 @@ class Passages(Competing, kw_only=True):
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"tokenizer"})  # the digest of its file is among the facts
 
     length: Annotated[
-        int | None, Description(description="of a passage: the shortest repeat; 500 bytes, 50 words, 50 tokens")
+        int | None,
+        Description(
+            description="the shortest repeat, of 10 to 1,000,000 bytes (500), or 5 to 100,000 words or tokens (50)"
+        ),
     ] = None
     unit: Annotated[
         Unit,

@@ -258,7 +258,8 @@ class Contamination(Kind, kw_only=True):
     ]
     ngram: Annotated[int, msgspec.Meta(ge=1, le=1000), Description(description="words of an n-gram")] = 13
     fields: Annotated[
-        list[str], Description(description="the fields of an item with its texts, or lists of texts; dotted paths")
+        list[str],
+        Description(description="the fields of an item with its texts, or lists of texts; dotted paths (text)"),
     ] = msgspec.field(default_factory=lambda: ["text"])
     id: Annotated[str | None, Description(description="the field that names an item; by default its row")] = None
     min_words: Annotated[
