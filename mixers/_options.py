@@ -1,4 +1,4 @@
-"""What output formats have in common that write one output, or one for each label, or one for each shard."""
+"""Options of output formats that write one output, or one for each label, or one for each shard."""
 
 from typing import Annotated
 

@@ -40,7 +40,7 @@ _OWN = {"id", "source", "text", "added", "created", "metadata", "attributes"}
 """Fields of a document that have a column."""
 
 _TEXTS = ("text", "content")
-"""Columns in which files of others have the text."""
+"""Columns in which external files have the text."""
 
 _LEVELS = {"zstd": 3, "gzip": 6}
 

@@ -1,4 +1,4 @@
-"""What C4's rules look for in lines, in compiled code. Used by `taggers.c4` alone."""
+"""C4's rules for lines, in compiled code. Used by `taggers.c4` alone."""
 
 import functools
 from collections.abc import Sequence

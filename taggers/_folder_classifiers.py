@@ -1,4 +1,4 @@
-"""What the taggers of classifiers in folders share."""
+"""Shared parts of the taggers of classifiers in folders."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -20,7 +20,7 @@ from toolkit.text import (
 
 
 class FolderClassifier(Tagger):
-    """What a model of a folder says of the text; `asked` says what computes it."""
+    """Predictions of a model in a folder; `asked` says what computes them."""
 
     model: Annotated[ModelFolder, msgspec.Meta(description="the folder of a model on this machine")]
     max_tokens: Annotated[

@@ -1,4 +1,4 @@
-"""What sites say about the use of their pages: captured files by site, rules of robots.txt, and patterns of paths.
+"""Statements of sites about the use of their pages: captured files, rules of robots.txt, patterns of paths.
 
 Source: RFC 9309 (robots.txt). Paths are compared as its section 2.2.2 has it: octets outside ASCII, and blanks,
 are percent-encoded, percent-encoded unreserved octets are decoded, ``*`` and ``$`` of a URI are encoded. Its example

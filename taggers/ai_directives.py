@@ -1,4 +1,4 @@
-"""What a page and its site say about AI: ``noai``, and drafts, which are kept as they stand.
+"""Statements of a page and its site about AI: ``noai``, and drafts, which are kept as they stand.
 
 Source: ``noai`` and ``noimageai`` (DeviantArt, 2022) in ``<meta name="robots">`` and ``X-Robots-Tag``; drafts:
 ``ai.txt`` (Spawning), ``Content-Signal`` (Cloudflare, contentsignals.org) and ``Content-Usage`` (IETF, aipref).

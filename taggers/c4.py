@@ -1,4 +1,4 @@
-r"""What C4's rules find: the lines that they remove, and what they remove a page for.
+r"""Findings of C4's rules: lines to remove, and reasons to remove a page.
 
 Source: Raffel et al. 2020 (T5), JMLR 21(140), section 2.2; ``c4_utils.py`` of TensorFlow Datasets, which made C4
 (``clean_page``) and mC4. datatrove 0.10 (``c4_filters.py``) and Dolma 1.2 (``c4_v1``, ``c4_v2``) have the numbers of

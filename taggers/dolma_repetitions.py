@@ -1,4 +1,4 @@
-r"""What stands four times or more in a row, as Dolma's taggers find it.
+r"""Sequences repeated four or more times in a row (Dolma's rule).
 
 Source: Dolma 1.2.1, ``taggers/repetitions``: ``repetitions_v1`` and ``paragraph_repetitions_v1``, the pattern
 ``(.+?)(\s?\1){3,}``. Its time grows with the square of a line's length, and more. What is here finds the same: two

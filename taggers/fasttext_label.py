@@ -1,4 +1,4 @@
-"""What a fastText model says of a text: quality, toxicity, topic, or whatever it was trained on.
+"""Predictions of a fastText model: quality, toxicity, topic, or whatever it was trained on.
 
 Source: fastText ``predict`` on one line (Joulin et al. 2016, arXiv:1607.01759), as CCNet, DCLM, NeMo Curator,
 RedPajama and datatrove use it; they differ in what becomes of line ends. For lines and sentences there are

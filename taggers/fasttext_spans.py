@@ -1,4 +1,4 @@
-r"""What a fastText model says of the sentences or lines of a text.
+r"""Predictions of a fastText model for the sentences or lines of a text.
 
 Source: Dolma 1.2, ``taggers/jigsaw.py`` (``jigsaw_hatespeech_sentence_v2``, ``jigsaw_nsfw_sencence_v2``): spans of
 sentences by label, whose score is the probability. What a sentence is, is our own.

@@ -1,4 +1,4 @@
-"""What a small model over embeddings says of a text: a score, a class, labels, or a grade.
+"""Predictions of a small model over embeddings: a score, a class, labels, or a grade.
 
 Source: heads that ``toolkit train`` makes, and those of others in the same form: a linear layer over the vectors of a
 frozen encoder (FineWeb-Edu, arXiv:2406.17557), or two with ReLU between them (JQL, arXiv:2505.22232).
@@ -16,7 +16,7 @@ TINY = {"model": "tests/taggers/files/head.safetensors", "embedding": "embed-0"}
 
 
 class Head(Tagger):
-    """What a head says of an embedding: a score, and for classes, labels and grades their probabilities.
+    """Predictions of a head: a score, and for classes, labels and grades their probabilities.
 
     The tagger does not read the text itself. Numbers are float32.
     """

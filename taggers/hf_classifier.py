@@ -1,4 +1,4 @@
-"""What a fine-tuned encoder says of a text: a score, a class, labels, or a grade.
+"""Predictions of a fine-tuned encoder: a score, a class, labels, or a grade.
 
 Source: sequence classification of `transformers` (Wolf et al. 2020, arXiv:1910.03771), as FineWeb-Edu's classifier
 (Penedo et al. 2024, arXiv:2406.17557) and ml_filter's annotators use it.
@@ -16,7 +16,7 @@ TINY = {"model": "tests/taggers/files/hf_classifier"}
 
 
 class HfClassifier(FolderClassifier):
-    """What a model of `transformers` says of the text: a score, and for classes and labels their probabilities.
+    """Predictions of a model of `transformers`: a score, and for classes and labels their probabilities.
 
     `model` is a folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``: one that ``toolkit train``
     has made, or any for sequence classification. Values are neither clipped nor rounded, except in regressions of

@@ -1,4 +1,4 @@
-"""What a linear model of one's own says of a text: a score, a class, labels, or a grade.
+"""Predictions of a linear model of your own: a score, a class, labels, or a grade.
 
 Source: models that ``toolkit train`` makes: hashed n-grams of words and of characters, weighted by tf-idf, under ridge
 or logistic regression (Wang and Manning 2012; Weinberger et al. 2009, arXiv:0902.2206).
@@ -17,7 +17,7 @@ TINY = {"model": "tests/taggers/files/linear.safetensors"}
 
 
 class Linear(Tagger):
-    """What a linear model says of the text: a score, and for classes, labels and grades their probabilities.
+    """Predictions of a linear model: a score, and for classes, labels and grades their probabilities.
 
     `model` is the folder that ``toolkit train`` has made, or the file ``model.safetensors`` in it. A text without words
     gets the prediction for an empty text. Numbers are float32.

@@ -1,4 +1,4 @@
-"""What a classifier in an ONNX file says of a text: a score, a class, labels, or a grade.
+"""Predictions of a classifier in an ONNX file: a score, a class, labels, or a grade.
 
 Source: sequence classification as `optimum` exports it (ONNX Runtime developers 2021); the same models as those of
 `hf_classifier`.
@@ -16,7 +16,7 @@ TINY = {"model": "tests/taggers/files/onnx_classifier"}
 
 
 class OnnxClassifier(FolderClassifier):
-    """What an ONNX model says of the text: a score, and for classes and labels their probabilities.
+    """Predictions of an ONNX model: a score, and for classes and labels their probabilities.
 
     `model` is a folder with `file`, ``config.json`` and ``tokenizer.json``. The model gets ``input_ids``,
     ``attention_mask`` and ``token_type_ids``, as far as it has these inputs, and gives ``logits``, a row of numbers for

@@ -1,4 +1,4 @@
-r"""What RefinedWeb's rules for lines remove.
+r"""Lines that RefinedWeb's rules remove.
 
 Source: Penedo et al. 2023 (RefinedWeb), arXiv:2306.01116, appendix G.2, as DCLM made it anew (arXiv:2406.11794;
 ``dclm_baseline_refinedweb.yaml`` and ``mappers/modifiers.py`` of mlfoundations/dclm). Both drop a document if more than

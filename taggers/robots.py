@@ -1,4 +1,4 @@
-"""What robots.txt of a page's site says about its address, for crawlers of some names.
+"""The answer of robots.txt about a page's address, for crawlers of some names.
 
 Source: RFC 9309, "Robots Exclusion Protocol".
 """

@@ -17,7 +17,7 @@ from tests import pages, walk
 from tests.conftest import ROOT, Run
 from tests.crawls import make_crawl
 from tests.learn.annotate.server import serving
-from tests.pages import assert_shown, blocks, carried_out, commands, text_of
+from tests.pages import assert_shown, blocks, carried_out, commands
 from tests.pipeline.conftest import document, read_rows, tree, write_rows
 from tests.pipeline.test_annotation_files import annotation, write_lines
 from tests.pipeline.test_train import BAD, GOOD, text

@@ -151,7 +151,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def remakes(self) -> str:
-        """Return `REMAKES`, or less where the command only writes files of others."""
+        """Return `REMAKES`, or less where the command only writes external files."""
         return self.REMAKES
 
     def as_of(self, other: type[AnyOptions]) -> AnyOptions:

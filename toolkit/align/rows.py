@@ -1,4 +1,4 @@
-"""Rows of others as an id and values: the readers of input formats with named fields, without a text."""
+"""External rows as an id and values: the readers of input formats with named fields, without a text."""
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""What is called from Python: the commands as functions, a dataset as rows, a tagger on a list of texts."""
+"""The Python API: the commands as functions, a dataset as rows, a tagger on a list of texts."""

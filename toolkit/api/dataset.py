@@ -93,7 +93,7 @@ Set = str | Mapping[str, Any]
 
 
 class Dataset:
-    """A dataset on disk, in a bucket, or of the files of others in place.
+    """A dataset on disk, in a bucket, or of external files in place.
 
     Args:
         dataset: a folder with ``documents`` and ``attributes``, or the path of one in a bucket; or a configuration: a

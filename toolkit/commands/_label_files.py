@@ -94,7 +94,7 @@ Form = Literal["ml-filter", "label-studio", "argilla"]
 
 
 class FileOptions(Stage, frozen=True, kw_only=True):
-    """Options of what writes files of others.
+    """Options of what writes external files.
 
     Raises:
         ConfigError: if they do not go together.

@@ -1,4 +1,4 @@
-"""What `compare` and `evaluate` share: questions to documents, with the sets that these read; tables of labels."""
+"""Shared parts of `compare` and `evaluate`: expressions over documents, the sets that these read, tables of labels."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the sections of a configuration come to that several commands need, each read once."""
+"""Sections of a configuration that several commands need, each read once."""
 
 import os
 from collections.abc import Callable, Mapping

@@ -421,7 +421,7 @@ def text_for(path: str, config_path: str) -> str:
     """Return a configuration for what is at a path.
 
     Args:
-        path: of the files of others, or of a dataset.
+        path: of external files, or of a dataset.
         config_path: of the configuration, for its comments.
 
     Raises:

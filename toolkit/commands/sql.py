@@ -250,7 +250,7 @@ def _set(reading: _Reading, stream: Stream) -> View:
 
 
 def _of_parts(context: Context, found: Catalog, target: targets.Target) -> View:
-    """Return the view of an output, or of files of others."""
+    """Return the view of an output, or of external files."""
     limit = 2 * context.config.max_document_bytes
     listed = views.parts_of(target, limit)
     if context.options.limit is not None:

@@ -1,1 +1,1 @@
-"""What is on disk, row by row: documents, their schemas and row indexes, attributes held against them."""
+"""Rows on disk: documents, their schemas and row indexes, attributes held against them."""

@@ -38,7 +38,7 @@ def attribute_lines(path: str, *, digest: bool = False, ahead: bool = False) -> 
 
 
 def _in_order(path: str) -> str:
-    """Return what to do with a file of others whose rows are not those of the documents."""
+    """Return what to do with an external file whose rows are not those of the documents."""
     if not path.endswith(TABLE):
         return ""
     return "; its rows must be in the order of the documents: where they are not, `toolkit align` finds values by id"

@@ -88,7 +88,7 @@ class Dataset:
         """Return the rows of a shard, as JSON without line ends; use it in a ``with`` block.
 
         Nothing else opens documents. Row n of the shard is row n here, whether it stands in a file of the toolkit or is
-        made of a file of others.
+        made of an external file.
 
         Args:
             shard: its name.
@@ -114,7 +114,7 @@ class Dataset:
 
     @property
     def is_described(self) -> bool:
-        """Return whether a description beside the documents may be ours; files of others often have their own."""
+        """Return whether a description beside the documents may be ours; external files often have their own."""
         return self.in_place is None or os.path.dirname(self.documents) == os.path.dirname(self.attributes)
 
     @property
@@ -248,7 +248,7 @@ def open_dataset(
         documents: another root or glob of the documents, or ``{path, include, exclude}``.
         attributes: another root of the attributes.
         notes: another place for our records.
-        in_place: how the documents are read, if they are files of others.
+        in_place: how the documents are read, if they are external files.
     """
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()

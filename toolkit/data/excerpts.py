@@ -1,4 +1,4 @@
-"""Texts of others for a terminal: a piece of one, on a line, without what a terminal or a reader could be misled by."""
+"""External texts for a terminal: a piece of one, on a line, without what a terminal or a reader could be misled by."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def escaped(text: str) -> str:
 
 
 IN_MARKDOWN = str.maketrans({each: "\\" + each for each in "\\|`*_[]"} | {"<": "&lt;", "&": "&amp;"})
-"""What texts of others become in Markdown, so that it has neither marks nor HTML of theirs."""
+"""What external texts become in Markdown, so that it has neither marks nor HTML of theirs."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What spreadsheets take for the beginning of a formula, and run (OWASP, "CSV Injection")."""

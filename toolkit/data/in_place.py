@@ -3,7 +3,7 @@ r"""The one seam where the documents of a shard are opened: `Dataset.lines` give
 documents/X.jsonl.gz ──decompress, split──────────────────────> ShardLines ──rows as JSON──> tag, dedup, mix, stats …
 others/X.parquet     ──reader of `ingest`, trim, ids──rows────> MadeLines ──rows as JSON──> the same, which do not know
 
-Nothing here knows how files of others are read: what does (`toolkit.ingest.in_place`) is passed in with the dataset.
+Nothing here knows how external files are read: what does (`toolkit.ingest.in_place`) is passed in with the dataset.
 The rows are those that an ingest would write, byte by byte, and so are their digest, and the row index.
 """
 
@@ -16,13 +16,13 @@ from toolkit.errors import DataError
 from toolkit.storage.reading import Lines
 
 SUFFIX = ".jsonl.gz"
-"""What the attributes of a file of others have behind its name."""
+"""What the attributes of an external file have behind its name."""
 
 _ROWS, _BYTES = 256, 1 << 19
 
 
 class Begin(NamedTuple):
-    """A place in a file of others from which its documents can be read.
+    """A place in an external file from which its documents can be read.
 
     Attributes:
         row: documents before it.
@@ -66,7 +66,7 @@ class MadeRows(Protocol):
 
 
 class InPlace(Protocol):
-    """How the files of others are read as documents. It can be hashed, and sent to other processes."""
+    """How external files are read as documents. It can be hashed, and sent to other processes."""
 
     @property
     def pattern(self) -> str:
@@ -121,7 +121,7 @@ class ShardLines(Lines):
 
 
 class MadeLines(ShardLines):
-    """The rows that are made of a file of others.
+    """The rows that are made of an external file.
 
     Args:
         made: the rows.

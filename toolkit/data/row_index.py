@@ -12,7 +12,7 @@
 JSON list of path, offset and length for each row, or null.
 
 A `ShardState` in the record log of the dataset (`toolkit.data.record_logs`) is written last; it says which version of
-the shard was indexed. ``.toolkit/rows/<shard>.begins`` has places of a file of others from which it can be read: gzip
+the shard was indexed. ``.toolkit/rows/<shard>.begins`` has places of an external file from which it can be read: gzip
 members, row groups.
 """
 

@@ -1,6 +1,6 @@
-"""What was counted for a card, as rows of its tables and as its picture; and texts of others as they stand there.
+"""What was counted for a card, as rows of its tables and as its picture; and external texts as they stand there.
 
-Labels, hosts and samples are texts of others. They stand in a card so that none of them is more than text: on one line
+Labels, hosts and samples are external texts. They stand in a card so that none of them is more than text: on one line
 in code, or in a quoted block of code, whose lines begin neither a heading, nor a mark, nor HTML.
 """
 
@@ -247,7 +247,7 @@ def picture_of(found: Numbers, facts: Facts) -> Picture | None:
     return Picture(rows, found.lengths_of([label for label, _ in found.sizes]), facts.label_name)
 
 
-# --- texts of others --------------------------------------------------------------------------------------------------
+# --- external texts ---------------------------------------------------------------------------------------------------
 
 _WIDTH = 100
 """Columns of a line of a sample."""

@@ -1,4 +1,4 @@
-"""What is known of a dataset or an output; the card, the Croissant document and the report present it."""
+"""Facts about a dataset or an output; the card, the Croissant document and the report present them."""
 
 from typing import Any, NamedTuple
 

@@ -147,7 +147,7 @@ def _files(folder: str, manifest: publish.Manifest | None, files: list[File]) ->
 
 
 def _check_columns(writer: Writer, path: str) -> None:
-    """Raise ConfigError for a file of others, whose rows are not as the format declares them."""
+    """Raise ConfigError for an external file, whose rows are not as the format declares them."""
     with contextlib.suppress(MissingExtra):  # who has not the package cannot read rows, and describes the files
         for row, fault in writer.check_file(path, first=1):
             place = path if row is None else f"{path}:{row}"

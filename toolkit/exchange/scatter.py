@@ -312,7 +312,7 @@ def rows_in(folder: str, name: str, partition: int) -> int:
 
 
 class _Record(Derived, frozen=True, kw_only=True):
-    """What became of a task."""
+    """The outcome of a task."""
 
     value: msgspec.Raw
 

@@ -1,4 +1,4 @@
-"""What runs on a node of a cluster: does a task there as the calling process would, and ends when that one does.
+"""The worker on a node of a cluster: does a task as the calling process would, and ends when that one does.
 
 driver: Lifeline(address) listens <──a connection for each running task──> node: held(address) around the task
 

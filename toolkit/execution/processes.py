@@ -1,4 +1,4 @@
-"""What a process of ours is before anything else: its streams, its memory, its threads, its modules."""
+"""Set up a process: its streams, its memory, its threads, its modules."""
 
 import contextlib
 import os

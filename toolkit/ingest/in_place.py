@@ -52,7 +52,7 @@ _WHY_NOT = {
 
 
 class FilesInPlace(ConfigStruct):
-    """The files of others that are documents, and how they are read (a `toolkit.data.in_place.InPlace`).
+    """External files that are documents, and how they are read (a `toolkit.data.in_place.InPlace`).
 
     Attributes:
         pattern: the path, glob or folder that names the files.
@@ -96,7 +96,7 @@ def _read(entry: str) -> tuple[Entry, Reader]:
 
 
 class RowsInPlace:
-    """The rows of a file of others (a `toolkit.data.in_place.MadeRows`)."""
+    """The rows of an external file (a `toolkit.data.in_place.MadeRows`)."""
 
     def __init__(
         self, entry: Entry, path: str, relative: str, max_bytes: int, begin: Begin, types: OwnTypes | None
@@ -158,7 +158,7 @@ def open_dataset(
     Args:
         given: the mapping that has the key `documents`, for messages.
         dataset: as of `toolkit.data.dataset.open_dataset`, and so are the others.
-        documents: its places, beside a `format` if the files of others are the documents.
+        documents: its places, beside a `format` if external files are the documents.
         attributes: root of the attributes.
         notes: another place for our records.
 

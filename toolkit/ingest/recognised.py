@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes: for errors about one that is not of the format that it should be."""
+"""Recognise a file by its first bytes, for errors about one of the wrong format."""
 
 import codecs
 import re

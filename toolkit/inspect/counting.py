@@ -460,7 +460,7 @@ class _Source:
 
 
 def base_folder(home: Home) -> str:
-    """Return the bookkeeping folder that counts of what lies in a home are kept below; the cache for files of others.
+    """Return the bookkeeping folder that counts of what lies in a home are kept below; the cache for external files.
 
     Raises:
         ConfigError: if it is the cache of a user who has none.

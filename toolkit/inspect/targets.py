@@ -149,7 +149,7 @@ def _parts(there: list[str], known: Iterable[str] = ()) -> list[str]:
 
 
 class Home(NamedTuple):
-    """A dataset, an output, or a folder of others, that a file or a folder belongs to.
+    """A dataset, an output, or an external folder, that a file or a folder belongs to.
 
     Attributes:
         root: of the dataset or the output; of other files their folder.
@@ -224,7 +224,7 @@ def format_of(path: str) -> Format | None:
     """Return the format of a file without a manifest; None if it has documents, or nothing that is known.
 
     The installed formats are asked in the order of their names, whether they take it for their own. One that cannot be
-    imported here is passed over. Rows of others that have a text are of the last one, which is not installed.
+    imported here is passed over. External rows that have a text are of the last one, which is not installed.
     """
     if is_table(path) and (columns := foreign.of_table(path)) is not None:
         return Format(_TABLE, columns)

@@ -1,4 +1,4 @@
-"""Rows of others: JSON Lines and Parquet with a text, in which nothing else need be as in documents."""
+"""External rows: JSON Lines and Parquet with a text, in which nothing else need be as in documents."""
 
 from collections.abc import Generator, Iterable, Iterator
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""What people say of documents, and what they are asked, question by question: one key of a set for each question.
+"""Labels and questions of people about documents: one key of a set for each question.
 
 Items of a file of JSON: those of the one list that it is, or a line each; never more than one of them in memory.
 """

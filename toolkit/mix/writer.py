@@ -43,7 +43,7 @@ class Wanted:
 
 
 class Mixed(msgspec.Struct, frozen=True):
-    """What a mix knows of a document, besides the document itself.
+    """The values and annotations of a document in a mix.
 
     Attributes:
         values: the attributes that the writer wants, by option name.

@@ -1,4 +1,4 @@
-"""What is published of an output, the checks before it, and the folder that it is published in.
+"""Publication of an output: its files, the checks before it, and the folder that it is published in.
 
 output ──files of its manifest, descriptions──> checks ──> copies, each checked ──> what only the last one had goes
 
@@ -60,7 +60,7 @@ def files_of(output: str) -> list[File]:
     """Return what is published of an output, in the order in which it is: parts, checksums, descriptions, the card.
 
     Raises:
-        ConfigError: if it is no finished output of a mix, or has not both descriptions, or a card of others.
+        ConfigError: if it is no finished output of a mix, or has not both descriptions, or another program's card.
     """
     manifest = publish.load_manifest(output)
     if manifest is None:

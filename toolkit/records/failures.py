@@ -1,4 +1,4 @@
-"""What failed, and why: a record of each task that did, until it has been done.
+"""Failures: a record of each failed task and its cause, until it has been done.
 
 ``failed STAGE`` KEY  a `FailureRecord`, in the record log of the dataset or of the output
 

@@ -117,7 +117,7 @@ class SetMade(msgspec.Struct, kw_only=True):
     Attributes:
         set, stream: by name; the stream is empty if the mix has one.
         keys: name of the attribute, and its declared type.
-        settings: of its taggers, by key; empty for sets of others.
+        settings: of its taggers, by key; empty for external sets.
     """
 
     set: str

@@ -260,7 +260,7 @@ class Parts(msgspec.Struct, frozen=True):
 
 
 def parts_of(target: Target, limit: int) -> Parts:
-    """Return the files of an output, or of a folder of others; a mix's are those of its manifest.
+    """Return the files of an output, or of an external folder; a mix's are those of its manifest.
 
     Args:
         target: what a path is.

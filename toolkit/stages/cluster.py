@@ -1,4 +1,4 @@
-"""What a run would do on several nodes, before it does: tasks, bytes, and the longest task of each stage."""
+"""The plan of a run on several nodes: tasks, bytes, and the longest task of each stage."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress

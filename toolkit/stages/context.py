@@ -560,7 +560,7 @@ def table(rows: list[list[str]], right: Iterable[int] = ()) -> str:
     if not rows:
         return ""
     right = set(right)
-    rows = [[escaped(cell) for cell in row] for row in rows]  # labels, hosts and keys are texts of others
+    rows = [[escaped(cell) for cell in row] for row in rows]  # labels, hosts and keys are external texts
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [
         "  ".join(

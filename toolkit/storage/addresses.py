@@ -80,7 +80,7 @@ def hidden(text: str, *, carry: bool = True) -> str:
 
 
 def cleaned(message: str) -> str:
-    """Return a message of others without secrets.
+    """Return an external message without secrets.
 
     None are in the addresses that it quotes. Nor are there parts of addresses that the session knows, values of what
     is called a signature, token or the like, and the credentials of clouds that are in the environment: a server may

@@ -1,4 +1,4 @@
-"""What a plugin says of itself, for the reference pages and for ``toolkit taggers``."""
+"""Descriptions of plugins, for the reference pages and for ``toolkit taggers``."""
 
 import inspect
 import sys

@@ -1,4 +1,4 @@
-"""What a ``tag:`` section says: sets, their taggers in the order of what they read, and the schemas on disk."""
+"""The section ``tag:``: sets, their taggers in the order of what they read, and the schemas on disk."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""What a tagger is.
+"""The contract of a tagger.
 
 A tagger is its configuration: a frozen Struct whose fields are its options. Parts of a tagger's file, in order:
 source, one sentence and the edge cases, examples, options, ``tag``. It imports ``from toolkit``, nothing else of ours.

@@ -1,4 +1,4 @@
-"""What the contract suites of all kinds of plugins share: configuring one, looking at it, running it elsewhere."""
+"""Shared parts of the contract suites: configuring a plugin, looking at it, running it elsewhere."""
 
 import os
 import pickle

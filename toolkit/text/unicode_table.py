@@ -1,4 +1,4 @@
-"""What is known of each code point: one number, in a table that comes with the package.
+"""Properties of each code point: one number, in a table that comes with the package.
 
 Source: Unicode 18.0: Word_Break of UAX #29, general categories as ``str.isalpha`` and its like take them (letters that
 are numerals: as in Unicode 15.0), simple case folding. The table is a file, not made from Python's own tables when it

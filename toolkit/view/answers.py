@@ -1,4 +1,4 @@
-"""What the page may ask, and the answers as plain data, with texts cut to what is shown."""
+"""Requests of the page, and the answers as plain data, with shortened texts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

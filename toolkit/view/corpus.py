@@ -1,4 +1,4 @@
-"""What is browsed: documents by their places, with values beside them, and questions that are asked of all of them.
+"""Browsed documents by their places, with values beside them, and queries over all of them.
 
 A query looks at all shards in a thread of its own, in the order of the corpus or by a score. What it finds is 8 bytes a
 document, with a score 16. At most `MOST` places are kept: the first ones, or those with the best scores; how many there

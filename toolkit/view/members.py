@@ -187,7 +187,7 @@ class _SequentialFile:
 
 
 class OrderedFile(_SequentialFile):
-    """Rows of a file that is read from the places that its reader knows: files of others, tables of attributes.
+    """Rows of a file that is read from the places that its reader knows: external files, tables of attributes.
 
     Args:
         open_before: returns the lines from the last place before a row, and the number of the first of them.

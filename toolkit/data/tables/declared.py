@@ -40,7 +40,7 @@ def entry(set_name: str, types: Mapping[str, Type]) -> dict[bytes, bytes]:
 
 
 def types_in(metadata: Mapping[bytes, bytes] | None) -> dict[str, Type] | None:
-    """Return the types that a footer declares; None of a file of others, and where the entry cannot be read."""
+    """Return the types that a footer declares; None of an external file, and where the entry cannot be read."""
     if not metadata or KEY not in metadata:
         return None
     try:

@@ -63,7 +63,7 @@ Admits = Callable[["Task[Any]", bool], bool]
 
 
 class Done(Protocol):
-    """What became of a task."""
+    """The outcome of a task."""
 
     @property
     def documents(self) -> int:

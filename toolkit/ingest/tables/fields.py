@@ -1,4 +1,4 @@
-"""Rows of others as documents: where their fields are, and which of them become metadata.
+"""External rows as documents: where their fields are, and which of them become metadata.
 
 What formats share whose items are objects with named fields: JSON Lines, Parquet, Arrow, CSV.
 

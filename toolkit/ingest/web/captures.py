@@ -1,4 +1,4 @@
-"""What servers answered, as WARC files of a crawl have it: robots.txt and other files about sites, and their dates."""
+"""Answers of servers in WARC files of a crawl: robots.txt and other files about sites, and their dates."""
 
 import os
 from collections.abc import Iterator

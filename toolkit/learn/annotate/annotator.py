@@ -59,7 +59,7 @@ SAMPLE = "sample"
 
 
 class Prices(ConfigStruct):
-    """What a million tokens cost."""
+    """Prices of a million tokens."""
 
     input: Annotated[
         Annotated[float, msgspec.Meta(ge=0)], Description(description="the price of a million tokens of prompts")
@@ -84,7 +84,7 @@ class Asked(NamedTuple):
 
 
 class Annotator(Tagger):
-    """What a language model says of the document, sample by sample, and what its scores or labels come to."""
+    """Answers of a language model about the document, sample by sample, and their aggregate."""
 
     VERSION: ClassVar[str] = "2"
 

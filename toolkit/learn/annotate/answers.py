@@ -39,7 +39,7 @@ TRUNCATED = "truncated"
 
 
 class Annotation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a language model says of the document, sample by sample.
+    """Answers of a language model about the document, sample by sample.
 
     Attributes:
         score: what the valid scores of all samples come to; null without one.

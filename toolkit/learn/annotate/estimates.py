@@ -1,4 +1,4 @@
-"""What there is to ask of shards: which samples, with how many tokens, at what cost; nothing is asked here."""
+"""Estimates of requests by shard: samples, tokens and cost; nothing is asked here."""
 
 from dataclasses import dataclass
 from typing import Any

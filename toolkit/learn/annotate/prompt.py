@@ -51,7 +51,7 @@ class LabelForm(ConfigStruct, omit_defaults=True):
 
 
 class Prompt(ConfigStruct, omit_defaults=True):
-    """What a model is asked, and how its answer is read."""
+    """A prompt, and how its answer is read."""
 
     prompt_name: Annotated[str, Description(description="the name of the prompt in records, and the key of the set")]
     prompt: Annotated[

@@ -1,4 +1,4 @@
-"""What is measured of predictions and labels, coefficients of agreement, and baselines.
+"""Metrics of predictions and labels, coefficients of agreement, and baselines.
 
 The weights of all documents are 1 (or, where equal documents are taken together, how many there are); those of a round
 of the bootstrap say how often each was drawn. What is not defined is None: an AUC of one class, say.

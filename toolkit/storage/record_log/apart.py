@@ -1,4 +1,4 @@
-"""Where row indexes, and what was seen of files of others, go if they are not kept among the records of their dataset.
+"""Where row indexes, and what was seen of external files, go if they are not kept among the records of their dataset.
 
 They are not kept where a command only shows what would be (`not_kept`), nor where nobody may write: whoever may only
 read a dataset can still look at it. Then they are in a folder of this machine, for the task or for the run.

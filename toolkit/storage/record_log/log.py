@@ -32,7 +32,7 @@ MERGED = "records"
 SEGMENTS = "segments"
 SUFFIX = ".jsonl.gz"
 UNLIKE_DATA = ".records"
-"""Suffix of the files of a record log that lies among data of others, where a glob for data must not match them."""
+"""Suffix of the files of a record log that lies among external data, where a glob for data must not match them."""
 
 AT_ONCE = 256
 """Segments that are in memory at a time."""

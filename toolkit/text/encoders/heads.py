@@ -2,7 +2,7 @@
 
 ``model.safetensors`` has ``0.weight`` (outputs, inputs) and ``0.bias``, of each further layer ``2.weight`` …: the names
 that ``torch.nn.Sequential(Linear, ReLU, Linear)`` gives. Metadata: ``about``, what the model predicts (JSON), and
-``sha256`` of the arrays. Files of others have layers of any names, and one output: a number.
+``sha256`` of the arrays. External files have layers of any names, and one output: a number.
 """
 
 import re

@@ -22,7 +22,7 @@ _ROWS = 64
 
 
 class Config(msgspec.Struct, frozen=True):
-    """What is read of ``config.json``."""
+    """Fields read from ``config.json``."""
 
     model_type: str
     hidden_size: int = 0

@@ -1,4 +1,4 @@
-"""What a model says of the lines of documents, as arrays."""
+"""Predictions for the lines of documents, as arrays."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""What lines and words look like, in compiled code. Used by `toolkit.text.measures` alone."""
+"""Shapes of lines and words, in compiled code. Used by `toolkit.text.measures` alone."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""What depends on the language: labels, and words as other programs split them."""
+"""Language-dependent tables: labels, and words as other programs split them."""

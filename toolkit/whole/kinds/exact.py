@@ -26,7 +26,7 @@ RATE, LEAST, MOST = 1e-6, 1e-15, 0.1
 
 
 class Copies(msgspec.Struct, frozen=True):
-    """What a document is an exact duplicate of.
+    """The document that a document is an exact duplicate of.
 
     Attributes:
         duplicate_of: source and id of the equal document that is kept in its place; null if it is that one itself, if

@@ -34,7 +34,7 @@ _EMPTY = GroupMap(0, 0.0, 0.0, [], [])
 
 
 class Mapped(msgspec.Struct, frozen=True):
-    """What the score of a document becomes.
+    """The calibrated score of a document.
 
     Attributes:
         score: The value that the map of its group gives for the document's score.
@@ -44,7 +44,7 @@ class Mapped(msgspec.Struct, frozen=True):
 
 
 class MaybeMapped(msgspec.Struct, frozen=True):
-    """What the score of a document becomes, which may be nothing.
+    """The calibrated score of a document, or null.
 
     Attributes:
         score: The value that the map of its group gives for the document's score; null for a document that has no

@@ -56,7 +56,7 @@ TYPES = ROWS, SIZES, VALUES = ("<u4", "<u4", "u1")
 
 
 class NearCopies(msgspec.Struct, frozen=True):
-    """What a document is a near duplicate of.
+    """The document that a document is a near duplicate of.
 
     Attributes:
         duplicate_of: source and id of the kept document that it is most like; null if it is kept, or not compared.
