@@ -2,7 +2,7 @@
 
 Without a target, lists them; ``all`` takes one after the other. What breaks is told once for each place, its input is
 written to the folder of findings, and fuzzing goes on. Move such an input to ``tests/fuzz/crashers/TARGET/`` with the
-fix: `tests/fuzz/test_targets.py` runs it from then on. A corpus folder keeps what reached new code, for the next time.
+fix: `tests/fuzz/test_models.py` runs it from then on. A corpus folder keeps what reached new code, for the next time.
 """
 
 import argparse

@@ -1,12 +1,17 @@
 """``compression: zstd``: documents and attributes are frames of zstd, and all that is made of them is as with gzip."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.conftest import Run
-from tests.pipeline.conftest import Project, read_bytes, tree, write_rows
+from tests.conftest import ROOT, Run
+from tests.pipeline.conftest import Project, document, read_bytes, tree, write_rows
 from toolkit.storage.compression import zstd
 from toolkit.storage.outputs import BLOCK
 
@@ -102,3 +107,248 @@ def test_attributes_have_the_compression_of_their_documents(small: Project) -> N
     small("tag").fails(2, "compression: expected gzip or zstd, got 'lz4'")
     del small.config["compression"]
     small.ok("tag")
+
+
+# A package that is missing ends a command before its first task, whoever needs it, with the line that installs it.
+
+TOKENS = {"path": "out", "tokenizer": f"{ROOT}/configs/sample/tokenizer.json", "eod": "</s>", "files": "megatron"}
+MISSING_EXTRAS_BLOCK = "import sys\nfor name in {names!r}:\n    sys.modules[name] = None\n"
+
+
+def toolkit_without(folder: Path, package: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a folder, where a package cannot be imported."""
+    (folder / "block").mkdir()
+    (folder / "block/sitecustomize.py").write_text(MISSING_EXTRAS_BLOCK.format(names=[package]))
+    return subprocess.run(
+        [sys.executable, "-m", "toolkit", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{folder}/block:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "command", "section"),
+    [
+        ("phonenumbers", "phone", "tag", {"tag": {"a-0": {"tagger": "phone_numbers", "region": "DE"}}}),
+        ("phonenumbers", "phone", "run", {"tag": {"a-0": {"tagger": "phone_numbers", "region": "DE"}}}),
+        ("pyarrow", "parquet", "ingest", {"ingest": [{"format": "parquet", "from": "raw/*.parquet"}]}),
+        ("pyarrow", "parquet", "run", {"ingest": [{"format": "parquet", "from": "raw/*.parquet"}]}),
+        (
+            "trafilatura",
+            "trafilatura",
+            "ingest",
+            {"ingest": [{"format": "warc", "from": "raw/*.warc", "extractor": "trafilatura"}]},
+        ),
+        (
+            "tokenizers",
+            "tokens",
+            "tag",
+            {"tag": {"a-0": {"tagger": "tokens", "tokenizer": f"{ROOT}/configs/sample/tokenizer.json"}}},
+        ),
+        ("detect_secrets", "secrets", "tag", {"tag": {"a-0": "secrets"}}),
+        ("presidio_analyzer", "presidio", "tag", {"tag": {"a-0": "pii_presidio"}}),
+        ("kenlm", "kenlm", "tag", {"tag": {"a-0": {"tagger": "perplexity", "model": "model.bin"}}}),
+        ("icu", "icu", "tag", {"tag": {"a-0": {"tagger": "length", "splitter": "icu"}}}),
+        ("icu", "icu", "tag", {"tag": {"a-0": {"tagger": "gopher_quality", "splitter": "icu"}}}),
+        (
+            "jieba",
+            "words-zh",
+            "tag",
+            {"tag": {"a-0": {"tagger": "fineweb", "variant": "datatrove", "language": "zh"}}},
+        ),
+        ("pyarrow", "parquet", "mix", {"mix": {"output": {"format": "parquet", "path": "out"}}}),
+        ("pyarrow", "parquet", "run", {"mix": {"output": {"format": "parquet", "path": "out"}}}),
+        ("tokenizers", "tokens", "mix", {"mix": {"output": TOKENS | {"format": "tokens"}}}),
+        ("tokenizers", "tokens", "tokenize", {"tokenize": TOKENS}),
+        ("boto3", "s3", "ingest", {"ingest": [{"format": "jsonl", "from": "s3://bucket/*.gz", "source": "s"}]}),
+        ("ray", "ray", "tag", {"tag": {"a-0": "length"}, "executor": {"type": "ray"}}),
+        ("matplotlib", "plots", "stats --output plots.png", {}),
+        (
+            "jq",
+            "dolma",
+            "mix",
+            {"mix": {"rules": [{"drop": ".text", "syntax": "jq"}], "output": {"format": "dolma", "path": "out"}}},
+        ),
+    ],
+)
+def test_a_missing_package_ends_the_command_at_its_start(
+    project: Project, tmp_path: Path, package: str, extra: str, command: str, section: dict[str, Any]
+) -> None:
+    for shard in range(4):
+        write_rows(project.documents / f"{shard}.jsonl.gz", [document(f"{shard}", "Call 030 1234567 now.")])
+        for suffix in ("parquet", "warc"):
+            write_rows(tmp_path / f"raw/{shard}.{suffix}", [{"no": "data"}])
+    if "ingest" in section:
+        project.config["dataset"] = str(tmp_path / "new")
+    project.config |= {"processes": 2, "executor": {"type": "local"}, **section}
+    (tmp_path / "model.bin").write_bytes(b"")
+    yaml, before = project.yaml, tree(tmp_path, bookkeeping=True)
+    ran = toolkit_without(tmp_path, package, *command.split(), "-c", str(yaml))
+    assert ran.returncode == 2, ran.stdout + ran.stderr
+    assert f"'tagmix[{extra}]'" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "0 documents" not in ran.stdout
+    shutil.rmtree(tmp_path / "block")
+    assert sorted(tree(tmp_path, bookkeeping=True)) == sorted(before), "no task has begun"
+
+
+def test_a_package_that_one_shard_needs_stops_no_other(project: Project, tmp_path: Path) -> None:
+    """Which languages there are is known only when documents are read."""
+    texts = {
+        "a": "我们今天去图书馆看书。那里很安静。",
+        "b": "Wir gehen heute in die Bibliothek und lesen.",
+        "c": "We read a book.",
+    }
+    for name, text in texts.items():
+        write_rows(project.documents / f"{name}.jsonl.gz", [document(name, text)])
+    words = {"tagger": "length", "splitter": "dictionary", "language": "language-0.text_language.label"}
+    project.config |= {"processes": 1, "tag": {"language-0": "text_language", "words-0": words}}
+    ran = toolkit_without(tmp_path, "jieba", "tag", "-c", str(project.yaml))
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    told = [line for line in ran.stderr.splitlines() if "tagmix[words-zh]" in line]
+    assert told
+    assert all("a.jsonl.gz: expected the package jieba" in line for line in told)
+    made = {path.name for path in (project.documents.parent / "attributes/words-0").rglob("*.gz")}
+    assert made == {"b.jsonl.gz", "c.jsonl.gz"}
+
+
+# A tagger's value that is not of its declared type fails its shard, in any row and whatever form the values have.
+
+OWN = '''
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from toolkit import Batch, Document, Prediction, Tagger
+from toolkit.text import Column
+from toolkit.text import LinePredictions
+
+WRONG = {"nan": float("nan"), "inf": float("-inf"), "text": "many", "null": None}
+
+
+class Score(msgspec.Struct):
+    best: float | None
+
+
+class One(Tagger):
+    """A number for a document."""
+
+    def tag(self, document: Document) -> float:
+        return WRONG.get(document.text, 0.5)
+
+
+class Object(Tagger):
+    """A number that may be null, in an object."""
+
+    def tag(self, document: Document) -> Score:
+        return Score(WRONG.get(document.text, None))
+
+
+class Open(Tagger):
+    """Anything in a map."""
+
+    def tag_batch(self, documents: Sequence[Document]) -> Sequence[dict[str, Any]]:
+        return [{"a": [{"b": WRONG.get(document.text)}]} for document in documents]
+
+
+class Texts(Column[float]):
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def value(self, index: int) -> float:
+        return self.values[index]
+
+    def raw(self) -> list[msgspec.Raw]:
+        return [msgspec.Raw(msgspec.json.encode(value)) for value in self.values]
+
+
+class Own(Tagger):
+    """A column of its own."""
+
+    def tag_batch(self, documents: Sequence[Document]) -> Sequence[float]:
+        return Texts([WRONG.get(document.text, 0.5) for document in documents])
+
+
+class Nullable(Tagger):
+    """The same, which may be null."""
+
+    def tag_batch(self, documents: Sequence[Document]) -> Sequence[float | None]:
+        return Texts([WRONG.get(document.text, 0.5) for document in documents])
+
+
+class Lines(Tagger):
+    """A column of compiled code."""
+
+    def tag_batch(self, documents: Sequence[Document]) -> Sequence[list[Prediction | None]]:
+        probs = np.array([WRONG.get(document.text, 0.5) for document in documents], dtype=np.float32)
+        return LinePredictions(["en"], np.zeros(len(probs), np.int32), probs, np.arange(len(probs) + 1))
+'''
+ROW = 300  # in the second block of documents
+
+
+WRONG = [
+    ("One", "nan", "float, got nan"),
+    ("One", "text", "float, got 'many'"),
+    ("One", "null", "float, got None"),
+    ("Object", "nan", "{best: float | null}, got Score(best=nan)"),
+    ("Object", "inf", "{best: float | null}, got Score(best=-inf)"),
+    ("Open", "nan", "map[any], got {'a': [{'b': nan}]}"),
+    ("Own", "nan", "float, got null"),
+    ("Own", "text", 'float, got "many"'),
+    ("Nullable", "inf", "float | null, got null: NaN and infinity are no numbers of JSON"),
+    ("Lines", "nan", 'list[{label: str, prob: float} | null], got [{"label":"en","prob":null}]'),
+]
+CASES = [
+    (way, *case)
+    for way in ("tag", "run", "when", "without")
+    for case in WRONG
+    if way != "without" or case[0] not in ("Open", "Lines")  # which are refused beside it
+]
+
+
+@pytest.mark.parametrize(("way", "tagger", "text", "expected"), CASES)
+def test_a_wrong_value_fails_its_shard_in_any_row(
+    way: str, tagger: str, text: str, expected: str, project: Project
+) -> None:
+    """Its error names file, row, document and tagger; the shards beside it are done."""
+    (project.root / "own.py").write_text(OWN)
+    rows = [document(f"d{i}", text if i == ROW else "good") for i in range(1, ROW + 50)]
+    project.config["tag"] = {"own-0": {"tagger": f"{project.root}/own.py:{tagger}", "as": "own"}}
+    entry = project.config["tag"]["own-0"]
+    if way == "when":
+        entry["when"] = 'document.id != "d1"'
+    if way == "without":
+        project.config["tag"]["mails-0"] = "emails"
+        entry["without"] = "mails-0.emails"
+    if way == "run":
+        write_rows(project.root / "in" / "a.jsonl.gz", rows)
+        write_rows(project.root / "in" / "b.jsonl.gz", [document("e", "good")])
+        project.config["ingest"] = [{"format": "dolma", "from": [f"{project.root}/in/*"]}]
+        project.config["mix"] = {"attributes": ["own-0"], "output": {"format": "dolma", "path": str(project.out)}}
+    else:
+        write_rows(project.documents / "a.jsonl.gz", rows)
+        write_rows(project.documents / "b.jsonl.gz", [document("e", "good")])
+    ran = project("run" if way == "run" else "tag")
+    assert ran.code == 1
+    message = f"a.jsonl.gz:{ROW}: tagger own: expected a value of its declared type {expected}"
+    assert message in ran.err
+    assert f"(document 'd{ROW}')" in ran.err
+    made = [path.name for path in (project.attributes / "own-0").rglob("*.jsonl.gz")]
+    assert made == ["b.jsonl.gz"]
+    assert not project.output()
+
+
+def test_a_long_wrong_value_is_cut_in_the_message(project: Project) -> None:
+    (project.root / "own.py").write_text(OWN.replace('"many"', '"many" * 1000'))
+    write_rows(project.documents / "a.jsonl.gz", [document("d", "text")])
+    project.config["tag"] = {"own-0": {"tagger": f"{project.root}/own.py:One"}}
+    ran = project("tag").fails(1, "got 'manymany")
+    assert "many" * 100 not in ran.err

@@ -32,7 +32,7 @@ from toolkit.testing.plugin import (
 
 LABELS = ("en", "multi", "zh-Hant", "x-eml", "1.0", "a_b")
 BAD_LABELS = (
-    "", ".", "..", "../en", "/etc/passwd", "en/fr", "en\\fr", ".en", "-en", "_en", "en\n", "en fr", "en\0", "é",
+    "", ".", "..", "../en", "/etc/passwd", "en/fr", "en\\fr", ".en", "-en", "_en", "en\n", " en", "en ", "en\0", "é",
     "e" * 101, "~", "en:fr", "%2e%2e",
 )  # fmt: skip
 

@@ -8,13 +8,19 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from taggers.embedding import Embedding
 from tests.text.encoders import models
+from tests.text.encoders.classifiers import write_tokenizer
 from toolkit.errors import ConfigError, DataError
 from toolkit.text import Halves, load_encoder, most_tokens
-from toolkit.text.encoders import tensors
+from toolkit.text.encoders import tensors, tokens
+from toolkit.text.encoders.config import ModelConfig, Outputs
 from toolkit.text.encoders.encoder import USE, check_encoder
+from toolkit.text.encoders.tokens import Batches, Tokens, filled_up
+from toolkit.text.linear.model import Said
 
 BERT = [
     [-0.2508105, -0.0384621, -0.3128892, 0.2651608, 0.5345006, -0.5719874, -0.3480199, 0.1828297],
@@ -187,3 +193,153 @@ def test_more_tokens_than_the_model_takes_are_refused(tmp_path: Path) -> None:
         ConfigError, match=f"max_tokens: expected at most {most}, which the model takes, got {most + 1}"
     ):
         Embedding(model=folder, max_tokens=most + 1).check()
+
+
+# What numbers of a classifier mean: by transformers' configuration, ml_filter's, and ours.
+
+
+def of(config: dict[str, Any], **options: Any) -> Outputs:
+    return Outputs.of(msgspec.convert(config, ModelConfig), **options)
+
+
+def says(outputs: Outputs, *numbers: float) -> Said:
+    (found,) = outputs.said(outputs.outcomes(np.array([numbers], np.float32)))
+    return found
+
+
+def test_one_number_is_a_score_as_it_is() -> None:
+    """FineWeb-Edu's classifier."""
+    assert says(of({"id2label": {"0": "LABEL_0"}, "problem_type": "regression"}), 5.75) == Said(5.75, None, {})
+    assert of({"id2label": {"0": "LABEL_0"}}).task == "regression"
+
+
+def test_classes_have_probabilities_that_add_up_and_labels_are_each_by_itself() -> None:
+    names = {"0": "bad", "1": "good", "2": "fair"}
+    found = says(of({"id2label": names}), 0.0, np.log(2), 0.0)
+    assert found.label == "good"
+    assert [*found.scores.items()] == [("good", 0.5), ("bad", 0.25), ("fair", 0.25)]
+    several = says(of({"id2label": names, "problem_type": "multi_label_classification"}), 0.0, np.log(3), -800.0)
+    assert several == Said(0.75, "good", {"good": 0.75, "bad": 0.5, "fair": 0.0})
+    assert of({}).labels == ["LABEL_0", "LABEL_1"]  # as transformers leaves it out
+
+
+def test_several_numbers_are_targets() -> None:
+    config = {"id2label": {"0": "edu", "1": "toxic"}, "problem_type": "regression"}
+    assert says(of(config), 3.5, 0.25) == Said(3.5, None, {"edu": 3.5, "toxic": 0.25})
+    assert says(of(config, target="toxic"), 3.5, 0.25) == Said(0.25, None, {})
+    with pytest.raises(ConfigError, match="target: expected one of edu, toxic, got 'toxik'; did you mean 'toxic'"):
+        of(config, target="toxik")
+
+
+ANNOTATOR = {"architectures": ["AnnotatorModel"], "num_tasks": 2, "num_targets_per_task": [6, 3]}
+
+
+def test_regressions_of_ml_filter_are_clipped_and_made_as_large_as_their_classes() -> None:
+    config = {**ANNOTATOR, "is_regression": True}
+    assert of(config).width == 2
+    assert says(of(config), 0.5, 1.5) == Said(2.5, None, {"0": 2.5, "1": 2.0})
+    assert says(of(config, targets=["edu", "toxic"]), -1.0, 0.25).scores == {"edu": 0.0, "toxic": 0.5}
+
+
+def test_classes_of_ml_filter_are_rows_and_its_targets_columns() -> None:
+    """``x.view(-1, classes, targets)``, and the mask leaves the second target three of six classes."""
+    config = {**ANNOTATOR, "is_regression": False}
+    assert of(config).width == 12
+    numbers = np.zeros((6, 2), np.float32)
+    numbers[2, 0] = numbers[1, 1] = 20.0
+    numbers[3:, 1] = 99.0  # is masked
+    found = says(of(config, targets=["edu", "toxic"]), *numbers.reshape(-1).tolist())
+    assert found.scores == pytest.approx({"edu": 2.0, "toxic": 1.0}, abs=1e-6)
+    assert found.label is None
+    one = says(of(config, targets=["edu", "toxic"], target="toxic"), *numbers.reshape(-1).tolist())
+    assert one.label == "1"
+    assert [*one.scores] == ["1", "0", "2"]
+    alone = of({**config, "num_tasks": 1, "num_targets_per_task": [2]})
+    assert says(alone, 0.0, 0.0) == Said(0.5, "0", {"0": 0.5, "1": 0.5})
+
+
+def test_grades_of_ours_have_a_mean() -> None:
+    config = {"toolkit": {"task": "ordinal", "labels": ["0", "1", "4"], "max_tokens": 9}, "id2label": {"0": "x"}}
+    assert of(config).width == 2
+    found = says(of(config), 0.0, -800.0)
+    assert found == Said(0.5, "0", {"0": 0.5, "1": 0.5, "4": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "told"),
+    [
+        ({"id2label": {"0": "a", "2": "b"}}, {}, "id2label: expected different labels of 0 to 1"),
+        ({"id2label": {"0": "a", "1": "a"}}, {}, "id2label: expected different labels"),
+        ({"id2label": {"0": "a"}, "problem_type": "token"}, {}, "problem_type: expected one of transformers"),
+        ({**ANNOTATOR, "num_tasks": 3}, {}, "num_targets_per_task: expected 3 numbers of classes"),
+        (ANNOTATOR, {"targets": ["edu"]}, "targets: expected 2 different names, got edu"),
+        ({}, {"targets": ["edu"]}, "targets: expected it only for a model of ml_filter"),
+        ({}, {"target": "edu"}, "target: expected one of none, got 'edu'"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(config: dict[str, Any], options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        of(config, **options)
+
+
+# The first tokens of a text are the same whether all of it is cut or a beginning.
+
+pytest.importorskip("tokenizers", reason="the extra tokens is not installed")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("tokenizer")
+    write_tokenizer(made, ["a", "bb", "ccc"])
+    return made
+
+
+def test_a_text_has_at_most_so_many_tokens_with_those_around_it(folder: Path) -> None:
+    cut = Tokens(str(folder), 4, ModelConfig())
+    assert cut.of(["a bb ccc a", "", "a"]) == [[0, 5, 6, 2], [0, 2], [0, 5, 2]]
+    assert cut.pad == 1
+    ids, mask = filled_up(cut.of(["a bb", ""]), 1)
+    assert ids.tolist() == [[0, 5, 6, 2], [0, 2, 1, 1]]
+    assert mask.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
+    with pytest.raises(ConfigError, match="expected more than the 2 around a text, got 2"):
+        Tokens(str(folder), 2, ModelConfig())
+
+
+@given(words=st.lists(st.sampled_from(["a", "bb", "ccc", " " * 40, "\n", "other"]), max_size=400))
+def test_a_beginning_that_has_enough_tokens_has_those_of_the_text(folder: Path, words: list[str]) -> None:
+    text = " ".join(words)
+    found = Tokens(str(folder), 20, ModelConfig())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tokens, "_MARGIN", 3)
+        patched.setattr(tokens, "_CHARACTERS", 1)
+        (few,) = found.of([text])
+    numbers = {"a": 5, "bb": 6, "ccc": 7}
+    assert few == [0, *[numbers.get(word, 3) for word in text.split()][:18], 2]
+
+
+def test_what_a_model_takes_is_what_its_positions_are() -> None:
+    assert ModelConfig(model_type="roberta", max_position_embeddings=514, pad_token_id=1).tokens(None) == 512
+    assert ModelConfig(model_type="bert", max_position_embeddings=128).tokens(None) == 128
+    assert ModelConfig(max_position_embeddings=8192).tokens(None) == 512
+    assert ModelConfig(max_position_embeddings=8192).tokens(8192) == 8192
+    with pytest.raises(ConfigError, match="max_tokens: expected at most the 512 that the model takes, got 513"):
+        ModelConfig(model_type="roberta", max_position_embeddings=514).tokens(513)
+
+
+# Batches have each text once, no more of them than they may, and are the same for the same lengths.
+
+
+@given(st.lists(st.integers(0, 50), max_size=80), st.integers(1, 9), st.integers(1, 120))
+def test_each_text_is_in_one_batch_that_is_not_too_large(lengths: list[int], documents: int, tokens: int) -> None:
+    found = Batches(documents=documents, tokens=tokens).of(lengths)
+    assert sorted(i for batch in found for i in batch) == list(range(len(lengths)))
+    for batch in found:
+        assert len(batch) <= documents
+        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= tokens
+    flat = [lengths[i] for batch in found for i in batch]
+    assert flat == sorted(lengths, reverse=True)
+
+
+def test_batches_are_filled_and_equal_lengths_stay_in_order() -> None:
+    assert Batches(documents=2, tokens=8).of([4, 4, 1, 9, 4]) == [[3], [0, 1], [4, 2]]
+    assert Batches().of([]) == []
