@@ -193,21 +193,14 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
             f"shards, which --per-shard deletes one after the other; run without --per-shard",
         )
     settings = preparation.settings_of(context, writes=writes)
-    if [stream.dataset for stream in settings.streams] != [dataset]:
-        raise ConfigError(
-            f"{settings.place}: with --per-shard, expected a mix of the dataset of this "
-            f"configuration alone, got other datasets; run without --per-shard"
-        )
-    if what := settings.needs_all_shards:
-        raise ConfigError(
-            f"{settings.place}: with --per-shard, expected a mix without {what}, which needs all "
-            f"shards at once; run without --per-shard"
-        )
-    if dataset.include or dataset.exclude:
-        raise ConfigError(
-            f"{settings.place}: with --per-shard, expected a dataset without `include` and "
-            f"`exclude`; run without --per-shard"
-        )
+    others, what = [each.dataset for each in settings.streams] != [dataset], settings.needs_all_shards
+    refused = {
+        "a mix of the dataset of this configuration alone, got other datasets": others,
+        f"a mix without {what}, which needs all shards at once": what,
+        "a dataset without `include` and `exclude`": dataset.include or dataset.exclude,
+    }
+    if expected := next((each for each, is_refused in refused.items() if is_refused), None):
+        raise ConfigError(f"{settings.place}: with --per-shard, expected {expected}; run without --per-shard")
     for rule in settings.streams[0].rules:
         if rule.foreign:
             raise ConfigError(

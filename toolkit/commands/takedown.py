@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, product
+from itertools import chain, groupby, product
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
@@ -111,15 +111,17 @@ def run(context: Context, options: Options) -> Outcome:
     files = [path for pattern in options.targets for path, _ in expand(pattern)]
     works = _works(context, files)
     if not options.apply:
-        return _outcome(context, works, *_found(context, works), files)
+        found, _, copies, failed = _found(context, works)
+        return _outcome(context, works, found, copies, failed, files)
     names = {f"the set {name}": "" for name in dataset.sets()}
     context.sweep(*dataset.written, dataset.attributes, dataset.bookkeeping)
     lease = dict.fromkeys(ingest_section.holds(context.entries), "") | names | {"the takedown": ""}
     with context.lease(dataset.bookkeeping, dataset.documents, lease):
         _keep_lists(dataset, files)
-        found, copies, failed = _found(context, works)
+        found, listed, copies, failed = _found(context, works)
         missed = _forget_answers(context, found)
-        results = _run(context, "clearing listed documents", partial(takedown.clear, _forget_signatures), works)
+        to_clear = [msgspec.structs.replace(work, listed=listed.get(work.shard, [])) for work in works]
+        results = _run(context, "clearing listed documents", partial(takedown.clear, _forget_signatures), to_clear)
         context.session.begin()  # what the processes have recorded
         _update_inputs(dataset)
         _clear_aside(context, files)
@@ -185,8 +187,10 @@ def _forget_signatures(dataset: Dataset, shard: str) -> None:
         remove_tree(join(whole.signatures_folder(dataset, name), shard))
 
 
-def _found(context: Context, works: Sequence[ShardToClear]) -> tuple[Found, list[Copy], list[str]]:
-    """Return the listed documents of all shards, also those cleared before, their copies, and what failed."""
+def _found(
+    context: Context, works: Sequence[ShardToClear]
+) -> tuple[Found, dict[str, list[ListedDocument]], list[Copy], list[str]]:
+    """Return all listed documents, those of each shard that are not cleared yet, copies, and what failed."""
     results = _run(context, "looking at files", takedown.find, works)
     none = Found([], set(), set(), set())
     listed, *others = zip(none, *(result.value for result in results if result.value), strict=True)
@@ -196,7 +200,8 @@ def _found(context: Context, works: Sequence[ShardToClear]) -> tuple[Found, list
     finding = partial(takedown.find_copies, found.documents, found.originals)
     copied = _run(context, "finding copies of listed documents", finding, works if by_row else [])
     copies = [copy for result in copied for copy in result.value or ()]
-    return found, copies, [*failures(results), *failures(copied)]
+    by_shard = {shard: list(some) for shard, some in groupby(chain(*listed), key=lambda each: each.shard)}
+    return found, by_shard, copies, [*failures(results), *failures(copied)]
 
 
 # --- what --apply does beside the shards ------------------------------------------------------------------------------
@@ -327,6 +332,7 @@ def _again(context: Context) -> Iterator[str]:
         yield f"{rejected}: toolkit mix"
     for root in (os.path.dirname(context.dataset.attributes), *_outputs(context)):
         pages = {"README.md": "card", "README.html": "card --html", "croissant.json": "croissant"}
+        pages["report.html"] = "report"
         yield from (f"{path}: toolkit {pages[name]}" for name in pages if exists(path := join(root, name)))
 
 

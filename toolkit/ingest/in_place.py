@@ -101,8 +101,7 @@ class RowsInPlace:
     def __init__(
         self, entry: Entry, path: str, relative: str, max_bytes: int, begin: Begin, types: OwnTypes | None
     ) -> None:
-        from toolkit.ingest.reading.input_bytes import InputBytes  # which most commands do not need
-        from toolkit.ingest.reading.members import Members
+        from toolkit.ingest.reading.input_bytes import InputBytes, Members  # which most commands do not need
         from toolkit.ingest.reading.rows import Documents
 
         found = stat(path)

@@ -479,8 +479,8 @@ class Reader(msgspec.Struct, **FROZEN):
 
     @staticmethod
     def captures(path: str, limit: int) -> Iterator[Capture]:
-        """Yield what servers answered, as WARC files have it; see `toolkit.ingest.web.captures.captures`."""
-        from toolkit.ingest.web.captures import captures
+        """Yield what servers answered, as WARC files have it; see `toolkit.ingest.web.records.captures`."""
+        from toolkit.ingest.web.records import captures
 
         return captures(path, limit)
 

@@ -40,24 +40,24 @@ class Dealer:
         bytes of the largest thing. Things without size are dealt after them, in the order of their names, to the share
         with the fewest of these, so that their numbers differ by at most one. Equals go to the first share.
         """
+        sized = sorted((-size, name) for name, size in sizes.items() if size is not None)
+        unsized = sorted(name for name, size in sizes.items() if size is None)
+        found = self._deal([name for _, name in sized], sizes, self._bytes, self._things)
+        return found | self._deal(unsized, sizes, self._unsized, self._bytes, self._things)
+
+    def _deal(self, names: Sequence[str], sizes: Mapping[str, int | None], *by: list[int]) -> dict[str, int]:
+        """Deal things in order, each to the share that has least by some numbers, of which the first counts most."""
         found: dict[str, int] = {}
-        shares = range(len(self._bytes))
-        least = [(self._bytes[i], self._things[i], i) for i in shares]
+        least = [(*(numbers[i] for numbers in by), i) for i in range(len(self._bytes))]
         heapq.heapify(least)
-        for size, name in sorted((-size, name) for name, size in sizes.items() if size is not None):
-            load, things, share = least[0]
-            heapq.heapreplace(least, (load - size, things + 1, share))
-            found[name] = share
-        for load, things, share in least:
-            self._bytes[share], self._things[share] = load, things
-        fewest = [(self._unsized[i], self._bytes[i], self._things[i], i) for i in shares]
-        heapq.heapify(fewest)
-        for name in sorted(name for name, size in sizes.items() if size is None):
-            unsized, load, things, share = fewest[0]
-            heapq.heapreplace(fewest, (unsized + 1, load, things, share))
-            found[name] = share
-        for unsized, _, _, share in fewest:
-            self._unsized[share] = unsized
+        for name in names:
+            found[name] = i = least[0][-1]
+            if (size := sizes[name]) is None:
+                self._unsized[i] += 1
+            else:
+                self._bytes[i] += size
+                self._things[i] += 1
+            heapq.heapreplace(least, (*(numbers[i] for numbers in by), i))
         return found
 
 

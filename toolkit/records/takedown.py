@@ -241,6 +241,7 @@ class ShardToClear(ConfigStruct, kw_only=True):
         ours: True if ingest has made the documents; external ones stay as they are.
         types: Types of the documents' own fields.
         max_document_bytes: Bytes of a row, at most.
+        listed: Documents to clear.
     """
 
     dataset: Dataset
@@ -252,6 +253,7 @@ class ShardToClear(ConfigStruct, kw_only=True):
     ours: bool
     types: OwnTypes | None = None
     max_document_bytes: int
+    listed: list[ListedDocument] = []
 
 
 class Found(NamedTuple):
@@ -354,11 +356,11 @@ def clear(forget_derived: Callable[[Dataset, str], None], work: ShardToClear) ->
         DataError: if the shard, or a set, is not what its record describes.
     """
     dataset, shard, log = work.dataset, work.shard, record_logs.of(work.dataset)
-    before, found = load(dataset, shard) or ClearedShard(), find(work).documents
-    if not found and before.pending is None:
+    before = load(dataset, shard) or ClearedShard()
+    if not work.listed and before.pending is None:
         return None
     known = {document.row for document in before.documents}
-    documents = [*before.documents, *(each for each in found if each.row not in known)]
+    documents = [*before.documents, *(each for each in work.listed if each.row not in known)]
     pending = before.pending
     if pending is None:
         row_index.ensure(dataset, shard, work.max_document_bytes)

@@ -451,10 +451,6 @@ class _Taking:
         known: Mapping[str, str],
     ) -> None:
         self._tables, self._wish, self._wanted, self._types = tables, wish, wanted, types
-        if lacks := [name for name in NEEDED if name not in types]:
-            raise ConfigError(f"expected an index with the column {lacks[0]}; that of {wish.crawl_name} has none")
-        if wish.distinct and wish.distinct not in types:
-            raise ConfigError(f"expected an index with the column {wish.distinct}; that of {wish.crawl_name} has none")
         self._where = Where(wish.where, types, wish.crawl_name) if wish.where else None
         self._values = {name: value for name, value in values.items() if name not in types}
         conditions = [f"({self._where.sql})"] if self._where else []
@@ -469,14 +465,10 @@ class _Taking:
             used.add("subset")
         elif "subset" not in known:
             used.add("warc_filename")
-            others = [f"contains(warc_filename, '/{name}/')" for name in SUBSETS[1:]]
-            is_other = f"({' OR '.join(others)})"
-            conditions.append(
-                f"NOT {is_other}"
-                if values["subset"] == SUBSETS[0]
-                else f"contains(warc_filename, '/{values['subset']}/')"
-            )
-        if missing := [name for name in used if name not in types and name not in self._values]:
+            named = {name: f"contains(warc_filename, '/{name}/')" for name in SUBSETS[1:]}
+            conditions.append(named.get(values["subset"], f"NOT ({' OR '.join(named.values())})"))
+        needed = (*NEEDED, *([wish.distinct] if wish.distinct else []), *sorted(used))
+        if missing := [name for name in needed if name not in types and name not in self._values]:
             raise ConfigError(f"expected an index with the column {missing[0]}; that of {wish.crawl_name} has none")
         self._columns = sorted(used & types.keys()) or [NEEDED[0]]
         self._condition = " AND ".join(conditions) or "true"

@@ -18,8 +18,7 @@ from toolkit.ingest.plan import InputFile, InputToIngest
 from toolkit.ingest.reader import Input, Rejects
 from toolkit.ingest.reading import salvage
 from toolkit.ingest.reading.downloads import Keep
-from toolkit.ingest.reading.input_bytes import InputBytes
-from toolkit.ingest.reading.members import Members
+from toolkit.ingest.reading.input_bytes import InputBytes, Members
 from toolkit.ingest.reading.rows import Documents, Written
 from toolkit.records.ingested import InputOfPack
 from toolkit.records.left_out import LeftOutOutput

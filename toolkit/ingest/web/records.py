@@ -9,6 +9,7 @@ base32; others write hexadecimal digits, lower-case base32, or other algorithms.
 """
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from string import ascii_lowercase, ascii_uppercase
@@ -16,8 +17,10 @@ from string import ascii_lowercase, ascii_uppercase
 import msgspec
 
 from toolkit.data.documents import BAD_ROW
-from toolkit.errors import DataError
-from toolkit.ingest.reader import Input
+from toolkit.errors import ConfigError, DataError
+from toolkit.ingest.reader import Capture, Input
+from toolkit.ingest.web.http import TooLarge, UnknownCoding, decoded_body, parse_response
+from toolkit.storage.paths import is_folder, join, list_files
 from toolkit.storage.reading import HEAD, READ, Decompressed
 
 
@@ -358,3 +361,38 @@ def _decoded(text: str, size: int) -> bytes | None:
         return (int(digits.translate(_BASE32), 32) >> excess).to_bytes(size) if 0 <= excess < 5 else None
     except ValueError:
         return None
+
+
+# --- answers of servers -----------------------------------------------------------------------------------------------
+
+_WARC = (".warc", ".warc.gz", ".warc.zst")
+_LARGEST = 16 << 20
+
+
+def captures(path: str, limit: int) -> Iterator[Capture]:
+    """Yield the HTTP responses of a WARC file, or of those in a folder, by name.
+
+    Args:
+        path: File or folder.
+        limit: Bytes of a body; the rest is cut off.
+
+    Raises:
+        ConfigError: If a folder has no WARC file.
+        DataError: If a record is bad.
+    """
+    files = [path]
+    if is_folder(path):
+        files = [join(path, name) for name in list_files(path) if name.endswith(_WARC)]
+        if not files:
+            raise ConfigError(f"{path}: expected WARC files ({', '.join(_WARC)}) in the folder, got none")
+    for file in files:
+        for record in sound_records(Input(os.fspath(file), None, _LARGEST, None), large=True):
+            url = record.fields.get("warc-target-uri", "").strip("<>")
+            answer = parse_response(record.block) if record.type == "response" and record.block and url else None
+            if answer is None:
+                continue
+            try:
+                body, _ = decoded_body(answer, _LARGEST)
+            except (TooLarge, UnknownCoding):
+                body = b""
+            yield Capture(url, record.date or "", answer.status, answer.headers, body[:limit])
