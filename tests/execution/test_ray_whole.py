@@ -64,5 +64,5 @@ def test_a_node_that_dies_in_each_step_changes_no_byte(cluster: Cluster, tmp_pat
             killed += 1
     assert driver.wait() == 0, log.read_text()
     assert killed >= 5
-    assert tree(remote.data) == tree(local.data)
+    assert tree(remote.attributes) == tree(local.attributes)
     assert tree(remote.out) == tree(local.out)

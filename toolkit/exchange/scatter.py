@@ -14,9 +14,9 @@ a task gathers as many as fit into its memory (`ranges`). Gathered rows are in t
 partitions, then as they were added: the same for any number of partitions, processes and bytes of memory.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import pairwise
+from itertools import pairwise, product
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -27,7 +27,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
 from toolkit.exchange.sealed import Sealed, SealedOutput, bounds_of
 from toolkit.exchange.tables import MEMORY
-from toolkit.execution.executors import Report, Task
+from toolkit.execution.executors import Report, Run, Task
 from toolkit.storage import json_files
 from toolkit.storage.artifact import Derived, state
 from toolkit.storage.json_files import json_digest
@@ -36,10 +36,12 @@ from toolkit.storage.threads import for_each
 from toolkit.text.kernels.signatures import Array
 
 T = TypeVar("T")
-Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
 
 MOST = 512
 """Objects that are gathered at a time."""
+
+_PIECE, _PIECE_BYTES = 1 << 16, 1 << 24
+"""Rows, and bytes of their payload, that are read at a time where not all are."""
 
 _ROW = 150
 """Bytes of memory that a row takes beside its record and its payload, about: objects of Python."""
@@ -177,6 +179,19 @@ class _Object:
         message = "expected what was written, got other bytes, or none: it was damaged"
         return DataError(f"{message}; delete {folder}, then run again", path=self._path)
 
+    def pieces(self, first: int, last: int, *, payload: bool) -> Iterator[Rows]:
+        """Yield the rows of partitions, some at a time; `payload` says whether their payload is wanted."""
+        (begin, at), (end, _) = (self.index(number)[0].tolist() for number in (first, last))
+        size = self.type.itemsize
+        while begin < end:
+            data = self._at(self._rows + begin * size, min(_PIECE, end - begin) * size)
+            records = np.frombuffer(data, dtype=self.type)
+            bounds = bounds_of(records["payload"])
+            count = max(1, int(np.searchsorted(bounds, _PIECE_BYTES)) - 1) if payload else len(records)
+            texts = self._at(self._payload + at, int(bounds[count])) if payload else b""
+            yield Rows(records[:count], _cut(texts, bounds[: count + 1]) if payload else [])
+            begin, at = begin + count, at + int(bounds[count])
+
     def index(self, first: int, last: int | None = None) -> Array:
         """Return where the rows and the payload of partitions begin: uint64 (partitions, 2)."""
         count = 1 if last is None else last - first
@@ -232,8 +247,8 @@ def _merge(task: _ToMerge, report: Report) -> None:
         output.write(np.sum([each.index(0, partitions + 1) for each in objects], axis=0, dtype="<u8").tobytes())
         for i in range(partitions):
             output.write(b"".join(each.read(i, i + 1)[0].tobytes() for each in objects))
-        for i in range(partitions):
-            output.write(b"".join(each.read(i, i + 1)[1] for each in objects))
+        for i, each in product(range(partitions), objects):
+            output.write(each.read(i, i + 1)[1])
 
 
 def _paths(folder: str, name: str) -> list[str]:
@@ -256,8 +271,26 @@ def gather(folder: str, name: str, first: int, last: int, type: np.dtype[Any]) -
     records = np.concatenate([np.zeros(0, dtype=type), *(part[0] for part in parts)])
     if "payload" not in (type.names or ()):
         return Rows(records, [])
-    payload = b"".join(part[1] for part in parts)
-    return Rows(records, [payload[i:j] for i, j in pairwise(bounds_of(records["payload"]).tolist())])
+    return Rows(records, _cut(b"".join(part[1] for part in parts), bounds_of(records["payload"])))
+
+
+def _cut(data: bytes, bounds: Array) -> list[bytes]:
+    return [data[begin:end] for begin, end in pairwise(bounds.tolist())]
+
+
+def pieces(folder: str, name: str, first: int, last: int, *, payload: bool = True) -> Iterator[Rows]:
+    """Yield what `gather` returns, some rows at a time.
+
+    Args:
+        folder: Folder of the objects.
+        name: Name of the objects, whose type has a payload.
+        first: First partition.
+        last: First partition after these.
+        payload: False if only records are wanted.
+    """
+    for path in _paths(folder, name):
+        with _Object(path) as object:
+            yield from object.pieces(first, last, payload=payload)
 
 
 SECTION = np.dtype([("payload", "<u4")])

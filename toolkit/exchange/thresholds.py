@@ -5,18 +5,18 @@ goal is reached; others narrow that range until its keys fit into memory; the la
 and these keys, whatever the number of documents.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.exchange.tables import MEMORY
-from toolkit.execution.executors import Report, Task
+from toolkit.execution.executors import Report, Run, Task
 from toolkit.storage.owners import owner
 from toolkit.storage.paths import join, remove
 from toolkit.text.kernels.signatures import Array
-
-Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
 
 CELLS = 1 << 20
 """Bins of all ranges together, at most: 16 MiB of sums and counts."""
@@ -69,12 +69,18 @@ class _Range(NamedTuple):
 
 
 class _Pass(ConfigStruct):
-    """The ranges of a pass, the bits of the number of their bins (none: keys are collected), and the file for them."""
+    """A source, the file with the ranges of the pass, and the file for what is found."""
 
     source: Any
+    ranges: str
+    path: str
+
+
+class _Ranges(ConfigStruct):
+    """The ranges of a pass, and the bits of the number of their bins; none if keys are collected."""
+
     ranges: list[tuple[int, int, int]]
     bits: int | None
-    path: str
 
 
 def in_groups(rows: Iterable[int]) -> list[tuple[int, int]]:
@@ -137,17 +143,19 @@ class _Passes:
         self._run, self._what, self._folder, self._sources, self._pass = run, what, folder, sources, 0
 
     def _files(self, ranges: Sequence[_Range], bits: int | None) -> Iterator[bytes]:
-        listed = [(each.group, each.low, each.bits) for each in ranges]
-        paths = [join(self._folder, f"pass-{owner()}-{self._pass}-{i:06d}") for i in range(len(self._sources))]
+        stem = join(self._folder, f"pass-{owner()}-{self._pass}")
         self._pass += 1
+        listed = _Ranges(ranges=[(each.group, each.low, each.bits) for each in ranges], bits=bits)
+        write_sealed(f"{stem}-ranges", msgspec.msgpack.encode(listed))
         tasks = [
-            Task(f"{self._what} {i}", _Pass(source, listed, bits, path))
-            for i, (source, path) in enumerate(zip(self._sources, paths, strict=True), 1)
+            Task(f"{self._what} {i}", _Pass(source=source, ranges=f"{stem}-ranges", path=f"{stem}-{i:06d}"))
+            for i, source in enumerate(self._sources, 1)
         ]
         self._run(self._what, _pass, tasks)
-        for path in paths:
-            yield read_sealed(path)
-            remove(path)
+        for task in tasks:
+            yield read_sealed(task.payload.path)
+            remove(task.payload.path)
+        remove(f"{stem}-ranges")
 
     def count(self, ranges: Sequence[_Range], bits: int) -> tuple[Array, Array]:
         """Return how many keys are in each bin of each range, and the sums of their amounts."""
@@ -177,12 +185,14 @@ def _pass(task: _Pass, report: Report) -> None:
     """Count, or collect, the keys of some shards that are in ranges."""
     import numpy as np
 
+    listed = msgspec.msgpack.decode(read_sealed(task.ranges), type=_Ranges)
+    ranges, bits = listed.ranges, listed.bits
     by_group: dict[int, list[int]] = {}
-    for number, (group, _, _) in enumerate(task.ranges):
+    for number, (group, _, _) in enumerate(ranges):
         by_group.setdefault(group, []).append(number)
-    lows = np.array([low for _, low, _ in task.ranges], dtype=np.uint64)
-    highs = np.array([low + (1 << bits) - 1 for _, low, bits in task.ranges], dtype=np.uint64)
-    bins = 1 << (task.bits or 0)
+    lows = np.array([low for _, low, _ in ranges], dtype=np.uint64)
+    highs = np.array([low + (1 << width) - 1 for _, low, width in ranges], dtype=np.uint64)
+    bins = 1 << (bits or 0)
     counts, sums = np.zeros((len(lows), bins), dtype=np.int64), np.zeros((len(lows), bins))
     held = [np.zeros(0, dtype=_HELD)]
     for group, keys, amounts, places in task.source.read():
@@ -195,18 +205,18 @@ def _pass(task: _Pass, report: Report) -> None:
             if begin == end:
                 continue
             some = ordered[begin:end]
-            if task.bits is None:
+            if bits is None:
                 rows = np.zeros(len(some), dtype=_HELD)
                 rows["range"], rows["key"], rows["amount"] = number, some, amounts[order[begin:end]]
                 rows["place"] = places if isinstance(places, int) else places[order[begin:end]]
                 held.append(rows)
                 continue
-            inner = max(0, task.ranges[number][2] - task.bits)
+            inner = max(0, ranges[number][2] - bits)
             offsets = ((some - lows[number]) >> np.uint64(inner)).astype(np.int64)
             counts[number] += np.bincount(offsets, minlength=bins)
             sums[number] += np.bincount(offsets, weights=amounts[order[begin:end]], minlength=bins)
     found = np.concatenate(held)
-    if task.bits is not None:
+    if bits is not None:
         cells = np.flatnonzero(counts)
         found = np.zeros(len(cells), dtype=_CELL)
         found["cell"], found["count"], found["sum"] = cells, counts.reshape(-1)[cells], sums.reshape(-1)[cells]

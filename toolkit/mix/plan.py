@@ -12,8 +12,8 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
-from toolkit.exchange.thresholds import Keys, KeySource, Run, in_groups
-from toolkit.execution.executors import Report, Task
+from toolkit.exchange.thresholds import Keys, KeySource, in_groups
+from toolkit.execution.executors import Report, Run, Task
 from toolkit.mix.budget.bounds import find_bounds
 from toolkit.mix.settings import REJECTED, MixSettings
 from toolkit.mix.stage import Member, StageRecord, stage_path

@@ -4,8 +4,9 @@ The options of kinds that compare documents with each other: which of equal ones
 """
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
@@ -15,12 +16,20 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError
 from toolkit.exchange.sealed import SealedOutput
-from toolkit.execution.executors import Report, Task
+from toolkit.execution.executors import Run
 from toolkit.plugins import Kind as KindOfPlugin
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join
 from toolkit.text.batch import Batch
-from toolkit.whole.records import FileState, Model, SignedShard
+from toolkit.whole.records import (
+    SCRATCH,
+    FileState,
+    Model,
+    NumberedShard,
+    NumberedShards,
+    SignedShard,
+    save_shards,
+)
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -132,7 +141,26 @@ class Work:
     settings: str
     refit: bool
     memory: int
-    run: Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
+    run: Run
+
+    @cached_property
+    def scratch(self) -> str:
+        """Folder below that of the fates which is deleted in the end; it has the shards, for tasks."""
+        folder = join(self.folder, f"{SCRATCH}{self.memory}")
+        save_shards(self.run, folder, self.shards)
+        return folder
+
+    def numbered(self, chosen: Collection[int] | None = None) -> list[tuple[str, NumberedShard]]:
+        """Return our shards, or those with some numbers, with names for tasks on them."""
+        return [
+            (f"{each.shard} ({each.number})", NumberedShard(each.dataset, each.number, self.scratch))
+            for each in self.shards
+            if (each.own if chosen is None else each.number in chosen)
+        ]
+
+    def all(self) -> NumberedShards:
+        """Return all shards, of a kind that compares with no other dataset."""
+        return NumberedShards(self.shards[0].dataset, 0, len(self.shards), self.scratch)
 
 
 @dataclass

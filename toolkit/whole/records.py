@@ -7,7 +7,7 @@
 ``resolved SET`` SHARD      a `ResolvedShard`: what became of a shard
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +17,7 @@ from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
 from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
+from toolkit.execution.executors import Run
 from toolkit.session import cached
 from toolkit.storage.artifact import Artifact, FileRecord, state, stored_sha256
 from toolkit.storage.paths import absolute, join, parent_of
@@ -130,6 +131,70 @@ class SignedShard(ConfigStruct):
     def path(self, name: str) -> str:
         """Return the path of one of the kind's files."""
         return join(self.folder, self.shard, name)
+
+
+SCRATCH = "work-"
+"""What the names of folders begin with whose files are only for the tasks of a resolution."""
+
+SHARDS = "shards"
+
+
+class _Listed(ConfigStruct):
+    """A signed shard, without its dataset."""
+
+    folder: str
+    shard: str
+    number: int
+    record: SignatureRecord
+    own: bool
+
+
+def save_shards(run: Run, folder: str, shards: Sequence[SignedShard]) -> None:
+    """Write signed shards to a folder, where tasks find those that they work on by their numbers."""
+    from toolkit.exchange.scatter import scatter_sections, settle
+
+    sections = {
+        each.number: msgspec.json.encode(_Listed(each.folder, each.shard, each.number, each.record, each.own))
+        for each in shards
+    }
+    settle(run, folder, SHARDS, scatter_sections(join(folder, SHARDS), len(shards), sections))
+
+
+class NumberedShard(msgspec.Struct, frozen=True):
+    """A signed shard of `save_shards`: its dataset, its number, and the folder.
+
+    So a task is small: it holds no record.
+    """
+
+    dataset: Dataset
+    number: int
+    folder: str
+
+    def load(self) -> SignedShard:
+        """Return the shard."""
+        from toolkit.exchange.scatter import gather_sections
+
+        return _signed(self.dataset, gather_sections(self.folder, SHARDS, self.number)[0])
+
+
+class NumberedShards(msgspec.Struct, frozen=True):
+    """Several signed shards of one dataset: the number of the first, and of the first after the last."""
+
+    dataset: Dataset
+    first: int
+    last: int
+    folder: str
+
+    def load(self) -> Iterator[SignedShard]:
+        """Yield the shards."""
+        from toolkit.exchange.scatter import pieces
+
+        for _, sections in pieces(self.folder, SHARDS, self.first, self.last):
+            yield from (_signed(self.dataset, section) for section in sections)
+
+
+def _signed(dataset: Dataset, section: bytes) -> SignedShard:
+    return SignedShard(dataset=dataset, **msgspec.structs.asdict(msgspec.json.decode(section, type=_Listed)))
 
 
 def save_layout(path: str, layout: Any) -> None:

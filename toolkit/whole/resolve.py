@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,7 +13,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index, schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, StaleError, ToolkitError
-from toolkit.execution.executors import Report, Task
+from toolkit.execution.executors import Report, Run, Task
 from toolkit.execution.grouped import ShardDone
 from toolkit.execution.progress import Share
 from toolkit.records import sets
@@ -32,6 +32,7 @@ from toolkit.whole import sign
 from toolkit.whole.kind import Work
 from toolkit.whole.records import (
     DECISIONS,
+    SCRATCH,
     Resolution,
     ResolvedShard,
     SignedShard,
@@ -44,8 +45,6 @@ from toolkit.whole.records import (
 )
 from toolkit.whole.section import Entry
 from toolkit.whole.sign import edits_of, folder_of, names_of
-
-Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
 
 
 def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list[SignedShard]:
@@ -133,6 +132,9 @@ def resolve(
         run=run,
     )
     found = kind.resolve(work)
+    for name in store_of(folder).folders(folder):
+        if name.startswith(SCRATCH):  # of attempts with another memory, too
+            remove_tree(join(folder, name))
     new = Resolution(
         key=key,
         counts=found.counts,

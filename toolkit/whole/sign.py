@@ -341,6 +341,16 @@ def names_at(folder: str, shard: str, rows: Array) -> Iterator[bytes]:
             first, done = first + len(block), behind
 
 
+def names_of_rows(signed: SignedShard, rows: Array) -> Iterator[list[str]]:
+    """Yield source and id of rows, which ascend, and the place where the dataset needs that."""
+    for line, row in zip(names_at(signed.folder, signed.shard, rows), rows.tolist(), strict=True):
+        name = _NAME.decode(line)
+        yield [name["source"], name["id"], *filter(None, [signed.dataset.place_of(signed.shard, row + 1)])]
+
+
+_NAME = msgspec.json.Decoder(dict[str, str])
+
+
 def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]:
     """Yield those documents of a shard that was signed whose rows are wanted: bool, of each row.
 

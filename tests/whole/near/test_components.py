@@ -26,7 +26,7 @@ def components(pairs: "np.ndarray[Any, Any]", partitions: int, pieces: int, memo
         objects = []
         for i, part in enumerate(np.array_split(pairs.astype("<u8"), pieces)):
             objects += scatter_pairs(str(Path(folder) / f"part-{i}"), part, partitions, both=True)
-        find_components(work, folder, "", objects, partitions, Groups(number=1, shards=1, rows=1000))
+        find_components(work, folder, objects, partitions, Groups(number=1, shards=1, rows=1000))
         labels = gather(folder, "labels", 0, 1, np.dtype(EDGE)).records
     assert len({*labels["of"].tolist()}) == len(labels)
     return dict(zip(labels["of"].tolist(), labels["to"].tolist(), strict=True))

@@ -29,8 +29,9 @@ import json, sys
 from types import SimpleNamespace
 import numpy as np
 from toolkit.whole.kind import Work
-from toolkit.whole.near.connecting import Bucketed, connect, parts_of, partitions_of, scatter_pairs
-from toolkit.whole.near.graph import ToPlan, plan_units
+from toolkit.whole.near.connecting import (
+    Comparing, Layout, ShardPlace, ToPlan, connect, partitions_of, parts_of, plan_units, save_layout, scatter_pairs
+)
 
 def run(what, function, tasks):
     return [function(task.payload, print) for task in tasks]
@@ -42,14 +43,14 @@ def resolve(root, shards, rows, memory):
         while data := stream.read(1 << 20):
             pairs = np.frombuffer(data, dtype="<u8").reshape(-1, 2)
             objects += scatter_pairs(f"{root}/of-{len(objects)}", pairs, partitions, both=True)
-    bucketed = Bucketed(keys=0, buckets=0, largest=0, pairs=0, objects=objects, before=[])
+    comparing = Comparing(bands=14, size=None, jaccard=0.8, containment=0.0, descending=False, ranks="", warn=0.5)
+    places = [ShardPlace(folder=f"{root}/{i}/", runs=0, rows=rows) for i in range(shards)]
+    save_layout(root, Layout(comparing=comparing, memory=memory, shards=places, own=0, fates=root))
     record = SimpleNamespace(rows=rows)
-    signed = [SimpleNamespace(number=i, record=record, path=lambda _, i=i: f"{root}/{i}/") for i in range(shards)]
-    found = connect(Work(signed, root, root, "", False, memory, run), root, [bucketed], partitions, parts, "")
-    tasks = (ToPlan(part=part, own=0, descending=False, ranks="", bands=14, marks=list(range(shards)), known="",
-                    memory=memory, unit=memory // 4, folder=root) for part in range(parts))
-    planned = [plan_units(task, print) for task in tasks]
-    return sum(found), sum(each.components for each in planned), max(each.largest for each in planned)
+    signed = [SimpleNamespace(number=i, record=record) for i in range(shards)]
+    found = connect(Work(signed, root, root, "", False, memory, run), root, objects, partitions, parts)
+    planned = [plan_units(ToPlan(part=part, folder=root), print) for part in range(parts)]
+    return sum(found.values()), sum(each.components for each in planned), max(each.largest for each in planned)
 
 def peak():
     with open("/proc/self/status") as stream:

@@ -13,7 +13,7 @@ from tests.whole.making import dataset_in
 from tests.whole.near.conftest import Near, edited, jaccard, kept_for, slow_shingles, vocabulary
 from toolkit.whole.near import resolving
 from toolkit.whole.near.evidence import read_shard
-from toolkit.whole.near.signatures import PRESETS, Shingles
+from toolkit.whole.near.signing import PRESETS, Shingles
 from toolkit.whole.records import Resolution, load_resolution, load_resolved
 
 WORDS = vocabulary(4000)
@@ -226,7 +226,7 @@ def test_documents_that_change_between_two_readings_are_an_error(near: Near, mon
     texts = [" ".join(WORDS[:60])] * 3
     near.write(texts, shards=1)
 
-    def late(work: Any, report: Any) -> int:
+    def late(work: Any, report: Any) -> list[str]:
         near.write(["other", *texts[1:]], shards=1)
         return read_shard(work, report)
 

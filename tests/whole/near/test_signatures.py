@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.whole.near.conftest import slow_shingles
 from toolkit.errors import ConfigError
-from toolkit.whole.near.signatures import (
+from toolkit.whole.near.signing import (
     ENOUGH,
     MOST_HASHES,
     PRESETS,

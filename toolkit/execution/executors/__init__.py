@@ -92,6 +92,10 @@ class Task(Generic[P]):
     known: Done | None = None
 
 
+Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
+"""Runs tasks, of which a step is told what they do; returns their values in order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a task failed.

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from toolkit.exchange.thresholds import KeySource, Reached, Run, find
+from toolkit.exchange.thresholds import KeySource, Reached, find
+from toolkit.execution.executors import Run
 from toolkit.rules.kinds.repeat import EVERYTHING
 
 

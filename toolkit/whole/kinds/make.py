@@ -24,7 +24,7 @@ from toolkit.storage.reading import Lines
 from toolkit.tag.tagger import metadata_fields, references
 from toolkit.text.batch import BLOCK_ROWS
 from toolkit.whole.kind import Asked, Block, Files, Kind, Resolved, Signer, Work
-from toolkit.whole.records import SignedShard
+from toolkit.whole.records import NumberedShards, SignedShard
 from toolkit.whole.stage import STAGES, Stage, item_of, made_of_each, result_of
 
 EXTRACTED, WHOLE = "extracted.jsonl.gz", "whole"
@@ -75,7 +75,7 @@ class Make(Kind, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         """Combine the values of all documents in one task."""
-        payload = _ToCombine(stage=self, shards=work.shards, path=join(work.folder, WHOLE))
+        payload = _ToCombine(stage=self, shards=work.all(), path=join(work.folder, WHOLE))
         (digest,) = work.run("combining what is needed of all documents", combine_values, [Task("combine", payload)])
         own = {each.shard: each.record.files[EXTRACTED].sha256 for each in work.shards if each.own}
         return Resolved({shard: f"{digest} {extracted}" for shard, extracted in own.items()})
@@ -179,14 +179,14 @@ class _ToCombine(ConfigStruct):
     """The values of all shards, and where what they come to is written."""
 
     stage: Make
-    shards: list[SignedShard]
+    shards: NumberedShards
     path: str
 
 
 def combine_values(work: _ToCombine, report: Report) -> str:
     """Write what the values of all documents come to; return its digest."""
     stage = work.stage.configured()
-    values = (value for signed in work.shards for counts, value in _extracted(stage, signed) if counts)
+    values = (value for signed in work.shards.load() for counts, value in _extracted(stage, signed) if counts)
     try:
         found = stage.combine(values)
     except (ConfigError, DataError, Unreadable):

@@ -20,7 +20,7 @@ from toolkit.whole.kind import Asked, Resolved, Work
 from toolkit.whole.ranks import fitting, runs
 from toolkit.whole.ranks.fitting import FittedMap, GroupMap, load_map, load_map_if_there, save_map, sealed_map
 from toolkit.whole.ranks.runs import ABSENT, Calibrating, Layout, may_be_null, runs_of, some
-from toolkit.whole.records import Model, SignedShard
+from toolkit.whole.records import Model, NumberedShards, SignedShard
 
 MINIMUM = 10
 """Documents that a group needs for a map, unless another number is given."""
@@ -177,7 +177,7 @@ class Map(Calibrating, kw_only=True):
         return Resolved(fates, counts, notes, tables, Model(path, found.digest))
 
     def _fit(self, work: Work, path: str) -> FittedMap:
-        made = ToFit(kind=msgspec.to_builtins(self), shards=work.shards, settings=work.settings, memory=work.memory)
+        made = ToFit(kind=msgspec.to_builtins(self), shards=work.all(), settings=work.settings, memory=work.memory)
         found: FittedMap
         (found,) = work.run("fitting the map of scores", fit, [Task("fit", made)])
         save_map(path, found)
@@ -258,7 +258,7 @@ class ToFit(ConfigStruct):
     """
 
     kind: dict[str, Any]
-    shards: list[SignedShard]
+    shards: NumberedShards
     settings: str
     memory: int
 
@@ -268,9 +268,10 @@ def fit(work: ToFit, report: Report) -> FittedMap:
     kind = msgspec.convert(work.kind, Map)
     empty = FittedMap(
         method=kind.method or "isotonic", score=kind.score, within=kind.groups, labels=kind.labels, to=kind.to,
-        settings=work.settings, shards=len(work.shards), documents=0, groups={}, small={}, pool=_EMPTY, curve=[],
+        settings=work.settings, shards=work.shards.last, documents=0, groups={}, small={}, pool=_EMPTY, curve=[],
     )  # fmt: skip
+    shards = list(work.shards.load())
     minimum, knots = kind.minimum or MINIMUM, kind.knots or KNOTS
     if kind.labels is None:
-        return sealed_map(fitting.on_the_corpus(empty, work.shards, minimum, knots, work.memory))
-    return sealed_map(fitting.on_labels(empty, work.shards, minimum, knots, work.memory, kind.scale))
+        return sealed_map(fitting.on_the_corpus(empty, shards, minimum, knots, work.memory))
+    return sealed_map(fitting.on_labels(empty, shards, minimum, knots, work.memory, kind.scale))

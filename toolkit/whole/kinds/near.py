@@ -5,13 +5,13 @@ from typing import Annotated, Any, ClassVar
 
 from toolkit.config.settings import Description
 from toolkit.errors import ConfigError, amount
-from toolkit.storage.paths import exists, join
+from toolkit.storage.paths import join
 from toolkit.whole.kind import Asked, Competing, Files, Resolved, Signer, Work
+from toolkit.whole.near.connecting import Comparing
 from toolkit.whole.near.deciding import FATES, NearCopies, values_of
-from toolkit.whole.near.resolving import Comparing, resolve
-from toolkit.whole.near.signatures import ENOUGH, PRESETS, VERSION, Bands, Size, curve
-from toolkit.whole.near.signatures import Signer as Signing
-from toolkit.whole.near.signing import NearSigner
+from toolkit.whole.near.resolving import resolve
+from toolkit.whole.near.signing import ENOUGH, PRESETS, VERSION, Bands, NearSigner, Size, curve
+from toolkit.whole.near.signing import Signer as Signing
 from toolkit.whole.records import SignedShard
 
 _NGRAM = 5
@@ -141,5 +141,4 @@ class Near(Competing, kw_only=True):
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield what became of each document."""
-        path = join(fates, f"{FATES}-{signed.number}")
-        return values_of(path if exists(path) else None, signed.record.rows)
+        return values_of(join(fates, f"{FATES}-{signed.number}"), signed.record.rows)

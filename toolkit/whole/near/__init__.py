@@ -1,16 +1,15 @@
 """Near duplicates: signatures propose pairs, sets of shingles decide. What `toolkit.whole.kinds.near` is made of.
 
-`signatures` has the shingles of texts, signatures of these, and how probable it is that two documents are compared;
+`signing` has the shingles of texts, signatures of these, and how probable it is that two documents are compared;
 `kernel` the compiled code. Around them the steps that need more room than memory has, each a task of one range of the
 work:
 
     signing    per shard            text -> signatures, kept
     connecting per range of keys    signatures -> pairs of documents that share a bucket
-               per part             pairs -> components -> parts: documents that belong together
-    graph      per part             candidates -> units: documents that are decided together, in order
-    evidence   per shard            text of the documents of units -> sets of shingles, in files by unit
-    deciding   per unit             the unit in order -> values, by shard; or what was decided before
-               per shard            values of all units in the order of the rows
+               per part             pairs -> components -> units: documents that are decided together, in order
+    evidence   per shard            text of the documents of units -> sets of shingles, by unit
+    deciding   per unit             the unit in order -> values, by shard
+               per shard            values of all units, and of an earlier resolution, in the order of the rows
 
 `resolving` runs them.
 """

@@ -1,4 +1,4 @@
-"""Steps 2a and 2b: which documents share a bucket, and which belong together, in parts that have room in memory.
+"""Steps 2a to 2c: which documents share a bucket, which belong together, and in which order they are decided.
 
 Documents that share a bucket belong together, and so do those that share one with one of these: a component. Nothing
 else follows from that: what is removed is decided by sets of shingles (see `evidence`). A part has whole components,
@@ -10,7 +10,8 @@ number in it. All of it goes over `toolkit.exchange`, by the hash of a document,
     find_buckets      per range of keys       pairs of documents, the first of a bucket and each other, both ways round
     join_stars        per range of documents  the same, so that in the end each is connected with the least alone
     label_documents   likewise                documents and their components
-    list_candidates   per group of rows       `CANDIDATE` of each, by part
+    list_candidates   per group of rows       candidates, by part
+    plan_units        per part                units of components: documents that are decided together, in order
 
 Source: alternating large and small stars, Kiveris et al., Connected Components in MapReduce and Beyond (2014).
 """
@@ -18,85 +19,133 @@ Source: alternating large and small stars, Kiveris et al., Connected Components 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
+import numpy as np
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.exchange.sealed import Sections, read_sealed
+from toolkit.errors import DataError
+from toolkit.exchange.scatter import Scatter, gather, ranges, rows_in, settle
+from toolkit.exchange.sealed import Sections, bounds_of, read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
-from toolkit.storage.paths import join
+from toolkit.session import cached
+from toolkit.storage.paths import exists, join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import NUMBERS, Work
-from toolkit.whole.near.signing import KEY, PREFIXES, row_type
+from toolkit.whole.near.signing import KEY, PREFIXES, Size, row_type
 from toolkit.whole.records import SignedShard
-
-if TYPE_CHECKING:
-    import numpy as np
 
 EDGE = [("of", "<u8"), ("to", "<u8")]
 """Two documents that belong together; or a document, and its component."""
 
-CANDIDATES = "candidates"
+CANDIDATES, LAYOUT, PLAN = "candidates", "layout", "plan"
 MOST_PARTS = 512
 _MOST_PARTITIONS = 1 << 12
 _BYTES_OF_CANDIDATE = 400  # of memory a candidate, while a part is put in order
 
 
-class Runs(ConfigStruct):
-    """The sorted keys of a shard: the folder of its signatures, its number, how many runs there are."""
+class ShardPlace(ConfigStruct):
+    """The signatures of a shard: their folder, the number of their sorted runs, and the number of rows."""
 
     folder: str
-    number: int
     runs: int
+    rows: int
+
+
+class Comparing(ConfigStruct):
+    """How documents are compared.
+
+    Attributes:
+        bands: Number of bands of a signature.
+        size: Size of shingles; None if sets are not compared.
+        jaccard: Least similarity of a duplicate.
+        containment: Least share of the shingles of a duplicate that the kept document has.
+        descending: True if the document with the greatest order is kept.
+        ranks: Type of the order.
+        warn: Share of a source, host or language; losing more of it is told.
+    """
+
+    bands: int
+    size: Size | None
+    jaccard: float
+    containment: float
+    descending: bool
+    ranks: str
+    warn: float
+
+
+class Layout(ConfigStruct):
+    """What the tasks of a resolution work on, in a file of their folder.
+
+    Attributes:
+        comparing: How documents are compared.
+        memory: Bytes of a task.
+        shards: Places of all shards, in order.
+        own: Number of the first shard that is not of another dataset.
+        fates: Folder of what is kept.
+        earlier: Folder of an earlier resolution; empty if there is none that had some of the shards, and no others.
+        numbers: Number of each shard there; -1 for a new one.
+        units: Number of the first unit of each part, and of all.
+    """
+
+    comparing: Comparing
+    memory: int
+    shards: list[ShardPlace]
+    own: int
+    fates: str
+    earlier: str = ""
+    numbers: list[int] = []
+    units: list[int] = []
+
+
+def save_layout(folder: str, layout: Layout) -> None:
+    """Write the layout of the tasks that follow: another file as soon as there are units."""
+    write_sealed(join(folder, PLAN if layout.units else LAYOUT), msgspec.msgpack.encode(layout))
+    load_layout.cache_clear()
+
+
+@cached(2)
+def load_layout(folder: str, name: str = LAYOUT) -> Layout:
+    """Return the layout, which has units if it is that of the plan."""
+    return msgspec.msgpack.decode(read_sealed(join(folder, name)), type=Layout)
 
 
 class ToBucket(ConfigStruct):
     """A range of keys.
 
     Attributes:
-        shards: all, in order.
-        own: number of the first that is not of another dataset.
-        was_there: Whether an earlier resolution had each shard as it is; empty if there is none.
-        begin: of its prefixes.
-        end: exclusive.
+        number: Number of the range.
+        begin: First prefix.
+        end: First prefix after these.
         partitions: Number of partitions of pairs.
-        path: Path of the objects of pairs.
+        folder: Folder of the work.
     """
 
-    shards: list[Runs]
-    own: int
-    was_there: list[bool]
+    number: int
     begin: int
     end: int
     partitions: int
-    path: str
+    folder: str
 
 
 class Bucketed(ConfigStruct):
     """What a range has.
 
     Attributes:
-        keys: Number of keys.
         buckets: Number of buckets with several documents.
         largest: Number of documents in the largest.
         pairs: Number of pairs written.
         objects: Objects of the pairs.
-        before: Objects of the pairs of documents that were there before.
     """
 
-    keys: int
     buckets: int
     largest: int
     pairs: int
     objects: list[str]
-    before: list[str]
 
 
-def runs_of(signed: Sequence[SignedShard]) -> list[Runs]:
-    """Return where the sorted keys of shards are."""
-    return [Runs(folder=each.path(""), number=each.number, runs=each.record.details) for each in signed]
-
-
-def ranges(signed: Sequence[SignedShard], bands: int, memory: int) -> list[tuple[int, int]]:
+def ranges_of_keys(signed: Sequence[SignedShard], bands: int, memory: int) -> list[tuple[int, int]]:
     """Return ranges of prefixes; what is done with the keys of one needs about so many bytes."""
     keys = bands * sum(each.record.counts["compared"] for each in signed)
     parts = min(PREFIXES, max(4, 100 * keys // memory + 1))
@@ -114,17 +163,15 @@ def parts_of(candidates: int, memory: int) -> int:
     return min(MOST_PARTS, _BYTES_OF_CANDIDATE * candidates // memory + 1)
 
 
-def find_buckets(work: ToBucket, report: Report) -> Bucketed:
+def find_buckets(task: ToBucket, report: Report) -> Bucketed:
     """Scatter pairs that connect the documents of each bucket."""
-    import numpy as np
-
-    parts, documents = [], []
-    for shard in work.shards:
+    layout, parts, documents = load_layout(task.folder), [], []
+    for number, shard in enumerate(layout.shards):
         for run in range(shard.runs):
             with Sections(join(shard.folder, f"sorted-{run}")) as sections:
-                found = np.frombuffer(sections.read(work.begin, work.end), dtype=KEY)
-            parts.append(found["key"])
-            documents.append(np.uint64(shard.number << 32) | found["row"].astype(np.uint64))
+                entries = np.frombuffer(sections.read(task.begin, task.end), dtype=KEY)
+            parts.append(entries["key"])
+            documents.append(np.uint64(number << 32) | entries["row"].astype(np.uint64))
     keys = np.concatenate([np.empty(0, dtype="<u8"), *parts])
     numbers = np.concatenate([np.empty(0, dtype="<u8"), *documents])
     del parts, documents
@@ -132,23 +179,18 @@ def find_buckets(work: ToBucket, report: Report) -> Bucketed:
     keys, numbers = keys[order], numbers[order]
     begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.empty(0, dtype=np.int64)
     sizes = np.diff(np.append(begins, len(keys)))
-    shared = (sizes > 1) & (numbers[begins + sizes - 1] >= np.uint64(work.own << 32))
+    shared = (sizes > 1) & (numbers[begins + sizes - 1] >= np.uint64(layout.own << 32))
     pairs = _pairs_of_buckets(numbers, begins[shared], sizes[shared])
-    stays = np.array([*work.was_there, False])[np.minimum(pairs >> np.uint64(32), len(work.was_there))].all(axis=1)
     return Bucketed(
-        keys=len(keys),
         buckets=int(shared.sum()),
         largest=int(np.max(sizes[shared], initial=0)),
         pairs=len(pairs),
-        objects=scatter_pairs(work.path, pairs, work.partitions, both=True),
-        before=scatter_pairs(f"{work.path}-before", pairs[stays], work.partitions, both=True),
+        objects=scatter_pairs(join(task.folder, f"buckets-{task.number}"), pairs, task.partitions, both=True),
     )
 
 
 def _pairs_of_buckets(numbers: Array, begins: Array, sizes: Array) -> Array:
     """Return the first document of each bucket beside each of its others."""
-    import numpy as np
-
     before = np.cumsum(sizes - 1) - (sizes - 1)
     places = np.arange(int((sizes - 1).sum())) - np.repeat(before - begins - 1, sizes - 1)
     return np.stack([np.repeat(numbers[begins], sizes - 1), numbers[places]], axis=1)
@@ -156,17 +198,11 @@ def _pairs_of_buckets(numbers: Array, begins: Array, sizes: Array) -> Array:
 
 def _part(numbers: Array, parts: int) -> Array:
     """Return which of so many parts a hash chooses for each number."""
-    import numpy as np
-
     return (numbers * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)).astype(np.int64) % parts
 
 
 def scatter_pairs(stem: str, pairs: Array, partitions: int, *, both: bool) -> list[str]:
     """Scatter pairs by their first documents, or with `both` by each of the two; return the objects."""
-    import numpy as np
-
-    from toolkit.exchange.scatter import Scatter
-
     with Scatter(stem, np.dtype(EDGE), partitions) as scatter:
         for way in (pairs, pairs[:, ::-1]) if both else (pairs,):
             records = np.zeros(len(way), dtype=EDGE)
@@ -184,8 +220,6 @@ class Groups(ConfigStruct):
 
     def of(self, documents: Array) -> Array:
         """Return the group of each document."""
-        import numpy as np
-
         places = (documents >> np.uint64(32)) * np.uint64(self.rows) + (documents & np.uint64(0xFFFFFFFF))
         return (places * np.uint64(self.number) // np.uint64(self.shards * self.rows)).astype(np.int64)
 
@@ -211,7 +245,7 @@ class ToJoinStars(ConfigStruct):
     partitions: int
     large: bool
     stem: str
-    groups: "Groups"
+    groups: Groups
 
 
 class Joined(ConfigStruct):
@@ -223,10 +257,6 @@ class Joined(ConfigStruct):
 
 def _edges(task: ToJoinStars) -> tuple[Array, Array, Array]:
     """Return both documents of the pairs, sorted, each pair once; and the least document that each first one knows."""
-    import numpy as np
-
-    from toolkit.exchange.scatter import gather
-
     records = gather(task.folder, task.name, task.first, task.last, np.dtype(EDGE)).records
     order = np.lexsort((records["to"], records["of"]))
     of, to = records["of"][order], records["to"][order]
@@ -239,8 +269,6 @@ def _edges(task: ToJoinStars) -> tuple[Array, Array, Array]:
 
 def join_stars(task: ToJoinStars, report: Report) -> Joined:
     """Connect the documents that each document knows with the least of them."""
-    import numpy as np
-
     of, to, least = _edges(task)
     if task.large:
         chosen = to > of
@@ -256,10 +284,6 @@ def join_stars(task: ToJoinStars, report: Report) -> Joined:
 
 def label_documents(task: ToJoinStars, report: Report) -> list[str]:
     """Scatter documents and their components by groups of shards; return the objects."""
-    import numpy as np
-
-    from toolkit.exchange.scatter import Scatter
-
     of, _, least = _edges(task)
     first = np.append(True, of[1:] != of[:-1])[: len(of)]
     records = np.zeros(int(first.sum()), dtype=EDGE)
@@ -269,38 +293,40 @@ def label_documents(task: ToJoinStars, report: Report) -> list[str]:
     return scatter.objects
 
 
-def candidate_type(ranks: str) -> "np.dtype[Any]":
+DUPLICATE = [("row", "<u4"), ("of", "<u8"), ("common", "<u4"), ("joint", "<u4"), ("size", "<u4")]
+"""A duplicate of a shard: its row, the document that it is one of, the shingles that both have, those that at least one
+of them has, and its own.
+"""
+
+DUPLICATES = "duplicates"
+
+
+def candidate_type(ranks: str) -> np.dtype[Any]:
     """Return the type of a document that shares a bucket, given that of `Competing.ranks`.
 
-    It has its number, that of its component, that of the one in which it was before there were new shards, its order,
-    and how many shingles it has.
+    It has its number, that of its component, its order, how many shingles it has, and what was decided of it before, as
+    `DUPLICATE`; one that was not a duplicate is one of itself.
     """
-    import numpy as np
-
-    places = [(name, "<u8") for name in ("document", "component", "before")]
-    return np.dtype([*places, ("order", ranks or NUMBERS), ("shingles", "<u4")])
+    numbers = [(name, "<u8") for name in ("document", "component")]
+    return np.dtype([*numbers, ("order", ranks or NUMBERS), ("shingles", "<u4"), *DUPLICATE[1:]])
 
 
 class ToList(ConfigStruct):
     """Groups of rows of which the candidates are listed.
 
     Attributes:
-        folder: Folder of the objects.
-        signatures: Folder of the signatures of each shard that has some of them, by number.
+        number: Number of the task.
         first: First group.
         last: First group after these.
         parts: Number of parts.
-        ranks: Type of the order.
-        stem: Path of the objects to write.
+        folder: Folder of the work.
     """
 
-    folder: str
-    signatures: dict[int, str]
+    number: int
     first: int
     last: int
     parts: int
-    ranks: str
-    stem: str
+    folder: str
 
 
 class Listed(ConfigStruct):
@@ -312,63 +338,71 @@ class Listed(ConfigStruct):
 
 def list_candidates(task: ToList, report: Report) -> Listed:
     """Scatter the candidates of groups of rows by parts."""
-    import numpy as np
-
-    from toolkit.exchange.scatter import Scatter, gather
-
-    now, before = (
-        gather(task.folder, name, task.first, task.last, np.dtype(EDGE)).records for name in ("labels", "labels-before")
-    )
-    now = now[np.argsort(now["of"])]
-    candidates = np.zeros(len(now), dtype=candidate_type(task.ranks))
-    candidates["document"], candidates["component"], candidates["before"] = now["of"], now["to"], now["of"]
-    candidates["before"][np.searchsorted(now["of"], before["of"])] = before["to"]
-    shards = (now["of"] >> np.uint64(32)).astype(np.int64)
+    layout = load_layout(task.folder)
+    ranks = layout.comparing.ranks
+    labels = gather(task.folder, "labels", task.first, task.last, np.dtype(EDGE)).records
+    labels = labels[np.argsort(labels["of"])]
+    candidates = np.zeros(len(labels), dtype=candidate_type(ranks))
+    candidates["document"], candidates["component"], candidates["of"] = labels["of"], labels["to"], labels["of"]
+    shards = (labels["of"] >> np.uint64(32)).astype(np.int64)
     counts = {}
     for shard in np.unique(shards).tolist():
         begin, end = np.searchsorted(shards, [shard, shard + 1]).tolist()
-        rows = (now["of"][begin:end] & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        size, least, most = row_type(task.ranks).itemsize, int(rows[0]), int(rows[-1]) + 1
-        data = read_sealed(join(task.signatures[shard], "rows"), least * size, (most - least) * size)
-        known = np.frombuffer(data, dtype=row_type(task.ranks))[rows - least]
+        rows = (labels["of"][begin:end] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        size, least, most = row_type(ranks).itemsize, int(rows[0]), int(rows[-1]) + 1
+        data = read_sealed(join(layout.shards[shard].folder, "rows"), least * size, (most - least) * size)
+        known = np.frombuffer(data, dtype=row_type(ranks))[rows - least]
         candidates["order"][begin:end], candidates["shingles"][begin:end] = known["order"], known["shingles"]
+        duplicates = earlier_duplicates(layout, shard)
+        duplicates = duplicates[np.isin(duplicates["row"], rows, assume_unique=True)]
+        places = begin + np.searchsorted(rows, duplicates["row"])
+        for name in ("of", "common", "joint", "size"):
+            candidates[name][places] = duplicates[name]
         counts[shard] = end - begin
-    with Scatter(task.stem, candidates.dtype, task.parts) as scatter:
+    with Scatter(join(task.folder, f"{CANDIDATES}-{task.number}"), candidates.dtype, task.parts) as scatter:
         scatter.add(candidates, _part(candidates["component"], task.parts))
     return Listed(objects=scatter.objects, counts=counts)
 
 
-def connect(
-    work: Work, folder: str, bucketed: Sequence[Bucketed], partitions: int, parts: int, ranks: str
-) -> list[int]:
-    """Enter the candidates of all parts; return how many each shard has."""
-    from toolkit.exchange.scatter import ranges, settle
+def earlier_duplicates(layout: Layout, shard: int) -> Array:
+    """Return the duplicates of a shard in the earlier resolution by row, with the numbers of shards as they are now."""
+    path = join(layout.earlier, f"{DUPLICATES}-{layout.numbers[shard]}") if layout.numbers else ""
+    if not path or layout.numbers[shard] < 0 or not exists(path):
+        return np.zeros(0, dtype=DUPLICATE)
+    duplicates = np.frombuffer(read_sealed(path), dtype=DUPLICATE).copy()
+    now = np.flatnonzero(np.array(layout.numbers) >= 0).astype(np.uint64)
+    duplicates["of"] = (now[duplicates["of"] >> np.uint64(32)] << np.uint64(32)) | (
+        duplicates["of"] & np.uint64(0xFFFFFFFF)
+    )
+    return duplicates
 
+
+def connect(work: Work, folder: str, objects: list[str], partitions: int, parts: int) -> dict[int, int]:
+    """Enter the candidates of all parts, given the objects of pairs; return how many each shard has."""
     groups = Groups(number=partitions, shards=len(work.shards), rows=max(1, *(s.record.rows for s in work.shards)))
-    for suffix, objects in (("", [b.objects for b in bucketed]), ("-before", [b.before for b in bucketed])):
-        find_components(work, folder, suffix, [path for each in objects for path in each], partitions, groups)
-    tasks = []
-    for i, (first, last) in enumerate(ranges(folder, ["labels", "labels-before"], work.memory)):
-        begin, end = (edge * len(work.shards) for edge in (first, last))
-        mine = work.shards[begin // partitions : -(-end // partitions)]
-        signatures = {each.number: each.path("") for each in mine}
-        stem = join(folder, f"{CANDIDATES}-{i}")
-        to_list = ToList(
-            folder=folder, signatures=signatures, first=first, last=last, parts=parts, ranks=ranks, stem=stem
-        )
-        tasks.append(Task(f"rows {i}", to_list))
+    find_components(work, folder, objects, partitions, groups)
+    tasks = [
+        Task(f"rows {i}", ToList(number=i, first=first, last=last, parts=parts, folder=folder))
+        for i, (first, last) in enumerate(ranges(folder, ["labels"], work.memory))
+    ]
     listed: list[Listed] = work.run("finding groups of near duplicates", list_candidates, tasks)
     settle(work.run, folder, CANDIDATES, [path for each in listed for path in each.objects])
     counts = Counter[int]()
     for each in listed:
         counts.update(each.counts)
-    return [counts[signed.number] for signed in work.shards]
+    return dict(counts)
 
 
-def find_components(work: Work, folder: str, suffix: str, objects: list[str], partitions: int, groups: Groups) -> None:
-    """Enter the components of all documents, found in rounds of large and small stars until no pair changes."""
-    from toolkit.exchange.scatter import ranges, settle
+def find_components(work: Work, folder: str, objects: list[str], partitions: int, groups: Groups) -> None:
+    """Enter the documents of pairs with their components as `labels`.
 
+    Args:
+        work: Work, whose memory and tasks are used.
+        folder: Folder to work in.
+        objects: Objects of the pairs, both ways round.
+        partitions: Number of their partitions.
+        groups: Groups of rows.
+    """
     round, changed = 0, True
 
     def run(function: Callable[[Any, Report], Any], stem: str, *, large: bool = False) -> list[Any]:
@@ -379,15 +413,160 @@ def find_components(work: Work, folder: str, suffix: str, objects: list[str], pa
         ]  # fmt: skip
         return work.run("finding groups of near duplicates", function, tasks)
 
-    name = f"pairs{suffix}-0"
+    name = "pairs-0"
     settle(work.run, folder, name, objects)
     while objects and changed:
         changed = False
         for large in (True, False):
             round += 1
-            joined: list[Joined] = run(join_stars, f"pairs{suffix}-{round}", large=large)
+            joined: list[Joined] = run(join_stars, f"pairs-{round}", large=large)
             changed |= any(each.changed for each in joined)
-            name = f"pairs{suffix}-{round}"
+            name = f"pairs-{round}"
             settle(work.run, folder, name, [path for each in joined for path in each.objects])
-    labels: list[list[str]] = run(label_documents, f"labels{suffix}")
-    settle(work.run, folder, f"labels{suffix}", [path for each in labels for path in each])
+    labels: list[list[str]] = run(label_documents, "labels")
+    settle(work.run, folder, "labels", [path for each in labels for path in each])
+
+
+MEMBER = [("row", "<u4"), ("part", "<u4"), ("unit", "<u4"), ("place", "<u4"), ("is_known", "u1")]
+"""A document of a shard that belongs to a unit: the part of this, its number there, its place in that, and
+1 if it is known what it is a duplicate of, so that only its name is needed.
+"""
+
+FATE = [("document", "<u8"), ("of", "<i4"), ("common", "<u4"), ("joint", "<u4"), ("size", "<u4")]
+"""A document of a unit, and what was decided of it: the place of the one that it is a duplicate of, and as `DUPLICATE`
+"""
+
+NEW, KEPT = -2, -1
+"""In place of a place: nothing was decided before; it was kept."""
+
+UNITS, MEMBERS = "units", "members"
+_BYTES = 200  # of memory a candidate, at least
+
+
+class ToPlan(ConfigStruct):
+    """A part of all that shares a bucket: its number, and the folder of the work."""
+
+    part: int
+    folder: str
+
+
+class Planned(ConfigStruct):
+    """What is decided together of a part.
+
+    Attributes:
+        units: Number of units.
+        objects: Objects of the units, and of the members.
+        unread: Number of documents of which something is read, by the number of the shard.
+        components: Number of components.
+        largest: Number of documents of the largest.
+    """
+
+    units: int
+    objects: tuple[list[str], list[str]]
+    unread: dict[int, int]
+    components: int
+    largest: int
+
+
+def plan_units(task: ToPlan, report: Report) -> Planned:
+    """Scatter the documents that are decided together in order (`FATE`), and those of each shard (`MEMBER`).
+
+    Components are put together to units, as many as there is room for at a time. What a unit is depends on the memory;
+    what is decided, not. A component without a new document is in none: an earlier resolution has decided it. If all
+    new documents of a component come after the others, what was decided of these stays, because a document is compared
+    with earlier ones alone.
+
+    Raises:
+        DataError: If more documents belong together than can be put in order in the memory.
+    """
+    layout = load_layout(task.folder)
+    candidates = _candidates(task, layout)
+    documents, components = candidates["document"], candidates["component"]
+    shards = (documents >> np.uint64(32)).astype(np.int64)
+    order = -candidates["order"] if layout.comparing.descending else candidates["order"]
+    places = np.lexsort((np.arange(len(documents)), order, shards >= layout.own, components))
+    begins = np.flatnonzero(np.append(True, np.diff(components[places]) != 0)[: len(places)])
+    sizes = np.diff(np.append(begins, len(places)))
+    largest, count = int(np.max(sizes, initial=0)), len(sizes)
+    is_old = np.array(layout.numbers or [-1] * len(layout.shards))[shards] >= 0
+    has_new = np.logical_or.reduceat(~is_old[places], begins) if count else np.zeros(0, dtype=bool)
+    places, sizes = places[np.repeat(has_new, sizes)], sizes[has_new]
+    begins = bounds_of(sizes)
+    fates = _fates(candidates, places, begins, is_old)
+    shingles = np.where(fates["of"] >= 0, 0, candidates["shingles"][places].astype(np.int64))
+    total = bounds_of(8 * shingles + 8 * layout.comparing.bands + 100)[begins]
+    edges = begins[[*_units(total, layout.memory // 4), len(sizes)]]
+    units = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+    starts = edges[units]
+    fates["of"] = np.where(fates["of"] >= 0, fates["of"] - starts, fates["of"])
+    members = np.empty(len(places), dtype=MEMBER)
+    members["row"], members["part"], members["unit"] = documents[places] & np.uint64(0xFFFFFFFF), task.part, units
+    members["place"], members["is_known"] = np.arange(len(places)) - starts, fates["of"] >= 0
+    with Scatter(join(task.folder, f"{UNITS}-{task.part}"), fates.dtype, max(1, len(edges) - 1)) as of_units:
+        of_units.add(fates, units)
+    with Scatter(join(task.folder, f"{MEMBERS}-{task.part}"), members.dtype, len(layout.shards)) as of_shards:
+        of_shards.add(members, shards[places])
+    return Planned(
+        units=len(edges) - 1,
+        objects=(of_units.objects, of_shards.objects),
+        unread={number: n for number, n in enumerate(np.bincount(shards[places]).tolist()) if n},
+        components=count,
+        largest=largest,
+    )
+
+
+def _candidates(task: ToPlan, layout: Layout) -> Array:
+    """Return the documents of a part, by their numbers."""
+    most = layout.memory // _BYTES
+    if (count := rows_in(task.folder, CANDIDATES, task.part)) <= most:
+        type_ = candidate_type(layout.comparing.ranks)
+        candidates = gather(task.folder, CANDIDATES, task.part, task.part + 1, type_).records
+        return candidates[np.argsort(candidates["document"], kind="stable")]
+    raise DataError(
+        f"expected at most {most:,} documents that belong together, because `memory` ({layout.memory:,} bytes) has "
+        f"room for no more, got {count:,}; set at least `memory: {-(-_BYTES * count * 5 // 4 // 10**6)} MB`",
+        path=task.folder,
+    )
+
+
+def _fates(candidates: Array, places: Array, begins: Array, is_old: Array) -> Array:
+    """Return the documents at places, and what was decided before of those whose components have grown at their ends.
+
+    Args:
+        candidates: All documents of a part, by their numbers.
+        places: Places among these, component by component, each in order.
+        begins: First place of each component, and the end of all.
+        is_old: True for each candidate that was there before.
+    """
+    documents, old = candidates["document"], is_old[places]
+    fates = np.zeros(len(places), dtype=FATE)
+    fates["document"], fates["of"] = documents[places], NEW
+    if not old.any():
+        return fates
+    sizes = np.diff(begins)
+    within = np.arange(len(places)) - np.repeat(begins[:-1], sizes)
+    olds = np.add.reduceat(old.astype(np.int64), begins[:-1])
+    come_first = np.logical_and.reduceat(old == (within < np.repeat(olds, sizes)), begins[:-1])
+    is_known = old & np.repeat(come_first, sizes)
+    fates["of"][is_known] = KEPT
+    gone = np.flatnonzero(is_known & (candidates["of"][places] != documents[places]))
+    at = np.empty(len(documents), dtype=np.int64)
+    at[places] = np.arange(len(places))
+    fates["of"][gone] = at[np.searchsorted(documents, candidates["of"][places[gone]])]
+    for name in ("common", "joint", "size"):
+        fates[name][gone] = candidates[name][places[gone]]
+    return fates
+
+
+def _units(total: Array, room: int) -> list[int]:
+    """Return the first component of each unit: as many in a row as there is room for, or a single one.
+
+    Args:
+        total: Bytes before each component, and of all.
+        room: Bytes of a unit.
+    """
+    found, at = [], 0
+    while at < len(total) - 1:
+        found.append(at)
+        at = max(at + 1, int(np.searchsorted(total, total[at] + room, side="right")) - 1)
+    return found

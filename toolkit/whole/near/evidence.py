@@ -2,8 +2,7 @@
 
 in all of these, put in order. Shingles are those of the text, unless they were stored with the signatures.
 
-Files are sections by unit (see `sealed`); a section has, of some documents of the unit, `PLACES`, `SIZES` and
-`NAME_SIZES` (one number each), `KEYS` (a row each), `SETS` and `NAMES` (what the sizes say of each).
+They are scattered by unit (see `toolkit.exchange.scatter`): a `PIECE` of each document.
 
 The decision: which documents are near duplicates, of which kept one, and by what evidence.
 
@@ -24,26 +23,27 @@ windows, as many at a time as there is room for, and then among themselves.
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import pairwise
+from itertools import islice, pairwise, repeat
 from typing import IO, NamedTuple, Protocol, Self, cast
 
 import msgspec
+import numpy as np
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.exchange.sealed import Sealed, Sections, bounds_of, packed, read_sealed, unpacked, write_sections
+from toolkit.exchange.scatter import Scatter, gather, pieces
+from toolkit.exchange.sealed import Sealed, bounds_of, read_sealed
 from toolkit.execution.executors import Report
 from toolkit.storage.paths import join
 from toolkit.text.batch import in_blocks
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Float64, Int64s, UInt8s, UInt64s
 from toolkit.whole.kind import NUMBERS, TEXTS
-from toolkit.whole.near.graph import NAME, TEXT, Numbering, members_of
-from toolkit.whole.near.signatures import Shingles, Size, distinct
-from toolkit.whole.near.signing import SHINGLES, row_type
-from toolkit.whole.records import SignedShard
-from toolkit.whole.sign import documents_of, names_at
+from toolkit.whole.near.connecting import MEMBER, MEMBERS, PLAN, Comparing, load_layout
+from toolkit.whole.near.signing import SHINGLES, Shingles, distinct, row_type
+from toolkit.whole.records import NumberedShard, SignedShard
+from toolkit.whole.sign import documents_of, names_of_rows
 
 WORDS = 32
 """Numbers of 64 bits in a sketch."""
@@ -121,8 +121,6 @@ class Best(NamedTuple):
     @classmethod
     def none(cls, n: int) -> "Best":
         """Return that nothing has been found for so many documents."""
-        import numpy as np
-
         return cls(np.full(n, -1, dtype=np.int64), *np.zeros((2, n), dtype=np.int64))
 
 
@@ -201,8 +199,6 @@ def decide(
         verify: whether sets are compared; without, whoever shares a bucket with a kept document is its duplicate.
         memory: bytes that may be used, about; what has no room is compared in windows, with the same result.
     """
-    import numpy as np
-
     n = len(unit.given)
     best, counts = known or Best.none(n), np.zeros(3, dtype=np.int64)
     kept = unit.given.copy()
@@ -223,8 +219,6 @@ def decide(
 
 def _windows(costs: Array, room: int) -> Iterator[tuple[int, int]]:
     """Yield beginnings and ends of runs that cost no more than there is room for, or are one document."""
-    import numpy as np
-
     total = np.cumsum(costs)
     begin = 0
     while begin < len(costs):
@@ -236,8 +230,6 @@ def _windows(costs: Array, room: int) -> Iterator[tuple[int, int]]:
 
 def _sharing(unit: Unit, before: Array, window: Array, memory: int) -> Array:
     """Return those of earlier documents that share a bucket with one of a window."""
-    import numpy as np
-
     if not len(before):
         return before
     wanted = np.unique(unit.keys(window))
@@ -251,8 +243,6 @@ def _sharing(unit: Unit, before: Array, window: Array, memory: int) -> Array:
 
 def _run(unit: Unit, chunk: Array, window: Array, rules: Rules, best: Best, counts: Array) -> None:
     """Compare a window with a chunk of what was kept before it, and with those of itself that `rules.before` has."""
-    import numpy as np
-
     which = np.concatenate([chunk, window])
     n, keys, sets, bounds = len(which), *unit.piece(which)
     given = np.ones(n, dtype=np.uint8)
@@ -274,149 +264,83 @@ def _run(unit: Unit, chunk: Array, window: Array, rules: Rules, best: Best, coun
 
 
 EVIDENCE = "evidence"
+_BATCH = 1 << 8  # documents that are scattered at a time
 _ROWS = 1 << 13  # whose keys are read at a time
 _GAP = 1 << 17  # bytes between stored shingles that are read with them, rather than to ask again
 _PIECE = 1 << 22  # bytes of stored shingles that are read at once
-TYPES = PLACES, SIZES, NAME_SIZES, KEYS, SETS, NAMES = ("<u4", "<u4", "<u4", "<u8", "<u8", "u1")
+SETS = "<u8"
+_ENCODER = msgspec.json.Encoder()
+
+PIECE = np.dtype([("place", "<u4"), ("name", "<u4"), ("payload", "<u4")])
+"""A document of a unit: its place there, the bytes of its name, and a payload of keys, name and set."""
 
 
 class ToRead(ConfigStruct):
-    """A shard whose candidates are read.
+    """A shard whose candidates are read."""
 
-    Attributes:
-        signed: the shard.
-        numbering: of the units.
-        bands: of signatures.
-        size: of shingles; None if sets are not compared.
-        memory: bytes that may be used.
-        folder: to read from and to write to.
-    """
-
-    signed: SignedShard
-    numbering: Numbering
-    bands: int
-    size: Size | None
-    memory: int
-    folder: str
+    shard: NumberedShard
 
 
-class _Held:
-    """Documents that have been read and not yet written: of each its unit, place, keys, set and name."""
-
-    def __init__(self) -> None:
-        self.units: list[int] = []
-        self.places: list[int] = []
-        self.keys: list[Array] = []
-        self.sets: list[Array] = []
-        self.names: list[bytes] = []
-        self.bytes = 0
-
-    def add(self, unit: int, place: int, keys: Array, set_: Array, name: bytes) -> None:
-        """Add a document."""
-        self.units.append(unit)
-        self.places.append(place)
-        self.keys.append(keys)
-        self.sets.append(set_)
-        self.names.append(name)
-        self.bytes += set_.nbytes + len(name) + keys.nbytes + 400
-
-    def sections(self, units: int) -> Iterator[bytes]:
-        """Yield the section of each unit."""
-        import numpy as np
-
-        order = np.lexsort((self.places, self.units))
-        edges = np.searchsorted(np.array(self.units)[order], np.arange(units + 1)).tolist()
-        for begin, end in pairwise(edges):
-            mine = order[begin:end].tolist()
-            if not mine:
-                yield b""
-                continue
-            names = [self.names[i] for i in mine]
-            yield packed([
-                np.array([self.places[i] for i in mine], dtype=PLACES),
-                np.array([len(self.sets[i]) for i in mine], dtype=SIZES),
-                np.array([len(name) for name in names], dtype=NAME_SIZES),
-                np.concatenate([self.keys[i] for i in mine]),
-                np.concatenate([self.sets[i] for i in mine]),
-                np.frombuffer(b"".join(names), dtype=NAMES),
-            ])  # fmt: skip
-
-
-def read_shard(work: ToRead, report: Report) -> int:
-    """Write what the candidates of a shard are compared by; return how many files that are.
+def read_shard(task: ToRead, report: Report) -> list[str]:
+    """Scatter what the candidates of a shard are compared by to their units; return the objects.
 
     Raises:
         DataError: if the documents are others than those that have been signed.
     """
-    import numpy as np
-
-    number = work.signed.number
-    members = members_of(work.folder, work.numbering, number)
-    named, members = (members[members["read"] == what] for what in (NAME, TEXT))
-    held, files = _Held(), 0
-
-    def flush() -> None:
-        nonlocal held, files
-        write_sections(join(work.folder, f"{EVIDENCE}-{number}-{files}"), held.sections(sum(work.numbering.fresh)))
-        held, files = _Held(), files + 1
-
-    places = iter(members.tolist())
-    keys = _keys(work, members["row"])
-    for sets, names in _read(work, members["row"]):
-        for set_, name in zip(sets, names, strict=True):
-            _, unit, place, _ = next(places)
-            held.add(unit, place, next(keys), set_, name)
-        if held.bytes > work.memory // 3:
-            flush()
-    nothing = np.empty(0, dtype=SETS)
-    for (_, unit, place, _), name in zip(named.tolist(), _names(work, named["row"]), strict=True):
-        held.add(unit, place, np.zeros(work.bands, dtype=KEYS), nothing, name)
-        if held.bytes > work.memory // 3:
-            flush()
-    if held.units:
-        flush()
-    return files
+    folder, number = task.shard.folder, task.shard.number
+    layout, signed = load_layout(folder, PLAN), task.shard.load()
+    members = gather(folder, MEMBERS, number, number + 1, np.dtype(MEMBER)).records
+    members = members[np.lexsort((members["row"], members["is_known"]))]
+    units = np.array(layout.units)[members["part"]] + members["unit"]
+    texts = len(members) - int(members["is_known"].sum())
+    listed, first = _pieces(layout.comparing, signed, members["row"][:texts], members["row"][texts:]), 0
+    with Scatter(join(folder, f"{EVIDENCE}-{number}"), PIECE, layout.units[-1], layout.memory) as scatter:
+        while some := [*islice(listed, _BATCH)]:
+            records = np.zeros(len(some), dtype=PIECE)
+            records["place"] = members["place"][first : first + len(some)]
+            records["name"] = [size for size, _ in some]
+            scatter.add(records, units[first : first + len(some)], [payload for _, payload in some])
+            first += len(some)
+    return scatter.objects
 
 
-def _keys(work: ToRead, rows: Array) -> Iterator[Array]:
+def _pieces(comparing: Comparing, signed: SignedShard, read: Array, named: Array) -> Iterator[tuple[int, bytes]]:
+    """Yield the size of the name, and the payload, of rows that are read, then of those whose names are needed."""
+    if len(read):
+        for keys, (set_, name) in zip(_keys(comparing, signed, read), _read(comparing, signed, read), strict=True):
+            yield len(name), b"".join((keys, name, set_))
+    for name in map(_ENCODER.encode, names_of_rows(signed, named)):
+        yield len(name), bytes(8 * comparing.bands) + name
+
+
+def _keys(comparing: Comparing, signed: SignedShard, rows: Array) -> Iterator[bytes]:
     """Yield the keys of rows, which ascend."""
-    import numpy as np
-
-    width = 8 * work.bands
-    edges = np.searchsorted(rows, np.arange(0, work.signed.record.rows + _ROWS, _ROWS)).tolist()
-    with Sealed(work.signed.path("keys")) as stream:
+    width = 8 * comparing.bands
+    edges = np.searchsorted(rows, np.arange(0, signed.record.rows + _ROWS, _ROWS)).tolist()
+    with Sealed(signed.path("keys")) as stream:
         for first, (begin, end) in enumerate(pairwise(edges)):
-            found = np.frombuffer(stream.read(_ROWS * width), dtype=KEYS).reshape(-1, work.bands)
-            yield from found[rows[begin:end] - first * _ROWS]
+            data = stream.read(_ROWS * width)
+            for at in (width * (rows[begin:end] - first * _ROWS)).tolist():
+                yield data[at : at + width]
 
 
-def _read(work: ToRead, wanted: Array) -> Iterator[tuple[list[Array], list[bytes]]]:
-    """Yield sets and names of the candidates in their order, some at a time."""
-    import numpy as np
-
-    if not len(wanted):
+def _read(comparing: Comparing, signed: SignedShard, rows: Array) -> Iterator[tuple[bytes, bytes]]:
+    """Yield sets and names of the candidates in their order."""
+    if comparing.size is None or SHINGLES in signed.record.files:
+        sets = _stored(signed, rows) if comparing.size is not None else repeat(np.empty(0, dtype=SETS), len(rows))
+        names = map(_ENCODER.encode, names_of_rows(signed, rows))
+        yield from zip(map(np.ndarray.tobytes, sets), names, strict=True)
         return
-    if work.size is None:
-        nothing = np.empty(0, dtype=SETS)
-        for name in _names(work, wanted):
-            yield [nothing], [name]
-        return
-    if SHINGLES in work.signed.record.files:
-        for set_, name in zip(_stored(work.signed, wanted), _names(work, wanted), strict=True):
-            yield [set_], [name]
-        return
-    is_wanted = np.zeros(work.signed.record.rows, dtype=bool)
-    is_wanted[wanted] = True
-    places = (work.signed.dataset.place_of(work.signed.shard, row + 1) for row in wanted.tolist())
-    for block in in_blocks(documents_of(work.signed, is_wanted), lambda row: len(row.text)):
-        sets = Shingles.of([row.text for row in block], work.size).sets()
-        yield list(sets), [_name(row.source, row.id, next(places)) for row in block]
+    is_wanted = np.zeros(signed.record.rows, dtype=bool)
+    is_wanted[rows] = True
+    places = (signed.dataset.place_of(signed.shard, row + 1) for row in rows.tolist())
+    for block in in_blocks(documents_of(signed, is_wanted), lambda row: len(row.text)):
+        for row, shingles in zip(block, Shingles.of([row.text for row in block], comparing.size).sets(), strict=True):
+            yield shingles.tobytes(), _ENCODER.encode([row.source, row.id, *filter(None, [next(places)])])
 
 
 def _stored(signed: SignedShard, wanted: Array) -> Iterator[Array]:
     """Yield the sets of rows, which ascend, from the shingles that were stored; what lies together is read at once."""
-    import numpy as np
-
     data = read_sealed(signed.path("rows"))
     ranks = TEXTS if len(data) == row_type(TEXTS).itemsize * signed.record.rows else NUMBERS
     shingles = np.frombuffer(data, dtype=row_type(ranks))["shingles"]
@@ -431,53 +355,37 @@ def _stored(signed: SignedShard, wanted: Array) -> Iterator[Array]:
                 yield distinct(np.frombuffer(data, dtype=SETS, count=(end - at) // 8, offset=at - begin))
 
 
-def _names(work: ToRead, wanted: Array) -> Iterator[bytes]:
-    """Yield the names of rows, which ascend; no text is read for them."""
-    signed = work.signed
-    for line, row in zip(names_at(signed.folder, signed.shard, wanted), wanted.tolist(), strict=True):
-        found = _ROW_NAME.decode(line)
-        yield _name(found["source"], found["id"], signed.dataset.place_of(signed.shard, row + 1))
-
-
-_ROW_NAME = msgspec.json.Decoder(dict[str, str])
-
-
-def _name(source: str, id_: str, place: str) -> bytes:
-    return msgspec.json.encode([source, id_, place] if place else [source, id_])
-
-
 class OrderedUnit:
     """The documents of a unit in order on the local disk; a `decision.Unit`. A context manager, which deletes it.
 
     Args:
-        folder: with the evidence.
-        files: of each shard that has some: its number, and how many files.
-        number: of the unit.
-        given: of each document, whether it is of another dataset.
-        bands: of signatures.
+        folder: Folder of the evidence.
+        number: Number of the unit.
+        given: True for a document that is kept without being asked.
+        bands: Number of bands of signatures.
     """
 
-    def __init__(self, folder: str, files: Sequence[tuple[int, int]], number: int, given: Array, bands: int) -> None:
+    def __init__(self, folder: str, number: int, given: Array, bands: int) -> None:
         self.given, self.bands = given, bands
-        self._folder, self._files, self._number = folder, files, number
+        self._folder, self._number = folder, number
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        import numpy as np
-
-        n = len(self.given)
         opened = (self._stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))  # noqa: SIM115  # it is
         self._sets, self._keys, self._names = opened
-        self.sizes, name_sizes = np.zeros((2, n), dtype=np.int64)
-        for places, sizes, lengths, *_ in self._sections():
-            self.sizes[places], name_sizes[places] = sizes, lengths
+        self.sizes, name_sizes = np.zeros((2, len(self.given)), dtype=np.int64)
+        width, where = 8 * self.bands, (self._folder, EVIDENCE, self._number, self._number + 1)
+        for records, _ in pieces(*where, payload=False):
+            self.sizes[records["place"]] = (records["payload"].astype(np.int64) - records["name"] - width) // 8
+            name_sizes[records["place"]] = records["name"]
         self._starts, self._name_starts = 8 * bounds_of(self.sizes), bounds_of(name_sizes)
-        width = 8 * self.bands
-        for places, sizes, lengths, keys, sets, names in self._sections():
-            every = np.arange(len(places) + 1)
-            _spread(self._keys, places * np.int64(width), every * width, keys.tobytes())
-            _spread(self._sets, self._starts[places], 8 * bounds_of(sizes), sets.tobytes())
-            _spread(self._names, self._name_starts[places], bounds_of(lengths), names.tobytes())
+        for records, payload in pieces(*where):
+            places = records["place"]
+            columns = (places, self._name_starts[places], self._starts[places], records["name"])
+            for data, place, name, start, size in zip(payload, *(column.tolist() for column in columns), strict=True):
+                os.pwrite(self._keys.fileno(), data[:width], width * place)
+                os.pwrite(self._names.fileno(), data[width : width + size], name)
+                os.pwrite(self._sets.fileno(), data[width + size :], start)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -485,15 +393,11 @@ class OrderedUnit:
 
     def piece(self, which: Array) -> Piece:
         """Return documents by their places, which ascend."""
-        import numpy as np
-
         sets = np.frombuffer(_gathered(self._sets, self._starts, which), dtype="<u8")
         return Piece(self.keys(which), sets, bounds_of(self.sizes[which]))
 
     def keys(self, which: Array) -> Array:
         """Return the keys of documents, uint64 (documents, bands)."""
-        import numpy as np
-
         starts = np.arange(len(self.given) + 1, dtype=np.int64) * 8 * self.bands
         return np.frombuffer(_gathered(self._keys, starts, which), dtype="<u8").reshape(-1, self.bands)
 
@@ -502,27 +406,9 @@ class OrderedUnit:
         begin, end = self._name_starts[place : place + 2].tolist()
         return os.pread(self._names.fileno(), end - begin, begin)
 
-    def _sections(self) -> Iterator[list[Array]]:
-        for shard, files in self._files:
-            for i in range(files):
-                with Sections(join(self._folder, f"{EVIDENCE}-{shard}-{i}")) as sections:
-                    if data := sections.read(self._number):
-                        yield unpacked(data, TYPES)
-
-
-def _spread(file: IO[bytes], targets: Array, bounds: Array, data: bytes) -> None:
-    """Write pieces of data, in the order of `bounds`, each to its own place in a file."""
-    pairs = zip(targets.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-    view = memoryview(data)
-    for target, begin, end in pairs:
-        if end > begin:
-            os.pwrite(file.fileno(), view[begin:end], target)
-
 
 def _gathered(file: IO[bytes], starts: Array, which: Array) -> bytearray:
     """Return pieces of a file, one behind the other; those that follow one another there are read at once."""
-    import numpy as np
-
     found = bytearray()
     if len(which):
         cuts = np.flatnonzero(np.diff(which) != 1) + 1

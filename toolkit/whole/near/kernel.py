@@ -12,7 +12,7 @@ from toolkit.text.ngrams import PRIME
 from toolkit.text.unicode_table import ALPHA, BREAKS, OTHER, Characters
 from toolkit.text.words import Words
 from toolkit.whole.near.evidence import WORDS, Best, Documents, Lists, Rules
-from toolkit.whole.near.signatures import Functions, Room, Shingles, Weights
+from toolkit.whole.near.signing import Functions, Room, Shingles, Weights
 
 _inline = functools.partial(numba.njit, inline="always")
 _u32, _u64 = numba.uint32, numba.uint64

@@ -1,69 +1,86 @@
 """Steps 2b and 2c: the text of stretches that share an anchor, read again; and their passages, compared.
 
-A unit is a range of anchors. Files are sections by unit; a section has, of some stretches of the unit in their order:
-ranks, hashes of anchors, numbers in the shard, passages, code points where whole characters begin and end, bytes at
-the end that are part of another one (one number each), and texts, as long as the passages say.
+A unit is a range of anchors. Shards scatter stretches with their texts by unit, units scatter `SPAN` by shard.
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import DocumentRow
-from toolkit.exchange.sealed import Sections, packed, read_sealed, unpacked, write_sections
+from toolkit.exchange.scatter import Scatter, once, pieces
+from toolkit.exchange.sealed import read_sealed
 from toolkit.execution.executors import Report
-from toolkit.storage.json_files import load, save
-from toolkit.storage.paths import exists, join
+from toolkit.storage.paths import join
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt8s, UInt32s
-from toolkit.text.line_table import PADDING
 from toolkit.whole.exact.pieces import Texts
 from toolkit.whole.exact.resolving import Whole, grouped, parts_of
 from toolkit.whole.exact.runs import FIRST
 from toolkit.whole.exact.table import numbered
 from toolkit.whole.kind import NUMBERS, TEXTS
-from toolkit.whole.passages.units import PLACE, Counted, Cut, first_bytes
-from toolkit.whole.records import SignedShard
+from toolkit.whole.passages.units import PLACE, Counted, Cut, buffer_of, first_bytes
+from toolkit.whole.records import NumberedShard, SignedShard
 from toolkit.whole.sign import documents_of
 
 ASKED = "asked"
 PLACES = "places"
 """File of a shard's signatures: the `PLACE` of each stretch."""
 
-TYPES = ("<u8", "<u4", "<u4", "<u4", "<u4", "u1", "u1")
-_PART = 12  # of the memory: of texts that are held, so that their passages have room when they are compared
-_ROW = 400  # bytes of memory that a stretch takes beside its text
+
+SPAN = np.dtype([(name, "<u4") for name in ("stretch", "begin", "behind", "start", "end")])
+"""Characters of a stretch, by its number in the shard, that were there before: its bytes before them and to their end,
+code points likewise.
+"""
+
+_TEXTS = 1 << 22  # bytes of texts that are scattered at a time
 
 
-class ToAsk(ConfigStruct):
-    """A shard of which the text of some stretches is read.
+def _type(ranks: str) -> np.dtype[Any]:
+    """Return the type of a stretch whose text is compared, given that of its rank; its payload is the text.
+
+    It has its shard, its number there, the hash of its anchor, its rank, passages, the code points where whole
+    characters begin and end, and the bytes at the end that are part of another one.
+    """
+    numbers = [(name, "<u4") for name in ("shard", "stretch", "passages", "start", "end", "payload")]
+    return np.dtype([("anchor", "<u8"), ("rank", ranks or NUMBERS), *numbers, ("over", "u1")])
+
+
+class Asking(ConfigStruct):
+    """How passages are compared.
 
     Attributes:
-        signed: the shard.
-        resolved: folder of what is known of equal stretches.
-        length: bytes of a passage.
-        counted: what passages are counted in.
-        units: how many there are.
-        memory: bytes that may be used.
-        folder: to write to.
+        length: Bytes of a passage.
+        counted: What passages are counted in.
+        units: Number of units.
+        ranks: Type of the ranks of stretches; empty if they have none.
+        shards: Number of shards.
+        memory: Bytes of a task.
+        folder: Folder of the work.
     """
 
-    signed: SignedShard
-    resolved: str
     length: int
     counted: Counted
     units: int
+    ranks: str
+    shards: int
     memory: int
     folder: str
 
 
-class Asked(ConfigStruct):
-    """How many files were written, and how many passages each unit has in them."""
+class ToAsk(ConfigStruct):
+    """A shard of which the text of some stretches is read."""
 
-    files: int
+    shard: NumberedShard
+    asking: Asking
+
+
+class Asked(ConfigStruct):
+    """The objects that were written, and how many passages each unit has in them."""
+
+    objects: list[str]
     passages: list[int]
 
 
@@ -89,20 +106,20 @@ class Stretch(NamedTuple):
     places: Array
 
 
-def asked_runs(work: ToAsk) -> Iterator[Stretch]:
+def asked_runs(signed: SignedShard, folder: str) -> Iterator[Stretch]:
     """Yield the stretches of each run of a shard whose text is to be read."""
-    whole, numbers = parts_of(work.resolved, work.signed.number)
+    whole, numbers = parts_of(folder, signed.number)
     rows = items = 0
     for number in numbers:
-        yield _asked(work, whole, number, rows, items)
+        yield _asked(signed, folder, whole, number, rows, items)
         rows, items = rows + whole.runs[number].run.documents, items + whole.runs[number].run.items
 
 
-def _asked(work: ToAsk, whole: Whole, number: int, row: int, first: int) -> Stretch:
+def _asked(signed: SignedShard, folder: str, whole: Whole, number: int, row: int, first: int) -> Stretch:
     run = whole.runs[number]
     items, counts, sizes = run.items(), run.bounds()[:, 0].astype(np.int64), run.sizes()
     keys = (items & np.uint32(FIRST - 1)).astype(np.int64)
-    which = np.flatnonzero(((items & np.uint32(FIRST)) != 0) & grouped(work.resolved, number)[keys])
+    which = np.flatnonzero(((items & np.uint32(FIRST)) != 0) & grouped(folder, number)[keys])
     documents = np.repeat(np.arange(len(counts)), counts)
     known = run.read(run.run.at, run.run.keys, whole.layout.dtype)[keys[which]]
     ranks = whole.layout.ranks or NUMBERS
@@ -114,7 +131,7 @@ def _asked(work: ToAsk, whole: Whole, number: int, row: int, first: int) -> Stre
         passages=sizes[which].astype(np.int64),
         anchors=known["hi"],
         ranks=known["rank"] if whole.layout.ranks and run.own else np.full(len(which), least, dtype=ranks),
-        places=places_of(work.signed, first, len(items))[which],
+        places=places_of(signed, first, len(items))[which],
     )
 
 
@@ -124,67 +141,60 @@ def places_of(signed: SignedShard, first: int, count: int) -> Array:
     return np.frombuffer(data, dtype=PLACE)
 
 
-def ask_shard(work: ToAsk, report: Report) -> Asked:
-    """Write the text of the stretches of a shard that are to be compared, unless that was done before.
+def ask_shard(task: ToAsk, report: Report) -> Asked:
+    """Scatter the stretches of a shard that are to be compared with their texts, unless that was done before.
 
     Raises:
-        DataError: if the documents are others than those that have been signed.
+        DataError: If the documents are others than those that have been signed.
     """
-    path = join(work.folder, f"{ASKED}-{work.signed.number}")
-    if done := load(path + ".json", Asked):
-        return done
-    is_wanted = np.zeros(work.signed.record.rows, dtype=bool)
-    for stretches in asked_runs(work):
+    path = join(task.asking.folder, f"{ASKED}-{task.shard.number}.json")
+    return once(path, "", Asked, lambda: _ask(task.shard.load(), task.asking))
+
+
+def _ask(signed: SignedShard, asking: Asking) -> Asked:
+    is_wanted = np.zeros(signed.record.rows, dtype=bool)
+    for stretches in asked_runs(signed, asking.folder):
         is_wanted[stretches.rows] = True
-    passages = [0] * work.units
-    files = 0
-    if is_wanted.any():
-        documents = documents_of(work.signed, is_wanted)
-        for files, (stretches, texts) in enumerate(_texts_of_stretches(work, documents), 1):  # how many there are
-            write_sections(f"{path}-{files - 1}", _sections_of_stretches(stretches, texts, passages))
+    passages = np.zeros(asking.units, dtype=np.int64)
+    stem = join(asking.folder, f"{ASKED}-{signed.number}")
+    with Scatter(stem, _type(asking.ranks), asking.units, asking.memory) as scatter:
+        documents = documents_of(signed, is_wanted) if is_wanted.any() else iter(())
+        for stretches, texts in _texts_of_stretches(signed, asking, documents):
+            units = (((stretches.anchors >> np.uint64(32)) * np.uint64(asking.units)) >> np.uint64(32)).astype(np.int64)
+            np.add.at(passages, units, stretches.passages)
+            records = np.zeros(len(texts), dtype=_type(asking.ranks))
+            records["shard"], records["stretch"] = signed.number, stretches.items
+            records["anchor"], records["rank"] = stretches.anchors, stretches.ranks
+            records["passages"] = stretches.passages
+            for name in ("start", "end", "over"):
+                records[name] = stretches.places[name]
+            scatter.add(records, units, texts)
         next(documents, None)  # which are held against what was signed when all have been read
-    found = Asked(files=files, passages=passages)
-    save(path + ".json", found)
-    return found
+    return Asked(objects=scatter.objects, passages=passages.tolist())
 
 
-def _texts_of_stretches(work: ToAsk, documents: Iterator[DocumentRow]) -> Iterator[tuple[Stretch, list[bytes]]]:
-    """Yield stretches with their texts, as many at a time as there is room for."""
-    form = work.counted.form
-    for stretches in asked_runs(work):
-        held: list[bytes] = []
+def _texts_of_stretches(
+    signed: SignedShard, asking: Asking, documents: Iterator[DocumentRow]
+) -> Iterator[tuple[Stretch, list[bytes]]]:
+    """Yield stretches with their texts, some at a time."""
+    form = asking.counted.form
+    for stretches in asked_runs(signed, asking.folder):
+        texts: list[bytes] = []
         begin = size = 0
         text, last = b"", -1
-        ends = stretches.begins + stretches.passages + (work.length - 1)
+        ends = stretches.begins + stretches.passages + (asking.length - 1)
         places = zip(stretches.rows.tolist(), stretches.begins.tolist(), ends.tolist(), strict=True)
         for number, (row, first, behind) in enumerate(places, 1):
             if row != last:
                 text, last = form(next(documents).text), row
-            held.append(text[first:behind])
-            size += behind - first + _ROW
-            if size > work.memory // _PART or number == len(stretches.rows):
-                yield Stretch(*(column[begin:number] for column in stretches)), held
-                begin, size, held = number, 0, []
-
-
-def _sections_of_stretches(stretches: Stretch, texts: list[bytes], passages: list[int]) -> Iterator[bytes]:
-    """Yield the section of each unit, whose passages are counted."""
-    units = ((stretches.anchors >> np.uint64(32)) * np.uint64(len(passages))) >> np.uint64(32)
-    order = np.argsort(units, kind="stable")
-    edges = np.searchsorted(units[order], np.arange(len(passages) + 1)).tolist()
-    for unit, (first, behind) in enumerate(pairwise(edges)):
-        which = order[first:behind]
-        passages[unit] += int(stretches.passages[which].sum())
-        places = stretches.places[which]
-        columns = [column[which] for column in (stretches.ranks, stretches.anchors, stretches.items)]
-        columns += [stretches.passages[which], places["start"], places["end"], places["over"]]
-        columns += [np.frombuffer(b"".join([texts[i] for i in which.tolist()]), dtype="u1")]
-        typed = [column.astype(type_) for column, type_ in zip(columns[1:], TYPES, strict=True)]
-        yield packed([columns[0], *typed]) if len(which) else b""
+            texts.append(text[first:behind])
+            size += behind - first
+            if size > _TEXTS or number == len(stretches.rows):
+                yield Stretch(*(column[begin:number] for column in stretches)), texts
+                begin, size, texts = number, 0, []
 
 
 COMPARED = "compared"
-FOUND = ITEMS, BEGINS, BEHINDS, STARTS, ENDS = ("<u4", "<u4", "<u4", "<u4", "<u4")
 COST = 112
 """Bytes of memory that a passage takes while it is compared."""
 
@@ -222,80 +232,62 @@ _spans = Compiled("toolkit.whole.passages.kernel:spans", Texts, Cut, Compared, S
 
 
 class ToCompare(ConfigStruct):
-    """A unit whose passages are compared.
-
-    Attributes:
-        number: of it.
-        passages: how many it has.
-        files: of each shard.
-        ranks: Type of the ranks of stretches; empty if they have none.
-        length: bytes of a passage.
-        memory: bytes that may be used.
-        folder: to read from and to write to.
-    """
+    """A unit whose passages are compared: its number, and how many passages it has."""
 
     number: int
     passages: int
-    files: list[int]
-    ranks: str
-    length: int
-    memory: int
-    folder: str
+    asking: Asking
 
 
-def compare_unit(work: ToCompare, report: Report) -> None:
-    """Write which characters of the stretches of a unit were there before: sections by shard; once."""
-    path = join(work.folder, f"{COMPARED}-{work.number}")
-    if exists(path):
-        return
-    seen = np.zeros(work.passages, dtype=np.uint8)
-    slices = max(1, -(-work.passages * COST // max(work.memory // 2, 1)))
+def compare_unit(task: ToCompare, report: Report) -> list[str]:
+    """Scatter which characters of the stretches of a unit were there before, by shard; return the objects."""
+    return once(join(task.asking.folder, f"{COMPARED}-{task.number}.json"), "", list[str], lambda: _compare_unit(task))
+
+
+def _compare_unit(task: ToCompare) -> list[str]:
+    seen = np.zeros(task.passages, dtype=np.uint8)
+    slices = max(1, -(-task.passages * COST // max(task.asking.memory // 2, 1)))
     for part in range(slices):
-        _compare(work, part, slices, seen)
-    write_sections(path, _sections_of_passages(work, seen))
+        _compare(task, part, slices, seen)
+    return _scatter_spans(task, seen)
 
 
-def _compare(work: ToCompare, part: int, slices: int, seen: Array) -> None:
+def _compare(task: ToCompare, part: int, slices: int, seen: Array) -> None:
     """Note which passages were there before, of those whose hash is in one of so many slices."""
-    hashes = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, work.ranks or NUMBERS), np.empty(0, np.int64))
+    ranked = task.asking.ranks
+    hashes = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, ranked or NUMBERS), np.empty(0, np.int64))
     kept: list[tuple[Array, ...]] = [hashes]
     at = 0
-    for shard in range(len(work.files)):
-        for ranks, anchors, _, passages, _, _, _, utf8 in _read(work, shard):
-            n = int(passages.sum())
-            high, low = np.empty((2, n), dtype=np.uint64)
-            _fingerprints(_texts_of_passages(work, passages, utf8), Cut.of(work.length), high, low)
-            high ^= np.repeat(anchors, passages)  # which tell documents that are not compared with one another
-            mine = np.flatnonzero(low % np.uint64(slices) == part) if slices > 1 else np.arange(n)
-            of_mine = np.repeat(ranks, passages)[mine] if work.ranks else np.empty(0)
-            kept.append((high[mine], low[mine], of_mine, mine + at))
-            at += n
+    for stretches, texts in _read(task):
+        passages = stretches["passages"]
+        n = int(passages.sum())
+        high, low = np.empty((2, n), dtype=np.uint64)
+        _fingerprints(texts, Cut.of(task.asking.length), high, low)
+        high ^= np.repeat(stretches["anchor"], passages)  # which tell documents that are not compared with one another
+        mine = np.flatnonzero(low % np.uint64(slices) == part) if slices > 1 else np.arange(n)
+        of_mine = np.repeat(stretches["rank"], passages)[mine] if ranked else np.empty(0)
+        kept.append((high[mine], low[mine], of_mine, mine + at))
+        at += n
     high, low, ranks, places = (np.concatenate(columns) for columns in zip(*kept, strict=True))
-    _, chosen = numbered(high, low, ranks if work.ranks else None)
+    _, chosen = numbered(high, low, ranks if ranked else None)
     is_seen = np.ones(len(high), dtype=np.uint8)
     is_seen[chosen] = 0
     seen[places] = is_seen
 
 
-def _read(work: ToCompare, shard: int) -> Iterator[list[Array]]:
-    for i in range(work.files[shard]):
-        with Sections(join(work.folder, f"{ASKED}-{shard}-{i}")) as sections:
-            if data := sections.read(work.number):
-                yield unpacked(data, (work.ranks or NUMBERS, *TYPES))
+def _read(task: ToCompare) -> Iterator[tuple[Array, Texts]]:
+    """Yield stretches of a unit with their texts, some at a time."""
+    for stretches, texts in pieces(task.asking.folder, ASKED, task.number, task.number + 1):
+        yield stretches, buffer_of(texts)
 
 
-def _texts_of_passages(work: ToCompare, passages: Array, utf8: Array) -> Texts:
-    """Return the texts of stretches."""
-    ends = np.cumsum(passages.astype(np.int64) + (work.length - 1))
-    padded = np.concatenate([utf8, np.zeros(PADDING, dtype=np.uint8)]).view(np.int8)
-    return Texts(padded, np.append(0, ends)[:-1], ends, len(ends))
-
-
-def _sections_of_passages(work: ToCompare, seen: Array) -> Iterator[bytes]:
-    at = 0
-    for shard in range(len(work.files)):
-        found: list[list[Array]] = []
-        for _, _, items, passages, starts, ends, over, utf8 in _read(work, shard):
+def _scatter_spans(task: ToCompare, seen: Array) -> list[str]:
+    cut, at = Cut.of(task.asking.length), 0
+    with Scatter(
+        join(task.asking.folder, f"{COMPARED}-{task.number}"), SPAN, task.asking.shards, task.asking.memory
+    ) as scatter:
+        for stretches, texts in _read(task):
+            passages = stretches["passages"].astype(np.int64)
             n = int(passages.sum())
             mine = seen[at : at + n]
             at += n
@@ -303,9 +295,10 @@ def _sections_of_passages(work: ToCompare, seen: Array) -> Iterator[bytes]:
             is_first[np.cumsum(passages) - passages] = True
             count = int((mine & (is_first | ~np.append(False, mine[:-1]).astype(bool))).sum())
             spans = Spans(*np.empty((5, count), dtype=np.int64))
-            _spans(
-                _texts_of_passages(work, passages, utf8), Cut.of(work.length), Compared(mine, starts, ends, over), spans
-            )
-            found.append([items[spans.stretches], *spans[1:]])
-        columns = [np.concatenate(each) for each in zip(*found, strict=True)] if found else []
-        yield packed([column.astype("<u4") for column in columns]) if found else b""
+            compared = Compared(mine, *(np.ascontiguousarray(stretches[name]) for name in ("start", "end", "over")))
+            _spans(texts, cut, compared, spans)
+            records = np.zeros(count, dtype=SPAN)
+            for name, column in zip(SPAN.names or (), (stretches["stretch"][spans.stretches], *spans[1:]), strict=True):
+                records[name] = column
+            scatter.add(records, stretches["shard"][spans.stretches].astype(np.int64))
+    return scatter.objects

@@ -7,6 +7,7 @@ Step 2d, per shard: the spans of its documents, from what is known of equal stre
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -14,9 +15,9 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Span
-from toolkit.exchange.sealed import Sections, packed, read_sealed, unpacked, write_sealed
+from toolkit.exchange.scatter import gather, settle
+from toolkit.exchange.sealed import packed, read_sealed, unpacked, write_sealed
 from toolkit.execution.executors import Report, Task
-from toolkit.storage import store_of
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import exists, join, remove, remove_tree
 from toolkit.text.kernels.signatures import Array
@@ -24,10 +25,12 @@ from toolkit.whole.exact.resolving import Whole, parts_of, resolve_parts, stayin
 from toolkit.whole.exact.runs import FIRST, Layout
 from toolkit.whole.kind import Resolved, Work
 from toolkit.whole.passages.asking import (
+    ASKED,
     COMPARED,
     COST,
-    FOUND,
+    SPAN,
     Asked,
+    Asking,
     ToAsk,
     ToCompare,
     ask_shard,
@@ -35,8 +38,8 @@ from toolkit.whole.passages.asking import (
     places_of,
 )
 from toolkit.whole.passages.units import Counted, Cut, first_bytes
-from toolkit.whole.records import SignedShard
-from toolkit.whole.sign import names_of
+from toolkit.whole.records import NumberedShard, SignedShard
+from toolkit.whole.sign import names_of_rows
 
 FATES = "fates"
 TYPES = ROWS, COUNTS, BYTES, STARTS, ENDS = ("<u4", "<u4", "<u8", "<u4", "<u4")
@@ -59,24 +62,10 @@ class Repeats(msgspec.Struct, frozen=True):
 
 
 class ToGather(ConfigStruct):
-    """A shard whose spans are gathered.
+    """A shard whose spans are gathered, and the path of its fates."""
 
-    Attributes:
-        signed: the shard.
-        resolved: folder of what is known of equal stretches.
-        units: how many were compared.
-        length: bytes of a passage.
-        counted: what passages are counted in.
-        folder: of what was compared.
-        path: of its fates.
-    """
-
-    signed: SignedShard
-    resolved: str
-    units: int
-    length: int
-    counted: Counted
-    folder: str
+    shard: NumberedShard
+    asking: Asking
     path: str
 
 
@@ -90,30 +79,33 @@ class Gathered(ConfigStruct):
     longest: list[tuple[int, list[str], int, int]]
 
 
-def gather_shard(work: ToGather, report: Report) -> Gathered:
+def gather_shard(task: ToGather, report: Report) -> Gathered:
     """Write the spans of the documents of a shard."""
-    whole, numbers = parts_of(work.resolved, work.signed.number)
+    signed, asking = task.shard.load(), task.asking
+    whole, numbers = parts_of(asking.folder, signed.number)
     columns: list[list[Array]] = []
     row = first = 0
-    compared = _compared(work)
+    compared = gather(asking.folder, COMPARED, signed.number, signed.number + 1, SPAN).records
+    compared = compared[np.argsort(compared["stretch"], kind="stable")]
     for number in numbers:
         run = whole.runs[number].run
-        columns.append(_spans(work, whole, number, (row, first), compared))
+        columns.append(_spans(signed, asking, whole, number, (row, first), compared))
         row, first = row + run.documents, first + run.items
     rows, starts, ends, sizes = (
         [np.concatenate(each) for each in zip(*columns, strict=True)] if columns else [np.empty(0, np.int64)] * 4
     )
-    if work.counted.unit != "byte":
-        places = work.counted.in_text(work.signed, rows, starts, ends)
+    if asking.counted.unit != "byte":
+        places = asking.counted.in_text(signed, rows, starts, ends)
         has_some = places[1] > places[0]  # a character may have many tokens, of which some are repeats
         rows, starts, ends, sizes = _united(*(column[has_some] for column in (rows, *places)))
     which, firsts, counts = np.unique(rows, return_index=True, return_counts=True)
     total = np.add.reduceat(sizes, firsts) if len(which) else sizes
     typed = zip((which, counts, total, starts, ends), TYPES, strict=True)
     data = packed([column.astype(type_) for column, type_ in typed])
-    write_sealed(work.path, data)
+    write_sealed(task.path, data)
     longest = np.argsort(-sizes, kind="stable")[:SHOWN]
-    names = _names(work.signed, rows[longest].tolist())
+    named = np.unique(rows[longest])
+    names = dict(zip(named.tolist(), names_of_rows(signed, named), strict=True))
     shown = [(int(sizes[i]), names[int(rows[i])], int(starts[i]), int(ends[i])) for i in longest.tolist()]
     return Gathered(
         digest=xxhash.xxh3_128_hexdigest(data),
@@ -124,40 +116,32 @@ def gather_shard(work: ToGather, report: Report) -> Gathered:
     )
 
 
-def _compared(work: ToGather) -> list[Array]:
-    """Return what was compared of the shard, in the order of its stretches."""
-    parts = []
-    for unit in range(work.units):
-        with Sections(join(work.folder, f"{COMPARED}-{unit}")) as sections:
-            parts.append(unpacked(sections.read(work.signed.number), FOUND))
-    found = [np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)]
-    order = np.argsort(found[0], kind="stable")
-    return [column[order] for column in found]
-
-
-def _spans(work: ToGather, whole: Whole, number: int, at: tuple[int, int], compared: list[Array]) -> list[Array]:
+def _spans(
+    signed: SignedShard, asking: Asking, whole: Whole, number: int, at: tuple[int, int], compared: Array
+) -> list[Array]:
     """Return row, first and last code point, and bytes of each span of a run, in order; int64.
 
     Args:
-        work: of the shard.
-        whole: what is resolved.
-        number: of the run.
-        at: documents and stretches of the shard before those of the run.
-        compared: of the shard.
+        signed: Shard.
+        asking: How passages are compared.
+        whole: What is resolved.
+        number: Number of the run.
+        at: Documents and stretches of the shard before those of the run.
+        compared: `SPAN` of the shard, sorted by stretch.
     """
     row, first = at
     run = whole.runs[number]
     items, counts, sizes = run.items(), run.bounds()[:, 0].astype(np.int64), run.sizes().astype(np.int64)
     documents, begins = row + np.repeat(np.arange(len(counts)), counts), first_bytes(sizes, counts)
-    stays = staying(work.resolved, number)[(items & np.uint32(FIRST - 1)).astype(np.int64)]
+    stays = staying(asking.folder, number)[(items & np.uint32(FIRST - 1)).astype(np.int64)]
     equal = np.flatnonzero(((items & np.uint32(FIRST)) == 0) | ~stays)
-    places = places_of(work.signed, first, len(items))[equal]
-    here = slice(*np.searchsorted(compared[0], [first, first + len(items)]).tolist())
-    those, inner, behinds, starts, ends = (column[here] for column in compared)
+    places = places_of(signed, first, len(items))[equal]
+    here = compared[slice(*np.searchsorted(compared["stretch"], [first, first + len(items)]).tolist())]
+    those, inner, behinds, starts, ends = (here[name].astype(np.int64) for name in SPAN.names or ())
     those = those - first
     rows = np.append(documents[equal], documents[those])
     byte_begins = np.append(begins[equal] + places["skipped"], begins[those] + inner)
-    whole_ends = begins[equal] + sizes[equal] + (work.length - 1) - places["over"]
+    whole_ends = begins[equal] + sizes[equal] + (asking.length - 1) - places["over"]
     byte_ends = np.append(whole_ends, begins[those] + behinds)
     starts, ends = np.append(places["start"].astype(np.int64), starts), np.append(places["end"].astype(np.int64), ends)
     return _united(rows, starts, ends, byte_begins, byte_ends)
@@ -177,19 +161,6 @@ def _united(rows: Array, starts: Array, ends: Array, begins: Array, behinds: Arr
     return [rows[firsts], starts[firsts], furthest[lasts] & low, (far_bytes[lasts] & low) - begins[firsts]]
 
 
-def _names(signed: SignedShard, rows: list[int]) -> dict[int, list[str]]:
-    """Return source and id of some rows."""
-    found: dict[int, list[str]] = {}
-    if rows:
-        for row, line in enumerate(names_of(signed.folder, signed.shard)):
-            if row in rows:
-                name = msgspec.json.decode(line, type=dict[str, str])
-                found[row] = [name["source"], name["id"]]
-            if row == max(rows):
-                break
-    return found
-
-
 _NONE = Repeats()
 
 
@@ -207,18 +178,11 @@ def values_of(path: str, rows: int) -> Iterator[Repeats]:
         yield _NONE
 
 
-_WORK = "work-"
 _DONE = "gathered.json"
 
 
 class Done(ConfigStruct):
-    """That the spans of all shards are there.
-
-    Attributes:
-        fates: of each shard, by its path, a digest.
-        counts: for people.
-        notes: sentences for people.
-    """
+    """What the step comes to."""
 
     fates: dict[str, str]
     counts: dict[str, int]
@@ -226,31 +190,46 @@ class Done(ConfigStruct):
 
 
 def resolve(work: Work, length: int, counted: Counted, *, ranks: str) -> Resolved:
-    """Write the spans of all documents.
-
-    What an earlier attempt has left is gone on with, until all is done: only then the folders of work go, one file
-    after the other, so that what is left of them is of no use.
-    """
+    """Find which characters lie in passages that stand elsewhere before, unless that was done."""
     path = join(work.folder, _DONE)
     done = load(path, Done)
     if done is None:
         if exists(path):  # it is damaged
-            _remove_work(work.folder)
+            remove_tree(work.scratch)
             remove(path)
+            work = replace(work)
         done = _resolved(work, length, counted, ranks)
         save(path, done)
-    _remove_work(work.folder)
     return Resolved(done.fates, done.counts, done.notes)
 
 
 def _resolved(work: Work, length: int, counted: Counted, ranks: str) -> Done:
-    folder = join(work.folder, f"{_WORK}{work.memory}")
+    folder = work.scratch
     parts, _ = resolve_parts(work, Layout(128, ranks, False, grouped=True), folder)
     passages = sum(part.grouped for part in parts) * Cut.of(length).runs
-    units = max(1, -(-passages * COST // max(work.memory // 2, 1)))
-    asked = _ask(work, folder, length, counted, units)
-    _compare(work, folder, length, units, ranks, asked)
-    gathered = _gather(work, folder, length, counted, units)
+    asking = Asking(
+        length=length,
+        counted=counted,
+        units=max(1, -(-passages * COST // max(work.memory // 2, 1))),
+        ranks=ranks,
+        shards=len(work.shards),
+        memory=work.memory,
+        folder=folder,
+    )
+    every = work.numbered(range(len(work.shards)))
+    rows = [each.record.rows for each in work.shards]
+    tasks = [Task(name, ToAsk(shard=shard, asking=asking), rows[shard.number]) for name, shard in every]
+    asked: list[Asked] = work.run("reading again what may be a repeat", ask_shard, tasks)
+    settle(work.run, folder, ASKED, [path for each in asked for path in each.objects])
+    totals = [sum(column) for column in zip(*(each.passages for each in asked), strict=True)]
+    units = [Task(f"unit {i}", ToCompare(number=i, passages=n, asking=asking)) for i, n in enumerate(totals)]
+    objects: list[list[str]] = work.run("comparing passages", compare_unit, units)
+    settle(work.run, folder, COMPARED, [path for each in objects for path in each])
+    to_gather = [
+        Task(name, ToGather(shard=shard, asking=asking, path=fates_path(work.folder, shard.number)))
+        for name, shard in work.numbered()
+    ]
+    gathered: list[Gathered] = work.run("putting what was found in the order of the documents", gather_shard, to_gather)
     own = [each for each in work.shards if each.own]
     counts = {
         "bytes": sum(int(each.record.counts["bytes"]) for each in own),
@@ -262,66 +241,9 @@ def _resolved(work: Work, length: int, counted: Counted, ranks: str) -> Done:
     return Done(fates=fates, counts=counts, notes=_longest(gathered))
 
 
-def _remove_work(folder: str) -> None:
-    """Remove the folders of work, those of attempts with another memory, too."""
-    for name in store_of(folder).folders(folder):
-        if name.startswith(_WORK):
-            remove_tree(join(folder, name))
-
-
 def fates_path(folder: str, number: int) -> str:
     """Return the path of the spans of a shard."""
     return join(folder, f"{FATES}-{number}")
-
-
-def _ask(work: Work, folder: str, length: int, counted: Counted, units: int) -> list[Asked]:
-    tasks = [
-        Task(
-            f"{each.shard} ({each.number})",
-            ToAsk(
-                signed=each,
-                resolved=folder,
-                length=length,
-                counted=counted,
-                units=units,
-                memory=work.memory,
-                folder=folder,
-            ),
-            each.record.rows,
-        )
-        for each in work.shards
-    ]
-    return work.run("reading again what may be a repeat", ask_shard, tasks)
-
-
-def _compare(work: Work, folder: str, length: int, units: int, ranks: str, asked: list[Asked]) -> None:
-    tasks = [
-        Task(
-            f"unit {number}",
-            ToCompare(
-                number=number,
-                passages=sum(each.passages[number] for each in asked),
-                files=[each.files for each in asked],
-                ranks=ranks,
-                length=length,
-                memory=work.memory,
-                folder=folder,
-            ),
-        )
-        for number in range(units)
-    ]
-    work.run("comparing passages", compare_unit, tasks)
-
-
-def _gather(work: Work, folder: str, length: int, counted: Counted, units: int) -> list[Gathered]:
-    tasks = []
-    for each in work.shards:
-        path = fates_path(work.folder, each.number)
-        to_gather = ToGather(
-            signed=each, resolved=folder, units=units, length=length, counted=counted, folder=folder, path=path
-        )
-        tasks += [Task(f"{each.shard} ({each.number})", to_gather)] * each.own
-    return work.run("putting what was found in the order of the documents", gather_shard, tasks)
 
 
 def _longest(gathered: list[Gathered]) -> list[str]:

@@ -25,7 +25,7 @@ from toolkit.text.batch import Batch
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import Block, Files, Kind, Resolved, Signer, Work, configured
 from toolkit.whole.kinds.contamination.items import Index, Normalised, digest_of, files_of, items_of
-from toolkit.whole.records import SignedShard
+from toolkit.whole.records import NumberedShards, SignedShard
 
 GRAMS, ITEMS = "grams.bin", "items.jsonl.gz"
 """Files of a shard: numbers of the n-grams that are in it, int64, sorted; a `SeenItem` for each item."""
@@ -127,7 +127,7 @@ class ToReport(ConfigStruct):
     """
 
     kind: dict[str, Any]
-    shards: list[SignedShard]
+    shards: NumberedShards
     folder: str
 
 
@@ -141,7 +141,9 @@ def _make_report(work: ToReport, report: Report) -> tuple[dict[str, int], list[s
 
     kind: Any = configured("contamination", work.kind)
     digest = kind.digest()
-    for signed in work.shards:
+    contaminated = 0
+    for signed in work.shards.load():
+        contaminated += signed.record.counts["contaminated"]
         if signed.record.details != digest:
             raise DataError(
                 "expected items that do not change while documents are compared with them, got some "
@@ -153,7 +155,7 @@ def _make_report(work: ToReport, report: Report) -> tuple[dict[str, int], list[s
     documents = np.zeros(len(index.names), dtype=np.int64)
     shares = np.zeros(len(index.names))
     where: dict[int, list[Place]] = {}
-    for signed in work.shards:
+    for signed in work.shards.load():
         grams[np.frombuffer(read_sealed(signed.path(GRAMS)), dtype="<i8")] = True
         with Lines(signed.path(ITEMS), MAX_ROW) as lines:
             for line in lines:
@@ -178,7 +180,6 @@ def _make_report(work: ToReport, report: Report) -> tuple[dict[str, int], list[s
                 where=where[item],
             )
             output.write_row(msgspec.json.encode(row))
-    contaminated = sum(signed.record.counts["contaminated"] for signed in work.shards)
     notes = [_note(index, name, found, shares) for name in dict.fromkeys(benchmark for benchmark, _ in index.names)]
     return {"contaminated": contaminated, "items": len(where)}, [*notes, f"by item, and where: {path}"]
 
@@ -293,7 +294,7 @@ class Contamination(Kind, kw_only=True):
         return _Finder(self, files)
 
     def resolve(self, work: Work) -> Resolved:
-        made = ToReport(kind=msgspec.to_builtins(self), shards=work.shards, folder=work.folder)
+        made = ToReport(kind=msgspec.to_builtins(self), shards=work.all(), folder=work.folder)
         (found,) = work.run("writing the report of what was found", _make_report, [Task("report", made)])
         counts, notes = found
         return Resolved({each.shard: each.record.files[VALUES].sha256 for each in work.shards}, counts, notes)

@@ -11,6 +11,7 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.errors import ConfigError, DataError
+from toolkit.exchange.sealed import write_sealed
 from toolkit.exchange.thresholds import in_groups
 from toolkit.rules.rule import document_hash
 from toolkit.storage import store_of
@@ -281,8 +282,10 @@ def _choose(kind: Sample, work: Work) -> Found:
     labels = sorted(there)
     allotted = allot(kind, there)
     wanted = [allotted[label].given if label in allotted else 0 for label in labels]
-    groups = in_groups(signed.record.rows for signed in work.shards)
-    sources = [SampleKeys(shards=work.shards[first:last], labels=labels) for first, last in groups]
+    write_sealed(path := join(work.scratch, "labels"), msgspec.msgpack.encode(labels))
+    shards, groups = work.all(), in_groups(signed.record.rows for signed in work.shards)
+    ranges = [msgspec.structs.replace(shards, first=first, last=last) for first, last in groups]
+    sources = [SampleKeys(shards=range, labels=path) for range in ranges]
     chosen = choose(work.run, work.folder, sources, [there[label] for label in labels], wanted, work.memory)
     counts = {"chosen": sum(wanted), "to choose from": sum(there.values())}
     if kind.by:

@@ -26,10 +26,11 @@ import msgspec
 import numpy as np
 
 from toolkit.exchange.sealed import read_sealed
-from toolkit.exchange.thresholds import Keys, KeySource, Run, find
+from toolkit.exchange.thresholds import Keys, KeySource, find
+from toolkit.execution.executors import Run
 from toolkit.rules.rule import sample_hash
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole.records import SignedShard
+from toolkit.whole.records import NumberedShards, SignedShard
 
 FILE = "rows.bin"
 OUT = 2**32 - 1
@@ -194,15 +195,16 @@ def missing(quotas: Mapping[str, Quota]) -> Sequence[str]:
 
 
 class SampleKeys(KeySource):
-    """The keys of the rows of shards, by the numbers of their strata among all labels; the place is shard and row."""
+    """The keys of the rows of shards, by the numbers of their strata in a file of labels; places are shard and row."""
 
-    shards: list[SignedShard]
-    labels: list[str]
+    shards: NumberedShards
+    labels: str
 
     def read(self) -> Iterator[Keys]:
         """Yield the keys of each shard and stratum."""
-        numbers = {label: i for i, label in enumerate(self.labels)}
-        for signed in self.shards:
+        labels = msgspec.msgpack.decode(read_sealed(self.labels), type=list[str])
+        numbers = {label: i for i, label in enumerate(labels)}
+        for signed in self.shards.load():
             kept = load(signed)
             order = np.argsort(kept.strata, kind="stable")
             own = strata_of(signed).labels
