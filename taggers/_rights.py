@@ -66,7 +66,7 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """What a site or a page says.
+    """A statement of a site or a page.
 
     Attributes:
         line: As it stands there.

@@ -36,7 +36,7 @@ class AiDirective(msgspec.Struct, frozen=True):
 
 
 class Directives(msgspec.Struct, frozen=True):
-    """What is said about AI.
+    """A statement about AI.
 
     Attributes:
         agents: The answer for each crawler: `disallowed` by `noai`, else `unknown`.
@@ -50,7 +50,7 @@ class Directives(msgspec.Struct, frozen=True):
 
 
 class AiDirectives(Tagger):
-    """What the page and its site say about AI, with each line as it stands.
+    """Statements of the page and its site about AI, with each line as it stands.
 
     - ``noai`` in a robots meta element or in ``X-Robots-Tag`` is an answer, for the crawler that is named before it or
       in the name of the element, or for all. ``noimageai`` says nothing of text.

@@ -16,7 +16,7 @@ from toolkit.text import Array, Float32s, Int64s, LinePredictions, LineTable, co
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What a language has of a document: lines, bytes without line ends, bytes x probability / all bytes.
+    """The share of a language in a document: lines, bytes without line ends, bytes x probability / all bytes.
 
     Attributes:
         lines: Lines of the language.

@@ -28,7 +28,7 @@ class RobotsAnswer(msgspec.Struct, frozen=True):
 
 
 class RobotsOfPage(msgspec.Struct, frozen=True):
-    """What robots.txt says.
+    """The answer of robots.txt.
 
     Attributes:
         agents: The answer for each crawler.

@@ -18,7 +18,7 @@ _FIELD, _POLICY, _FILE = "tdm-reservation", "tdm-policy", "tdmrep.json"
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """What is said about text and data mining.
+    """A statement about text and data mining.
 
     Attributes:
         answer: `disallowed` if rights are reserved (1), `allowed` if they are not (0), `unknown` if nothing is said.

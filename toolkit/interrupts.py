@@ -52,7 +52,7 @@ class _Note:
 
 @dataclass
 class _Process:
-    """What has come to this process, whose sessions share it.
+    """Signals that this process has received, shared by its sessions.
 
     Handlers run in the main thread, between any two steps of it: they make one object, and take no lock.
 

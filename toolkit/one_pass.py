@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class ShardToPass(NamedTuple):
-    """What is done with a shard while its documents are made.
+    """The work on a shard while its documents are made.
 
     Attributes:
         path: of its documents.

@@ -142,7 +142,7 @@ class _Headers(msgspec.Struct, gc=False):
 
 
 class _Metadata(msgspec.Struct, gc=False):
-    """What documents are grouped by; nothing else of their metadata is decoded."""
+    """Fields to group documents by; nothing else of their metadata is decoded."""
 
     warc_headers: msgspec.Raw = msgspec.Raw(b"null")
     url: Any = None

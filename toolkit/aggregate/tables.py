@@ -27,7 +27,7 @@ _NAMES = {
     "words": "words",
     "unicode_words": "words (Unicode)",
 }
-"""What Markdown calls the fields of `Counts`."""
+"""Names of the fields of `Counts` in Markdown."""
 
 
 class Table(msgspec.Struct, kw_only=True):

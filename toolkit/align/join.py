@@ -55,7 +55,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def hash_of(source: str | None, id: str, shard: str | None = None) -> bytes:
-    """Return the xxh3-128 of an id, with its source where that counts, and its shard likewise."""
+    """Return the xxh3-128 of an id, with its source and its shard, where these count."""
     name = _key(source, id)
     return xxhash.xxh3_128_digest((name if shard is None else f"{name}\0\0{shard}").encode())
 
@@ -110,7 +110,7 @@ class InputToRead(ConfigStruct):
 
 
 class InputRead(ConfigStruct):
-    """What an input has.
+    """The rows of an input.
 
     Attributes:
         path, size, stamp, content: Input, as it is stored.
@@ -286,7 +286,7 @@ def _read_shard(task: ShardToRead, state: row_index.ShardState, report: Report) 
 
 
 class Layout(ConfigStruct):
-    """What is joined, in a file of the folder.
+    """The description of a join, in a file of the folder.
 
     Attributes:
         made_of: Digest of all inputs and documents.

@@ -29,10 +29,10 @@ SUFFIXES = (".yaml", ".yml")
 """Of files that are configurations."""
 
 RECIPE = "recipe:"
-"""What the name of a configuration that ships begins with."""
+"""Prefix of the name of a configuration that ships."""
 
 NAME = "configuration"
-"""What errors call a configuration that is in no file."""
+"""Name of a configuration that is in no file, in errors."""
 
 
 def named(configuration: Configuration) -> str:

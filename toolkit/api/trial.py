@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from toolkit.tag.plan import Step
 
 PLACE = "texts"
-"""What errors call the list."""
+"""Name of the list in errors."""
 
 
 def try_tagger(tagger: Tagger | type[Tagger] | str, texts: Iterable[str | Document], **options: Any) -> list[Any]:

@@ -29,7 +29,7 @@ from toolkit.storage.paths import exists, join, list_files, remove, size_of
 from toolkit.storage.stores.local.scratch import scratch
 
 _BY = {"label": 1 << 20, "host": 20}
-"""What documents are grouped by, and the groups that are shown."""
+"""The grouping of documents, and the number of shown groups."""
 
 Prepare = Callable[[Settings, str], Counting]
 

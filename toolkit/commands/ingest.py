@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Passing:
-    """What is done with each input's documents while they are made.
+    """The work on each input's documents while they are made.
 
     Attributes:
         tag: how they are tagged, if they are; its shard is empty.

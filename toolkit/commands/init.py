@@ -230,7 +230,7 @@ _NO_DATA = ("README.md", "LICENSE", "LICENSE.txt", "dataset_infos.json", "datase
 
 
 class There(NamedTuple):
-    """What is at a path.
+    """The files at a path.
 
     Attributes:
         pattern: of the files, as `from:` takes it.

@@ -24,7 +24,7 @@ from toolkit.stages.context import Context, Outcome
 from toolkit.storage.outputs import NamedOutput
 
 MEMORY = "2 GB"
-"""What DuckDB may take, unless `--memory` says otherwise."""
+"""Memory of DuckDB, unless `--memory` says otherwise."""
 
 ROWS = 40
 """Rows of a table that are shown."""

@@ -151,7 +151,7 @@ def rules_of(context: Context) -> list[dict[str, str]]:
 
 
 VERDICT = "verdict=keep,drop"
-"""What is asked about documents if nothing is said."""
+"""The default question about documents."""
 
 
 class Options(Looking, Limited, frozen=True, kw_only=True):

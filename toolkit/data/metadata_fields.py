@@ -13,10 +13,10 @@ from toolkit.data.documents import Document
 from toolkit.errors import DataError, in_words, short
 
 METADATA = "metadata"
-"""What an option begins with that names a field of the metadata."""
+"""Prefix of an option that names a field of the metadata."""
 
 DOCUMENT = "document"
-"""What one begins with that names a top-level field."""
+"""Prefix of an option that names a top-level field."""
 
 ROOTS = (METADATA, DOCUMENT)
 """No attribute set of the section ``tag:`` is called so."""

@@ -22,7 +22,7 @@ from toolkit.config import settings
 from toolkit.errors import DataError
 
 MARK = "<!-- toolkit: card"
-"""What the first mark of a card of ours begins with."""
+"""Prefix of the first mark of a generated card."""
 
 _NOTICE = (
     f"{MARK}. Made by `toolkit card`, which writes it anew. To keep what you write, put it between a line\n"

@@ -32,7 +32,7 @@ ROWS = 40
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """What was counted.
+    """The counts.
 
     Attributes:
         labels, hosts: Largest groups of documents; None where that was not counted.

@@ -14,7 +14,7 @@ from toolkit.data.schema import ANY, FLOAT, NEVER, NULL, SPANS, STR, Type, about
 from toolkit.describe.model import Field, Undescribed
 
 SPAN = attributes_of(Span)
-"""What the numbers of a span are, in their order."""
+"""Names of the numbers of a span, in their order."""
 
 _HEADERS = {
     "content-length": "Bytes of the WARC record's block.",

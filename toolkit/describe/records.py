@@ -97,7 +97,7 @@ def merge_types(found: Sequence[Looked]) -> tuple[dict[str, Type], set[str]]:
 
 
 class Asked(NamedTuple):
-    """What is asked of a description, and how files are looked at.
+    """The request for a description, and how files are looked at.
 
     Attributes:
         looks: Runs looks at files, in the order given.

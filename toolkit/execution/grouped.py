@@ -120,7 +120,7 @@ def tasks_of(
 
 @dataclass(frozen=True)
 class Work(Generic[P, R]):
-    """What is done with tasks.
+    """The work on grouped tasks.
 
     Attributes:
         alone: does a task.

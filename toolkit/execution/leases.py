@@ -53,7 +53,7 @@ def _left() -> set[str]:
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run says.
+    """The content of a lease.
 
     Attributes:
         holds: the digest of its settings, for each thing that it works on; an empty one tolerates no other run.

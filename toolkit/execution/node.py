@@ -45,7 +45,7 @@ _NEWS = struct.Struct("!qq")
 
 
 class News(NamedTuple):
-    """What a task has done since its last news."""
+    """Progress of a task since its last update."""
 
     token: bytes
     documents: int
@@ -208,7 +208,7 @@ def _keep_quiet(documents: int, size: int) -> None:
 
 
 class Caller(NamedTuple):
-    """What a task takes over from the calling process."""
+    """The state that a task takes over from the calling process."""
 
     version: str
     folder: str
@@ -224,7 +224,7 @@ class Unfit(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """What a node did: the result, pickled by `packed`, and what was reported."""
+    """The reply of a node: the result, pickled by `packed`, and its reports."""
 
     result: bytes
     documents: int = 0

@@ -339,7 +339,7 @@ def _columns() -> int:
 
 
 class _Bar(Protocol):
-    """What is used of a bar."""
+    """The used part of a bar."""
 
     n: Any
     ncols: Any

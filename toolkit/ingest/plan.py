@@ -69,7 +69,7 @@ SUFFIXES = {COMPRESSION: ".jsonl.gz", "zstd": ".jsonl.zst"}
 """Of the shards that are written, by their compression."""
 
 PACK = ".pack"
-"""What the name of a pack has behind that of its first input."""
+"""Suffix of a pack's name, after the name of its first input."""
 
 LONGEST_NAME = 230
 """Bytes of an input's name, of the 255 that file systems take: ``.00000.jsonl.gz.json`` comes behind it."""

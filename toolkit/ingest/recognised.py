@@ -37,7 +37,7 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Recognised(NamedTuple):
-    """What a file is.
+    """The kind of a file.
 
     Attributes:
         what: in words.

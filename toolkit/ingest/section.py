@@ -37,7 +37,7 @@ LISTED = 3
 """Places of inputs that the name of an entry has."""
 
 IDS = ("ordinal", "content")
-"""What ids are made of, where `ids` is no pattern."""
+"""Sources of ids, where `ids` is no pattern."""
 
 _IN_IDS = re.compile(r"\{([^{}]*)\}")
 _PLACES_IN_IDS = ("path", "number", "index", "id")

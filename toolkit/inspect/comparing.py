@@ -126,7 +126,7 @@ class Moments(msgspec.Struct):
 
 
 class Part(msgspec.Struct, kw_only=True):
-    """What is counted of a part of the values.
+    """The counts of a part of the values.
 
     Attributes:
         key: of the first set.

@@ -293,7 +293,7 @@ def count_file(work: CountJob, report: Report) -> CountResult:
 
 
 class _Counts:
-    """What is counted of a file.
+    """The counts of a file.
 
     Args:
         work: the file.
@@ -494,7 +494,7 @@ def merged_groups(works: Iterable[CountJob], number: int, folder: str) -> Iterab
 
 @dataclass
 class Merged:
-    """What is counted of all documents, beside their groups."""
+    """The counts of all documents, beside their groups."""
 
     distributions: list[Distribution] = field(default_factory=list)
     lengths: LengthsByLabel = field(default_factory=dict)

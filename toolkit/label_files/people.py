@@ -158,7 +158,7 @@ class LabelSets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Texts(msgspec.Struct, frozen=True, kw_only=True):
-    """What people write about the document.
+    """Texts of people about the document.
 
     Attributes:
         texts: by annotator.

@@ -70,7 +70,7 @@ class LockedPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lock(msgspec.Struct, frozen=True, kw_only=True):
-    """What an output was made of, and what it holds.
+    """The origins and the content of an output.
 
     Attributes:
         toolkit: version.

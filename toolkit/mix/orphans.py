@@ -56,7 +56,7 @@ document that is dropped."""
 
 
 class Fates(msgspec.Struct):
-    """What became of some documents.
+    """The outcome of some documents.
 
     Attributes:
         kept: xxh3-64 of (source, id) of those that stay, 8 bytes each, little-endian.
@@ -230,7 +230,7 @@ QUALIFY row_number() OVER (PARTITION BY shard, row ORDER BY n) = 1
 
 
 class Noted(NamedTuple):
-    """What was noted of a shard: paths of the files, and bytes in both together."""
+    """The notes of a shard: paths of the files, and bytes in both together."""
 
     kept: str
     copies: str

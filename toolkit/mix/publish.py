@@ -120,7 +120,7 @@ class OrphanCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BudgetFound(msgspec.Struct, frozen=True, kw_only=True):
-    """What a budget came to.
+    """The result of a budget.
 
     Attributes:
         unit: of amounts.

@@ -54,7 +54,7 @@ class _Run(msgspec.Struct):
 
 
 class _Report(msgspec.Struct):
-    """What the page says without a script."""
+    """Text of the page without a script."""
 
     title: str
     toolkit: str

@@ -61,7 +61,7 @@ def _blob(path: str) -> str:
 
 @dataclass
 class _Tree:
-    """What a repository holds at a commit."""
+    """The files of a repository at a commit."""
 
     commit: str | None
     private: bool

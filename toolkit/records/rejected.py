@@ -33,7 +33,7 @@ _NO_ITEMS = ("content_type.missing",)
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run has counted in an input; its fields are those of `InputRecord`."""
+    """Counts of an input in a run; its fields are those of `InputRecord`."""
 
     counts: dict[str, int]
     entry: str = ""

@@ -56,7 +56,7 @@ def key_schema(
 
 
 class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """What all shards of a set have in common.
+    """Facts that all shards of a set have in common.
 
     Attributes:
         keys: in the order in which they are written.

@@ -257,7 +257,7 @@ class ShardToClear(ConfigStruct, kw_only=True):
 
 
 class Found(NamedTuple):
-    """What lists name in a shard.
+    """Documents of a shard that lists name.
 
     Attributes:
         documents: Documents that have not been cleared.

@@ -1,4 +1,4 @@
-"""What a report counts of the attributes of documents: distributions of scores, spans, duplicates, by label."""
+"""Counts of the attributes of documents for a report: distributions of scores, spans, duplicates, by label."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

@@ -127,7 +127,7 @@ class SetMade(msgspec.Struct, kw_only=True):
 
 
 class Input(msgspec.Struct, kw_only=True):
-    """What came in, of one entry of ``ingest:`` or one source.
+    """The inputs of one entry of ``ingest:``, or of one source.
 
     Attributes:
         source: of the documents.
@@ -262,7 +262,7 @@ class RuleFacts(msgspec.Struct, kw_only=True):
 
 
 class BudgetGroup(msgspec.Struct, kw_only=True):
-    """What a budget takes of a group, in the unit of the budget.
+    """The amounts that a budget takes of a group, in the unit of the budget.
 
     Attributes:
         group: its name.

@@ -1,4 +1,4 @@
-"""What a report says of the attributes: scores with thresholds and marks, spans, tokens, duplicates."""
+"""Attributes in a report: scores with thresholds and marks, spans, tokens, duplicates."""
 
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -217,7 +217,7 @@ class SpansAt(ConfigStruct):
 
 
 class DuplicatesAt(ConfigStruct):
-    """What each document is a duplicate of.
+    """The duplicates of documents.
 
     Attributes:
         near: whether the set says how similar they are.
@@ -232,7 +232,7 @@ class DuplicatesAt(ConfigStruct):
 
 
 class Fields(ConfigStruct):
-    """What is counted of the attributes of a stream.
+    """The counts of the attributes of a stream.
 
     Attributes:
         tokens: where the number of tokens is, if a joined set says it.

@@ -134,7 +134,7 @@ def _merged(given: Gathered, stream: Stream, fields: Fields, tasks: Sequence[Sha
 
 
 class _Shown(NamedTuple):
-    """What is shown: places of samples in the list, and the texts of near duplicates by source and id."""
+    """Shown texts: places of samples in the list, and near duplicates by source and id."""
 
     samples: list[facts.Sample]
     places: dict[At, int]

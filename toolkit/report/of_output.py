@@ -139,7 +139,7 @@ MISSING = {
     "samples": "documents that were dropped are in the dataset",
     "pairs": "near duplicates are in the dataset",
 }
-"""What a report on an output alone does not have, and why."""
+"""Parts that a report on an output alone lacks, and why."""
 
 
 def run_of_output(folder: str, name: str) -> facts.Run:

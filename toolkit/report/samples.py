@@ -172,7 +172,7 @@ class ShardToShow(ConfigStruct):
 
 
 class Shown(ConfigStruct):
-    """What is shown of a shard.
+    """The samples of a shard.
 
     Attributes:
         samples: in the order of rows.
@@ -184,7 +184,7 @@ class Shown(ConfigStruct):
 
 
 class _Kept(Derived, frozen=True, kw_only=True):
-    """What was shown of a shard, and a digest of what that was made of."""
+    """The samples of a shard, and the digest of their origins."""
 
     shown: Shown
 

@@ -52,13 +52,13 @@ VERSION = 6
 """Of what is counted; shards that were counted by another version are counted anew."""
 
 SIZES = ("documents", "chars", "bytes", "lines", "words", "tokens")
-"""What is summed up of each label, in this order."""
+"""Sums of each label, in this order."""
 
 LABEL_CHARS = 100
 """Code points of a label; of a longer one only the beginning is counted by."""
 
 EFFECT = ("documents", "chars", "unique")
-"""What is summed up of each rule and label."""
+"""Sums of each rule and label."""
 
 
 class ShardToCount(ConfigStruct):

@@ -118,7 +118,7 @@ def _modulo(left: Any, right: Any) -> Any:
 
 
 def single(value: Any) -> Any:
-    """Return a number as the shortest text of its float32 gives it; numbers in a list likewise, all else as it is.
+    """Return a number as the shortest text of its float32 gives it; also numbers in a list; all else as it is.
 
     >>> single(0.70000001), single(0.1 + 0.2), single([16777217, None])
     (0.7, 0.3, [16777216.0, None])
@@ -132,7 +132,7 @@ def single(value: Any) -> Any:
 
 
 def double(value: Any) -> Any:
-    """Return the float32 that a number is nearest to; numbers in a list likewise, all else as it is.
+    """Return the float32 that a number is nearest to; also numbers in a list; all else as it is.
 
     >>> double(0.7), double(2)
     (0.699999988079071, 2.0)

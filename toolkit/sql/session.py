@@ -208,7 +208,7 @@ class Database:
 
 
 class Views(Protocol):
-    """What can be queried.
+    """The views that can be queried.
 
     Attributes:
         makers: of views, by name.

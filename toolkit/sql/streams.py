@@ -91,7 +91,7 @@ class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
 
 class _Scan:
-    """What DuckDB wants of a scanner."""
+    """The interface that DuckDB expects of a scanner."""
 
     def __init__(self, stream: Stream, columns: Sequence[str] | None, filter: Any) -> None:
         self._stream, self._filter = stream, filter

@@ -145,7 +145,7 @@ class View(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What all views of a dataset are made of.
+    """The parts of all views of a dataset.
 
     Attributes:
         works: its shards.

@@ -15,7 +15,7 @@ from toolkit.stages.stage import Kind, ToDo
 
 
 class StageOnCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stage would do.
+    """The plan of a stage.
 
     Attributes:
         kind: Kind of the stage. Of one that needs all shards, tasks are those that read shards; what decides follows.
@@ -39,7 +39,7 @@ class StageOnCluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run would do on several nodes.
+    """The plan of a run on several nodes.
 
     Attributes:
         nodes: Number of nodes, each of which has the shards that ``--shard I/NODES`` gives it.

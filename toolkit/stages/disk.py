@@ -40,7 +40,7 @@ FILES = 12 << 10
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of an input: bytes of documents, of their attributes, and of what a mix makes of them."""
+    """The estimate for an input: bytes of documents, of their attributes, and of what a mix makes of them."""
 
     documents: int = 0
     attributes: int = 0
@@ -51,7 +51,7 @@ class Expected:
 
 
 class Kept(NamedTuple):
-    """What a stage keeps on disk, by its section.
+    """Bytes that a stage keeps on disk, by its section.
 
     Attributes:
         attributes, signatures: Bytes of a byte of text, that go with the documents.
@@ -70,7 +70,7 @@ class Kept(NamedTuple):
 
 
 class Disk:
-    """What a command expects to need on disk.
+    """The estimate of a command's need on disk.
 
     Args:
         context: Context of the configuration, whose `max_disk` is the bound; without one nothing is bound.

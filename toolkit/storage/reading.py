@@ -27,7 +27,7 @@ HEAD = 8 << 20
 
 
 class Digest(Protocol):
-    """What hashlib and xxhash have."""
+    """The interface of hashlib and xxhash."""
 
     def update(self, data: bytes, /) -> object: ...
 

@@ -73,7 +73,7 @@ class Trouble:
 
 
 class _Host:
-    """What is known of a host.
+    """The state of a host.
 
     Attributes:
         good: when it last did what it was asked for.

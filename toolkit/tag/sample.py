@@ -41,7 +41,7 @@ _ROWS = msgspec.json.Decoder(AttributesRow)
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a sample.
+    """The record of a sample.
 
     Attributes:
         documents: that it has.

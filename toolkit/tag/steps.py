@@ -28,7 +28,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class Ran(NamedTuple):
-    """What a tagger has said of a batch.
+    """The values of a tagger for a batch.
 
     Attributes:
         step: the tagger.
@@ -215,7 +215,7 @@ ASKED = "asked"
 
 
 class Effort(NamedTuple):
-    """What the taggers of a set did.
+    """The work of the taggers of a set.
 
     Attributes:
         asked: documents of which at least one was asked.

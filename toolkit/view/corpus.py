@@ -77,7 +77,7 @@ def _raise_in(thread: int, error: type[BaseException] | None) -> None:
 
 
 class Recent(OrderedDict[K, V]):
-    """What was asked for last.
+    """The last request.
 
     Args:
         most: Bound of the sum of sizes; one value is kept in any case.
@@ -168,7 +168,7 @@ class Scanned(NamedTuple):
 
 
 class Question(Protocol):
-    """What is asked of all documents, checked."""
+    """A checked query over all documents."""
 
     @property
     def reads_documents(self) -> bool:
@@ -184,7 +184,7 @@ class Question(Protocol):
 
 
 class Corpus(Protocol):
-    """What is browsed."""
+    """The browsed corpus."""
 
     title: str
     kind: str
@@ -238,7 +238,7 @@ _ROW_BITS = 40
 
 
 class Asked(NamedTuple):
-    """What a query looks for.
+    """The goal of a query.
 
     Attributes:
         where: the condition.

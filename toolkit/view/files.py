@@ -30,7 +30,7 @@ OPEN = 8
 BLOCK = 64
 
 SET = "values"
-"""What the values of a file are called; they are in no set."""
+"""Name of the values of a file, which are in no set."""
 
 
 class FileCorpus:

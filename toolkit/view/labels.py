@@ -23,7 +23,7 @@ from toolkit.storage.roots import check_roots, note_roots
 from toolkit.storage.stores.local.scratch import append_line, open_scratch, remove_scratch
 
 Label = str | float
-"""What is given: one of the labels of a question, or a number."""
+"""An answer: one of the labels of a question, or a number."""
 
 
 class Asking(msgspec.Struct, frozen=True):

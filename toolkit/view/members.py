@@ -127,7 +127,7 @@ _BEGINS = {
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
     "": re.compile(rb"(?<=\n)[^\n]"),
 }
-"""What a member begins with, by its compression; without one each line is as good."""
+"""First bytes of a member, by its compression; without one each line is as good."""
 
 
 class Place(NamedTuple):

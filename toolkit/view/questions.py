@@ -34,7 +34,7 @@ Parameters = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class AsInMix:
-    """What a mix adds to the names of conditions.
+    """Names that a mix adds to those of conditions.
 
     Attributes:
         sets: that it joins: they are meant where others have the same keys.

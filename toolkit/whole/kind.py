@@ -122,7 +122,7 @@ class Signer:
 
 @dataclass
 class Work:
-    """What a kind's `resolve` works with.
+    """The context of a kind's `resolve`.
 
     Attributes:
         shards: all, in their order: first those of other datasets, if the kind compares with any, then its own.
@@ -165,7 +165,7 @@ class Work:
 
 @dataclass
 class Resolved:
-    """What `resolve` found.
+    """The result of `resolve`.
 
     Attributes:
         fates: of each own shard, by its path, a digest of what became of its documents; it must not depend on memory,

@@ -78,7 +78,7 @@ class Model(msgspec.Struct, frozen=True):
 
 
 class Resolution(Artifact, frozen=True, kw_only=True):
-    """What was resolved.
+    """The record of a resolution.
 
     Attributes:
         key: digest of settings and of the signatures of all shards; names the folder of the fates.

@@ -320,7 +320,7 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
 
 
 FOUND = {"dedup": "a search for duplicates", "sample": "a sample", "calibrate": "a calibration", "make": "values"}
-"""What the sections find, by name."""
+"""Names of the results of sections."""
 
 
 def check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, whole: bool) -> None:

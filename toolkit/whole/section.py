@@ -195,7 +195,7 @@ def check_entry(place: ConfigNode, set_name: str, section: str) -> None:
 
 
 class _Alone(NamedTuple):
-    """What an entry says, whatever other sets there are.
+    """The options of an entry, whatever other sets there are.
 
     Attributes:
         own: the options of all entries, as they are written; `common` has them typed.

@@ -22,7 +22,7 @@ Value = Callable[[Any], Any]
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """What the footer says.
+    """The content of the footer.
 
     Attributes:
         set: that was exported.

@@ -111,7 +111,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Result(Generic[R]):
-    """What became of a task: a value, or a failure.
+    """The outcome of a task: a value, or a failure.
 
     Attributes:
         reported: bytes of its input that it has worked on; fewer than there are where nothing was to be done.

@@ -49,7 +49,7 @@ Amount = Annotated[float, msgspec.Meta(gt=0)]
 
 GPU = "GPU"
 _OWN = ("CPU", "memory")
-"""What tasks ask for by options of their own."""
+"""Resources that tasks request by options of their own."""
 
 
 class RaySettings(ConfigStruct):

@@ -57,7 +57,7 @@ Row = tuple[str, int, int, str, str | None]
 
 
 class Part(ConfigStruct):
-    """What an estimate says of all pages, or of a language or a host.
+    """The estimate for all pages, a language or a host.
 
     Attributes:
         name: Language or host; empty of all.
@@ -75,7 +75,7 @@ class Part(ConfigStruct):
 
 
 class Estimate(ConfigStruct):
-    """What fetching will take.
+    """The estimate of a fetch.
 
     Attributes:
         all: All pages.
@@ -430,7 +430,7 @@ class _Selecting:
 
 
 class _Taking:
-    """What is taken of an index file.
+    """The selection of an index file.
 
     Args:
         tables: Database, for this thread.

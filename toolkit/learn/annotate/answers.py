@@ -26,7 +26,7 @@ from toolkit.storage.outputs import write_file
 from toolkit.storage.roots import check_roots
 
 Status = Literal["success", "error_server", "error_refused", "error_no_generated_text", "error_faulty_score"]
-"""What became of a sample.
+"""The outcome of a sample.
 
 ``error_server``: the server did not answer, or answered with an error that may pass; a rerun asks again.
 ``error_refused``: the server refused the request (HTTP 4xx); it would again.
@@ -85,7 +85,7 @@ _CHUNK = 1 << 14
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a sample that was asked for, or why there is no answer.
+    """The outcome of a requested sample, or why there is no answer.
 
     Attributes:
         key: digest of what was asked (hex).

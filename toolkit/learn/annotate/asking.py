@@ -82,7 +82,7 @@ class _Request:
 
 @dataclass
 class Numbers:
-    """What a run has asked and got.
+    """The requests and answers of a run.
 
     Attributes:
         requests: that were answered, or have finally failed.

@@ -61,7 +61,7 @@ class Tokens:
 
 @dataclass
 class Estimate:
-    """What is left to ask; what several documents ask is counted for each.
+    """The pending requests; one that several documents share counts for each.
 
     Attributes:
         documents: of which the model is asked.

@@ -1,4 +1,4 @@
-"""What a judgement has: scores with intervals, paired differences, groups."""
+"""The result of an evaluation: scores with intervals, paired differences, groups."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from toolkit.config.scale import Scale
 from toolkit.learn.evaluate.metrics import Task
 
 MAJORITY, SOURCE = "majority", "source"
-"""What baselines are called."""
+"""Names of the baselines."""
 
 Verdict = Literal["better", "worse", "tie"]
 

@@ -166,7 +166,7 @@ HEADLINES: dict[Task, tuple[str, ...]] = {
     "classes": ("accuracy", "macro_f1"),
     "lists": ("micro_f1", "accuracy"),
 }
-"""What is measured within groups; the first one is what baselines are held against."""
+"""Metrics within groups; baselines are compared by the first one."""
 
 MOST_RANKS = 20
 """Different whole numbers up to which labels that declare no scale are one."""

@@ -146,11 +146,11 @@ WHERE = "when"
 """The name of the question which documents are looked at."""
 
 NAMED = ("source", "host", "crawl")
-"""What documents can be grouped by without an expression."""
+"""Groups of documents without an expression."""
 
 
 class Question(ConfigStruct):
-    """What is asked of each document.
+    """The expressions to evaluate for each document.
 
     Attributes:
         name: what the values are called; the one called `WHERE` says which documents are looked at.
@@ -226,7 +226,7 @@ class ShardToAsk(ShardAsked):
 
 
 class Answers(ConfigStruct):
-    """What was asked of a shard's documents.
+    """The answers of a shard's documents.
 
     Attributes:
         documents: in the shard.

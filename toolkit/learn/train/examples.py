@@ -24,7 +24,7 @@ _AGGREGATES: dict[str, tuple[Aggregate, ...]] = {
     "classes": ("majority",),
     "multilabel": ("majority",),
 }
-"""What annotations of a task can become; the first is the default."""
+"""Aggregates of a task's annotations; the first is the default."""
 
 _EXPECTED = {
     "regression": "a number",

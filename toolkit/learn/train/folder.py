@@ -30,7 +30,7 @@ SUMS = "SHA256SUMS"
 
 
 class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model is, how it was made, and how good it is.
+    """The facts about a model: its kind, its training, its metrics.
 
     Attributes:
         version: Version of the form of the card.

@@ -261,7 +261,7 @@ class Gatherer(Signer):
 
 @dataclass
 class Work:
-    """What a model is trained with.
+    """The input of a training.
 
     Attributes:
         shards: the folders of what was gathered, in order.

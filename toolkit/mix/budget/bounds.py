@@ -11,7 +11,7 @@ from toolkit.rules.kinds.repeat import EVERYTHING
 
 
 class GroupBudget(msgspec.Struct, kw_only=True):
-    """What a budget comes to for a group.
+    """The result of a budget for a group.
 
     Attributes:
         group: its name; empty where there is but one.

@@ -130,7 +130,7 @@ class Totals(msgspec.Struct):
 
 
 class GroupCount(msgspec.Struct):
-    """What a budget has taken of a group.
+    """The amounts that a budget has taken of a group.
 
     Attributes:
         documents: different ones.

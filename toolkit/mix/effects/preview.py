@@ -196,7 +196,7 @@ def preview_shard(
 
 
 class Decided(NamedTuple):
-    """What rules decided of the documents of a block.
+    """The decisions of rules about the documents of a block.
 
     Attributes:
         labels: numbers of their labels.

@@ -45,7 +45,7 @@ REMEDY = "the toolkit ignores the damaged entries, and does the work that they r
 
 @dataclass
 class _Found:
-    """What there is of a record log.
+    """The files of a record log.
 
     Attributes:
         state: that it comes to.
@@ -317,7 +317,7 @@ class Group:
 
 @dataclass
 class _Noted:
-    """What a group notes in a record log: places without a record, then records."""
+    """The entries of a group in a record log: places without a record, then records."""
 
     log: RecordLog
     forgotten: list[Place] = field(default_factory=list)

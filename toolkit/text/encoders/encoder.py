@@ -119,7 +119,7 @@ class _Sentences(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Form:
-    """What the files of a folder say.
+    """The settings in the files of a folder.
 
     Attributes:
         folder: of the weights and the tokenizer.

@@ -8,7 +8,7 @@ PREFIX = "__label__"
 """Where a label begins, unless a file has another."""
 
 _SPACE = rb" \t\v\f\r\0"
-"""What parts words for the fastText library, beside line ends."""
+"""Separators of words in the fastText library, beside line ends."""
 
 
 def parted(line: bytes, prefix: str = PREFIX) -> tuple[list[str], str]:

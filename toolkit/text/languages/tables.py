@@ -124,7 +124,7 @@ _PARTS = {"Kore": ("Hang",)}
 
 @dataclass(frozen=True)
 class Language:
-    """What people call the language of a label.
+    """The name of the language of a label.
 
     Attributes:
         label: as it is on disk.

@@ -32,7 +32,7 @@ LARGEST = 1e12
 
 
 class Predicts(ConfigStruct, kw_only=True):
-    """What a model predicts.
+    """The predictions of a model.
 
     Attributes:
         version: of the file.
@@ -70,7 +70,7 @@ class Predicts(ConfigStruct, kw_only=True):
 
 
 class About(Predicts, kw_only=True):
-    """What a linear model is.
+    """A linear model.
 
     Attributes:
         words, characters: the least and the most of n-grams; characters may be none: ``[]``.

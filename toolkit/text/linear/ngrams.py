@@ -22,7 +22,7 @@ Piece = Literal["begin", "middle", "end"]
 
 
 class Window(ConfigStruct, omit_defaults=True):
-    """What a model sees of a text: its lead, or pieces of it, each by itself.
+    """The window of a text that a model sees: its lead, or pieces of it, each by itself.
 
     Attributes:
         lead: so many code points from its beginning.
@@ -116,7 +116,7 @@ class Counts(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What compiled code counts in.
+    """Scratch arrays in which compiled code counts.
 
     Attributes:
         points: uint64, for the code points of the longest word and 2.
@@ -130,7 +130,7 @@ class Room(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What a model weighs.
+    """The weights of a model.
 
     Attributes:
         outputs: numbers that it says of a text.

@@ -80,7 +80,7 @@ class Known(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What pieces are merged in."""
+    """Scratch arrays in which pieces are merged."""
 
     tokens: Int32s
     ranks: Int32s

@@ -45,7 +45,7 @@ class Whole(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What was found in a partition.
+    """The result of a partition.
 
     Attributes:
         digests: of what became of each own shard's items, by its number; those of all partitions are added.

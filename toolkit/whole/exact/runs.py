@@ -56,7 +56,7 @@ _enter = Compiled("toolkit.whole.exact.kernel:enter", "int32* int64", Sorted, "u
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """What the records of keys have.
+    """The layout of the records of keys.
 
     Attributes:
         bits: of the hashes, 64 or 128.

@@ -248,7 +248,7 @@ def _kept(found: FittedMap, work: Work) -> list[str]:
 
 
 class ToFit(ConfigStruct):
-    """What a map is fitted on.
+    """The points that a map is fitted on.
 
     Attributes:
         kind: its options.

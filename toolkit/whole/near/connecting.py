@@ -130,7 +130,7 @@ class ToBucket(ConfigStruct):
 
 
 class Bucketed(ConfigStruct):
-    """What a range has.
+    """The content of a range.
 
     Attributes:
         buckets: Number of buckets with several documents.
@@ -451,7 +451,7 @@ class ToPlan(ConfigStruct):
 
 
 class Planned(ConfigStruct):
-    """What is decided together of a part.
+    """The batches of a part.
 
     Attributes:
         units: Number of units.

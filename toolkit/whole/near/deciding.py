@@ -124,7 +124,7 @@ _VALUE = msgspec.json.Decoder(NearCopies)
 _ENCODER = msgspec.json.Encoder()
 
 _IS_KEPT = b'{"duplicate_of":null'
-"""What the value of a document that is kept begins with."""
+"""Prefix of the value of a kept document."""
 
 SHOWN = 3
 """Largest clusters that are shown, and members of each."""

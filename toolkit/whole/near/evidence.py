@@ -165,7 +165,7 @@ class Unit(Protocol):
 
 
 class Decided(NamedTuple):
-    """What was decided of each document of a unit.
+    """The decisions about the documents of a unit.
 
     Attributes:
         best: of what it is a duplicate; its positions are places in the unit.

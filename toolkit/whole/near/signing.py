@@ -108,7 +108,7 @@ class Bands(NamedTuple):
 
 
 class Preset(NamedTuple):
-    """What somebody has published.
+    """A published preset.
 
     Attributes:
         bands: of signatures.

@@ -27,7 +27,7 @@ COST = 96
 
 
 class Group(msgspec.Struct):
-    """What there is of a group: documents, different scores, the least and the greatest."""
+    """The counts of a group: documents, different scores, the least and the greatest."""
 
     documents: int
     distinct: int
@@ -36,14 +36,14 @@ class Group(msgspec.Struct):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What a partition has, by group; and its objects."""
+    """The content of a partition, by group; and its objects."""
 
     groups: dict[str, Group]
     objects: list[str]
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """What is ranked.
+    """The input of a ranking.
 
     Attributes:
         column: which of a document's scores.

@@ -134,7 +134,7 @@ LABELLED = np.dtype([("group", "<u4"), ("score", "<f8"), ("label", "<f8")])
 
 
 class Layout(NamedTuple):
-    """What is kept.
+    """The stored runs.
 
     Attributes:
         scores: how many a document has.

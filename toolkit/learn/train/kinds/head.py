@@ -53,7 +53,7 @@ class Steps(NamedTuple):
 
 @dataclass
 class Problem:
-    """What is learnt.
+    """The learnt parameters.
 
     Attributes:
         vectors: float32 (examples, inputs).

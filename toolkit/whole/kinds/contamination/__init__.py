@@ -346,7 +346,7 @@ class _Finder(Signer):
 
 
 class _Found:
-    """What one document has: its value, and by number items, their shares, and n-grams."""
+    """The result of one document: its value, and by number items, their shares, and n-grams."""
 
     def __init__(self, index: Index, document: Document, words: Array, places: Array, grams: Array) -> None:
         import numpy as np

@@ -208,7 +208,7 @@ def _lacks(field: str, names: Any) -> str:
 
 
 FIRST, SECOND = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
-"""What the two hashes are multiplied by."""
+"""Multipliers of the two hashes."""
 
 _KERNEL = "toolkit.whole.kinds.contamination.kernel"
 _MARKS = 4

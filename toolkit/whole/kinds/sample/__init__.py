@@ -258,7 +258,7 @@ class _Keys(Signer):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What was chosen.
+    """The chosen documents.
 
     Attributes:
         strata: what is chosen of each, by label.

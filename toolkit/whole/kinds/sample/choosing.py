@@ -109,7 +109,7 @@ Short = Literal["redistribute", "report"]
 
 
 class Quota(NamedTuple):
-    """What a stratum gives.
+    """The quota of a stratum.
 
     Attributes:
         wanted: documents that it should give.

@@ -54,7 +54,7 @@ class ToTrain(ConfigStruct):
 
 
 class TrainedEncoder(ConfigStruct):
-    """What came of it.
+    """The result of a training.
 
     Attributes:
         files: of the model, by name, in the folder of the work.
