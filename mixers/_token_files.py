@@ -1,6 +1,6 @@
-"""Files of tokens: what is in them, and whether it is sound.
+"""Files of tokens of each training program: writing and checking.
 
-Each kind is a class: `write` takes documents one by one, `check` says what is wrong with a file. Numbers are
+Each kind is a class: `write` takes documents one by one, `check` raises an error for a damaged file. Numbers are
 little-endian.
 """
 
@@ -16,14 +16,13 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import IO, Any, ClassVar, NamedTuple, Protocol
+from typing import IO, Any, ClassVar, NamedTuple
 
 from toolkit import DataError, open_stored
 from toolkit.text import Origin, pairs_in, pickled_pairs
 
 HELD = 64 << 20
-"""Bytes of tokens that are held in memory where the size of the data stands before them; more go to a temporary file.
-"""
+"""Bytes of tokens in memory, where the size of the data comes before them; more go to a temporary file."""
 
 WIDTHS = {1: "uint8", 2: "uint16", 4: "uint32"}
 _BLOCK = 1 << 20
@@ -32,9 +31,9 @@ _HEADER = re.compile(rb"\{'descr': '([<>|][a-z]\d)', 'fortran_order': (?:False|T
 
 
 class Entry(NamedTuple):
-    """The tokens of a document (or sequence): their bytes, and what is known of where they come from.
+    """Tokens of a document (or sequence), and their origin.
 
-    Of a piece of a document, `before` has its tokens before the piece, and `start` the code points of their text.
+    For a piece of a document, `before` is the number of its tokens before the piece, `start` their code points.
     """
 
     tokens: bytes
@@ -46,46 +45,46 @@ class Entry(NamedTuple):
     start: int = 0
 
 
-class TokenFiles(Protocol):
-    """A kind of files.
+class TokenFiles:
+    """A kind of files; a subclass is never instantiated.
 
     Attributes:
-        SUFFIX: of the file of a part.
-        BESIDE: suffixes of the files beside it, in place of the first.
-        HOLDS: whether the tokens are in a temporary file until their number is known.
-        OFFSET: bytes before the first token.
+        SUFFIX: Suffix of the file of a part.
+        BESIDE: Suffixes of the files beside it, in place of the first.
+        HOLDS: True if the tokens are in a temporary file until their number is known.
+        OFFSET: Bytes before the first token.
     """
 
     SUFFIX: ClassVar[str]
-    BESIDE: ClassVar[Sequence[str]]
-    HOLDS: ClassVar[bool]
-    OFFSET: ClassVar[int]
+    BESIDE: ClassVar[Sequence[str]] = ()
+    HOLDS: ClassVar[bool] = False
+    OFFSET: ClassVar[int] = 0
 
     @staticmethod
     def width(size: int) -> int:
-        """Return the bytes of a token where so many are known."""
-        ...
+        """Return the bytes of a token for a vocabulary of this size."""
+        return max(2, _smallest(size))
 
     @staticmethod
     def write(entries: Iterable[Entry], width: int, out: IO[bytes], *beside: IO[bytes]) -> None:
         """Write a file and those beside it.
 
         Args:
-            entries: in order.
-            width: bytes of a token.
-            out: takes the file.
-            beside: take those beside it.
+            entries: Entries, in order.
+            width: Bytes of a token.
+            out: File of the tokens.
+            beside: Files beside it.
         """
-        ...
+        raise NotImplementedError
 
     @staticmethod
     def check(path: str, beside: Sequence[str]) -> int:
-        """Return how many entries a file has.
+        """Return the number of entries of a file.
 
         Raises:
             DataError: if it is not sound.
         """
-        ...
+        raise NotImplementedError
 
 
 def _temporary(out: IO[bytes]) -> "tempfile.SpooledTemporaryFile[bytes]":
@@ -97,16 +96,15 @@ def _smallest(size: int) -> int:
     return next(width for width in WIDTHS if size <= 1 << (8 * width))
 
 
-class Pbin:
+class Pbin(TokenFiles):
     """``.pbin`` of Modalities: bytes of tokens, width, tokens, a pickled list of (offset, length) in bytes.
 
     Source: Modalities 0.5, ``create_packed_data.py`` and ``dataset.py``.
     """
 
-    SUFFIX: ClassVar[str] = ".pbin"
-    BESIDE: ClassVar[Sequence[str]] = ()
-    HOLDS: ClassVar[bool] = True
-    OFFSET: ClassVar[int] = 12
+    SUFFIX = ".pbin"
+    HOLDS = True
+    OFFSET = 12
 
     @staticmethod
     def width(size: int) -> int:
@@ -143,20 +141,14 @@ class Pbin:
         return entries
 
 
-class Dolma:
+class Dolma(TokenFiles):
     """``.npy`` and ``.csv.gz`` of Dolma: bare tokens without a header, and ``start,end,id,src,loc`` of each document.
 
     Source: Dolma 1.2, ``tokenizer/memmap_writer.py``; start and end count tokens, loc is the row from 1.
     """
 
-    SUFFIX: ClassVar[str] = ".npy"
-    BESIDE: ClassVar[Sequence[str]] = (".csv.gz",)
-    HOLDS: ClassVar[bool] = False
-    OFFSET: ClassVar[int] = 0
-
-    @staticmethod
-    def width(size: int) -> int:
-        return max(2, _smallest(size))
+    SUFFIX = ".npy"
+    BESIDE = (".csv.gz",)
 
     @staticmethod
     def write(entries: Iterable[Entry], width: int, out: IO[bytes], *beside: IO[bytes]) -> None:
@@ -191,17 +183,15 @@ class Dolma:
         return entries
 
 
-class Megatron:
+class Megatron(TokenFiles):
     """``.bin`` and ``.idx`` of Megatron: bare tokens; an index with the length and offset of each sequence.
 
     uint16 below 65,500 tokens, else int32, as Megatron has it; each document is one sequence.
     Source: Megatron-LM, ``megatron/core/datasets/indexed_dataset.py``.
     """
 
-    SUFFIX: ClassVar[str] = ".bin"
-    BESIDE: ClassVar[Sequence[str]] = (".idx",)
-    HOLDS: ClassVar[bool] = False
-    OFFSET: ClassVar[int] = 0
+    SUFFIX = ".bin"
+    BESIDE = (".idx",)
     _MAGIC = b"MMIDIDX\0\0"
     _CODES: ClassVar[dict[int, int]] = {2: 8, 4: 4}  # uint16, int32
 
@@ -249,20 +239,16 @@ class Megatron:
         return int(documents) - 1
 
 
-class Numpy:
+class Numpy(TokenFiles):
     """``.npy`` that ``numpy.load(…, mmap_mode="r")`` reads, and ``.index.npy``: where each entry begins, and the end.
 
     Source: NumPy's format 1.0, https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
     """
 
-    SUFFIX: ClassVar[str] = ".npy"
-    BESIDE: ClassVar[Sequence[str]] = (".index.npy",)
-    HOLDS: ClassVar[bool] = True
-    OFFSET: ClassVar[int] = 128  # see `npy_header`
-
-    @staticmethod
-    def width(size: int) -> int:
-        return max(2, _smallest(size))
+    SUFFIX = ".npy"
+    BESIDE = (".index.npy",)
+    HOLDS = True
+    OFFSET = 128  # see `npy_header`
 
     @staticmethod
     def write(entries: Iterable[Entry], width: int, out: IO[bytes], *beside: IO[bytes]) -> None:

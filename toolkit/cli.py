@@ -81,7 +81,7 @@ def _dolma(given: Sequence[str]) -> str | None:
         return None
     if given[0] in command_line.names() and not any(each.startswith("--") for each in given):
         return None
-    from toolkit.interop.dolma.pointers import of_arguments
+    from toolkit.interop.dolma import of_arguments
 
     return of_arguments(given)
 

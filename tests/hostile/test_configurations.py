@@ -18,7 +18,7 @@ from toolkit.errors import ConfigError
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import MAX_DEPTH, ExpressionError
 from toolkit.rules.expressions import check
-from toolkit.rules.filters import jq, jsonpath
+from toolkit.rules.filters import jq_finder, jsonpath
 from toolkit.rules.running import compile_function
 from toolkit.storage.globs import glob_regex
 
@@ -227,4 +227,4 @@ def test_jsonpaths_that_attack_are_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["[" * 200_000, ".|" * 20_000 + ".", "-" * 100_000 + "1", '"\\(' * 5000])
 def test_jq_filters_that_attack_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="expected a jq filter"):
-        jq.finder(text)
+        jq_finder(text)

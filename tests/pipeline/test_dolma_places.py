@@ -17,7 +17,7 @@ from tests.recipes import mix_of
 from toolkit import command_line
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.schema import FLOAT, SPANS
-from toolkit.interop.dolma import pointers
+from toolkit.interop import dolma as interop
 from toolkit.rules import RuleSet
 from toolkit.rules.checker import Name
 from toolkit.rules.filters import matcher
@@ -456,4 +456,4 @@ def test_a_configuration_for_another_command_of_dolmas(
 
 
 def test_the_pointers_are_those_to_commands_that_there_are_or_are_not() -> None:
-    assert not {*pointers.COMMANDS} & {*command_line.names()}
+    assert not {*interop.COMMANDS} & {*command_line.names()}

@@ -14,7 +14,7 @@ from toolkit.config import settings as config
 from toolkit.config.root import apply_root, with_root
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
-from toolkit.interop.dolma import is_dolma, pointers
+from toolkit.interop import dolma
 from toolkit.rules.text_edits import name_edits
 from toolkit.session import Session, current
 from toolkit.stages.context import Context, Outcome
@@ -38,8 +38,8 @@ def open_context(options: Options) -> Context:
         source = config.load_source(path, list(options.overrides))
     apply_root(source, os.path.dirname(source.name))
     name_edits(source)
-    pointers.check(source, options.command)
-    if is_dolma(source):
+    dolma.check(source, options.command)
+    if dolma.is_dolma(source):
         return Context(options, Config(), source)
     looks = options.command == "status"
     found, faults = _read_what_can_be(source) if looks else (config.convert(source, Config), [])

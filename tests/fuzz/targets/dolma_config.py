@@ -9,7 +9,7 @@ from tests.fuzz.targets._files import refuses
 from toolkit.config import settings as config
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError
-from toolkit.interop.dolma import is_dolma, pointers
+from toolkit.interop import dolma
 from toolkit.interop.dolma.dedupe import read_deduper
 from toolkit.interop.dolma.mixer import read_mixer
 from toolkit.interop.dolma.tagger import read_tagger
@@ -43,11 +43,11 @@ def check(data: bytes) -> None:
             source = config.parse(text, "c.yaml")
         except ConfigError:
             return
-        is_dolma(source)
+        dolma.is_dolma(source)
         if not isinstance(source.value, dict) or not source.value:
             return
         for command in ("mix", "tag", "dedup"):
-            refuses(partial(pointers.check, source, command))
+            refuses(partial(dolma.check, source, command))
         refuses(partial(_whole, read, source))
 
 

@@ -1,10 +1,48 @@
 """Configurations of the Dolma toolkit 1.2, its mixer's, tagger's and deduper's, as configurations of ours.
 
+Here: hints for commands, flags and configurations of Dolma that do not run here.
+
 Source: the options and their meaning are those of Dolma 1.2.1. What differs, and why, is in ``docs/dolma.md``.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
 from toolkit.config.settings import ConfigNode
-from toolkit.interop.dolma.pointers import OURS
+
+DEDUPE = (
+    "run `toolkit dedup -c FILE`, which reads it; attributes that Dolma's deduper has written are mixed as they are"
+)
+TOKENS = (
+    "use a section `tokenize:` with `files: dolma` in a configuration of our own, and run "
+    "`toolkit tokenize`; the tagger `tokens` counts tokens"
+)
+COMMANDS = {
+    "dedupe": DEDUPE,
+    "tokens": TOKENS,
+    "list": "run `toolkit taggers`",
+    "stat": "run `toolkit stats ROOT --attribute all`, with the folder that has `documents` and `attributes`",
+    "warc": "run `toolkit ingest -c FILE` with `format: warc` and `preset: dolma`, whose options give its texts",
+}
+"""By commands of Dolma's that are no commands here."""
+
+SECTIONS = {
+    "dedupe": DEDUPE,
+    "bloom_filter": DEDUPE,
+    "tokenizer": TOKENS,
+    "tokenizer_name_or_path": TOKENS,
+    "linearizer": COMMANDS["warc"],
+}
+"""By keys at the top of Dolma's configurations, of which no command here has any."""
+
+OURS = {"dataset", "ingest", "tag", "dedup", "mix"}
+"""Keys at the top of configurations of ours alone."""
+
+_LISTS = ("documents", "taggers", "destination", "tagger_modules")
+_FLAGS = ("experiment", "processes", "ignore_existing", "dryrun", *_LISTS)
+_GROUPS = ("work_dir.", "profile.", "dedupe.", "bloom_filter.", "tokenizer.", "streams")
 
 
 def is_dolma(source: ConfigNode) -> bool:
@@ -13,3 +51,53 @@ def is_dolma(source: ConfigNode) -> bool:
     if not isinstance(value, dict) or value.keys() & OURS:
         return False
     return bool(value.keys() & {"streams", "taggers", "dedupe"})
+
+
+def of_arguments(given: Sequence[str]) -> str | None:
+    """Return what is here instead of a command line of Dolma's, None if it is none."""
+    command = given[0] if given else ""
+    if command in COMMANDS:
+        return f"`{command}` is a command of Dolma's: {COMMANDS[command]}"
+    flags = [each for each in given if each.startswith("--") and _is_flag(each[2:].partition("=")[0])]
+    flags = flags if flags != ["--dryrun"] else []  # more likely a slip of our own option
+    if command not in ("tag", "mix") or not flags:
+        return None
+    message = f"{flags[0]} is an option of Dolma's: here settings are in a configuration, and KEY=VALUE overrides them"
+    if command == "tag" and (found := _tagger(given[1:])):
+        return f"{message}; write {msgspec.json.encode(found).decode()} into a file, and run `toolkit -c FILE tag`"
+    return f"{message}, as in `toolkit -c FILE {command} processes=4`"
+
+
+def _is_flag(name: str) -> bool:
+    return name.removeprefix("no-") in (*_FLAGS, "shuffle") or name.startswith(_GROUPS)
+
+
+def _tagger(given: Sequence[str]) -> dict[str, Any]:
+    """Return the configuration that options of Dolma's tagger come to; empty without documents and taggers."""
+    found: dict[str, Any] = {}
+    key = ""
+    for each in given:
+        if each.startswith("-"):
+            key, equals, value = each.lstrip("-").partition("=")
+            if key in _LISTS:
+                found[key] = [value] if equals else []
+            elif key in _FLAGS:
+                found[key] = value if equals else True
+        elif key in _LISTS:
+            found[key].append(each)
+        elif key in _FLAGS:
+            found[key] = each
+    if str(found.get("processes", "")).isdecimal():
+        found["processes"] = int(found["processes"])
+    return found if found.get("documents") and found.get("taggers") else {}
+
+
+def check(source: ConfigNode, command: str) -> None:
+    """Raise ConfigError for a configuration of another command of Dolma's than the one that reads it."""
+    value = source.value
+    if isinstance(value, dict) and not (command == "dedup" and "dedupe" in value):
+        for key in value.keys() & SECTIONS.keys():
+            if not value.keys() & OURS:
+                raise source.error(
+                    (key,), f"expected a configuration that runs here, got one of Dolma's: {SECTIONS[key]}"
+                )

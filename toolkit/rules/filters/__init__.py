@@ -8,12 +8,15 @@ jq is run by its library. JSONPath is parsed by its library, but evaluated here,
     text --jsonpath.parse--> path --evaluation.finder--> function of a document
                                   --translation.expression--> expression of rules, where both surely mean the same
 
-Here is what differs by language; the modules below know one language each.
+Here is what differs by language, and jq; the modules below know JSONPath.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
+
+from toolkit.distribution import missing_extra
+from toolkit.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from toolkit.rules.filters.translation import KeyInfo
@@ -73,10 +76,10 @@ def selection(text: str, syntax: Syntax) -> Callable[[dict[str, Any]], Any]:
 
 
 def _finder(text: str, syntax: Syntax, *, strict: bool) -> Callable[[Any], list[Any]]:
-    from toolkit.rules.filters import jq, tree
+    from toolkit.rules.filters import tree
     from toolkit.rules.filters.jsonpath import parse
 
-    return jq.finder(text) if syntax == "jq" else tree.finder(parse(text), strict=strict)
+    return jq_finder(text) if syntax == "jq" else tree.finder(parse(text), strict=strict)
 
 
 def translate(text: str, syntax: Syntax, keys: "Mapping[str, KeyInfo]") -> str | None:
@@ -98,11 +101,11 @@ def translate(text: str, syntax: Syntax, keys: "Mapping[str, KeyInfo]") -> str |
         ConfigError: if it is not of the language, or means something that is not supported.
         MissingExtra: if the language's library is not installed.
     """
-    from toolkit.rules.filters import jq, translation
+    from toolkit.rules.filters import translation
     from toolkit.rules.filters.jsonpath import parse
 
     if syntax == "jq":
-        jq.finder(text)  # is checked
+        jq_finder(text)  # is checked
         return None
     path = parse(text)
     return translation.expression(path, keys) if keys else None
@@ -163,3 +166,39 @@ def guarded_keys(text: str) -> set[str]:
     from toolkit.rules.filters.tree import guarded_in_jq
 
     return guarded_in_jq(text)
+
+
+_STRING_OR_ALTERNATIVE = re.compile(r'"(?:\\.|[^"\\])*"|\?//')
+
+
+def jq_finder(text: str) -> Callable[[Any], list[Any]]:
+    """Return a function that gives all values that a filter yields.
+
+    Args:
+        text: the filter.
+
+    Returns:
+        A function of a document. It raises DataError where the filter fails.
+
+    Raises:
+        ConfigError: if it is no jq.
+        MissingExtra: if jq is not installed.
+    """
+    try:
+        import jq
+    except ImportError:
+        raise missing_extra("dolma", "jq filters", "jq") from None
+    # `.a?//0` is `.a? // 0` in Dolma; jq has an operator `?//`, of destructuring, which Dolma has not.
+    program = _STRING_OR_ALTERNATIVE.sub(lambda match: "? //" if match[0] == "?//" else match[0], text)
+    try:
+        compiled = jq.compile(program)
+    except ValueError as error:
+        raise ConfigError(f"expected a jq filter, got {text!r}: {str(error).splitlines()[0]}") from None
+
+    def find(document: Any) -> list[Any]:
+        try:
+            return list(compiled.input_value(document))
+        except ValueError as error:
+            raise DataError(f"the jq filter {text!r} failed: {error}") from None
+
+    return find
