@@ -211,7 +211,7 @@ class Oscar(Writer):
         if renamed := self._renamed():
             identification = _rename(identification, renamed)
         label = Writer.check_label(identification.label)
-        if label != label.lower():
+        if label != label.lower() or " " in label:
             raise DataError(f"expected a lower-case label, as OSCAR's schema has them, got {label!r}")
         try:
             found = _HEADERS.decode(document.raw_metadata)
