@@ -3,15 +3,14 @@
 rows in index order ──merged with neighbours──> ranges ──`connections`, `rate`──> members ──checked──> their records
 """
 
-import io
 import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 import xxhash
@@ -20,7 +19,7 @@ from toolkit.errors import DataError, advice
 from toolkit.ingest.folders import place_of
 from toolkit.ingest.index.selecting import GAP, Row
 from toolkit.ingest.plan import InputFile
-from toolkit.ingest.reading.input_bytes import InputBytes
+from toolkit.ingest.reading.input_bytes import Blocks, InputBytes
 from toolkit.interrupts import pause
 from toolkit.storage import store_of
 from toolkit.storage.reading import READ, Lines
@@ -91,25 +90,26 @@ class RecordBytes(InputBytes):
         super().__init__(file.path, file.there)
         self._selected, self._rate = file.selected, rate
         self._places: list[tuple[str, int, int]] = []
+        self._stored, self._digest = 0, xxhash.xxh3_128()
 
     def fetch(self) -> None:
         """Do nothing: records are fetched when they are asked for."""
 
     def open(self, offset: int = 0, watch: Callable[[bytes], None] | None = None) -> IO[bytes]:
-        self._records = _Stream(self._checked())
-        return cast("IO[bytes]", self._records)
+        self._stored, self._digest = 0, xxhash.xxh3_128()
+        return cast("IO[bytes]", Blocks(self._checked()))
 
     def place(self, number: int) -> tuple[str, int, int] | None:
         return self._places[number - 1]
 
     def stored(self) -> int:
-        return self._records.stored if hasattr(self, "_records") else 0
+        return self._stored
 
     def content(self) -> str:
-        return self._records.digest.hexdigest()
+        return self._digest.hexdigest()
 
-    def _checked(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the stored bytes of each record, as a number, and the record; a bad one is an error, or kept aside."""
+    def _checked(self) -> Iterator[bytes]:
+        """Yield the records; a bad one is an error, or kept aside."""
         source = self.source
         assert source
         with Lines(self._selected.rows, _LONGEST, fixed=True) as lines:
@@ -132,7 +132,9 @@ class RecordBytes(InputBytes):
                     source.leave_out("too_large", number, url=url)
                 else:
                     self._places.append((place_of(file, self._selected.base)[0], first, length))
-                    yield length, record
+                    self._stored += length
+                    self._digest.update(record)
+                    yield record
 
     def _whole(self, rows: Sequence[Row]) -> Generator[bytes | None, None, None]:
         """Yield the members of a WARC file that is read to the last one that is wanted."""
@@ -193,33 +195,6 @@ class _Turn:
                 self._next = begin + 1 / self._rate
             if begin > now:
                 pause(begin - now)
-
-
-class _Stream(io.RawIOBase):
-    """Records as a stream, with the stored bytes and the digest of those that have been read."""
-
-    def __init__(self, records: Iterable[tuple[int, bytes]]) -> None:
-        super().__init__()
-        self._records = iter(records)
-        self._left = memoryview(b"")
-        self.stored = 0
-        self.digest = xxhash.xxh3_128()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._left:
-            length, record = next(self._records, (0, b""))
-            if not record:
-                return 0
-            self.stored += length
-            self.digest.update(record)
-            self._left = memoryview(record)
-        count = min(len(self._left), len(buffer))
-        buffer[:count] = self._left[:count]
-        self._left = self._left[count:]
-        return count
 
 
 def _record(data: bytes | None, row: Row, limit: int) -> bytes | None:

@@ -9,7 +9,7 @@ import queue
 import re
 import threading
 from array import array
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
@@ -221,6 +221,24 @@ class _Digested(io.RawIOBase):
     def close(self) -> None:
         self._stream.close()
         super().close()
+
+
+class Blocks(io.RawIOBase):
+    """Blocks of bytes as a file."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        super().__init__()
+        self._blocks, self._block = blocks, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._block:
+            self._block = memoryview(next(self._blocks, b""))
+        count = min(len(self._block), len(buffer))
+        buffer[:count], self._block = self._block[:count], self._block[count:]
+        return count
 
 
 class _End(Exception):

@@ -8,8 +8,9 @@ import io
 import lzma
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, NamedTuple, cast
 
+from toolkit.ingest.reading.input_bytes import Blocks
 from toolkit.ingest.section import Entry
 from toolkit.storage.compression import (
     CHUNK,
@@ -84,25 +85,7 @@ def _damage(open_: Callable[[], IO[bytes]], lines: bool, *steps_from: int) -> Da
 
 def opened(open_: Callable[[], IO[bytes]], damage: Damage) -> IO[bytes]:
     """Return what can be kept of a damaged file, as a sound one of the same compression."""
-    return cast("IO[bytes]", io.BufferedReader(_Members(_compressed(open_, damage))))
-
-
-class _Members(io.RawIOBase):
-    """Blocks of bytes as a file."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        super().__init__()
-        self._blocks, self._block = blocks, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._block:
-            self._block = next(self._blocks, b"")
-        count = min(len(self._block), len(buffer))
-        buffer[:count], self._block = self._block[:count], self._block[count:]
-        return count
+    return cast("IO[bytes]", io.BufferedReader(Blocks(_compressed(open_, damage))))
 
 
 def _compressed(open_: Callable[[], IO[bytes]], damage: Damage) -> Iterator[bytes]:
