@@ -462,6 +462,28 @@ def test_what_others_wrote_may_lack_what_is_not_required(described: Project) -> 
     assert (ran.code, {"message": gone, "severity": "specification"} in ran.json["findings"]) == (1, True)
 
 
+def test_a_description_of_ours_alone_misses_its_files_only_if_data_are_asked_for(
+    described: Project, path: Path, tmp_path: Path
+) -> None:
+    alone = tmp_path / "alone" / "metadata.txt"
+    alone.parent.mkdir()
+    alone.write_bytes(path.read_bytes())
+    gone = f"{alone}: documents/b.jsonl.gz: expected the file documents/b.jsonl.gz, got none there"
+    assert gone in [each.message for each in toolkit.validate([alone]).findings if each.severity == "advice"]
+    ran = described("validate", alone, "--data")
+    assert (ran.code, gone in ran.out) == (1, True)
+    (alone.parent / ".toolkit").mkdir()
+    assert described("validate", alone).code == 1, "a folder of ours"
+
+
+def test_a_split_file_that_was_edited_is_found(described: Project, path: Path) -> None:
+    described.ok("croissant", "--of", "dataset", "about.splits={train: 0.5, test: 0.5}", "about.version=2.0.0")
+    assert "0 findings" in described.ok("validate", path).out
+    split = next((described.data / "splits").glob("**/*.split.gz"))
+    split.write_bytes(gzip.compress(gzip.decompress(split.read_bytes()).replace(b"train", b"test")))
+    assert f"{split}: expected " in described("validate", path).out
+
+
 def test_keys_and_references_are_those_of_the_records(project: Project) -> None:
     pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")
     write_rows(project.root / "rows.jsonl", [{"id": id_, "of": of} for id_, of in (("a", "x"), ("b", "y"), ("a", "z"))])

@@ -17,11 +17,12 @@ from toolkit.describe.about import About, listed, read_about
 from toolkit.describe.dataset import IN_PLACE, ROW
 from toolkit.describe.model import Facts
 from toolkit.describe.records import MEDIA_TYPES, Rows, json_rows, matching
+from toolkit.describe.splits import FOLDER
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.records import identity
-from toolkit.storage.paths import absolute, join
+from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join
 from toolkit.text.languages.labels import code_of, tag_of
 from toolkit.validate import reader
 from toolkit.validate.findings import Finding
@@ -53,12 +54,20 @@ def check(
         document, findings = read(path)
     except DataError as error:
         return [Finding(str(error))]
-    files = nodes(document, "distribution")
-    if any(node.get("@id") == "documents-files" and kind_of(node) == "FileSet" for node in files):
+    if _is_ours(path, document):
         found, present = list(_check_ours(path, document, describe, datasets, first)), None
     else:
         found, present = check_files(path, document, first, data=data)
     return [*map(Finding, findings), *found, *reader.check(path, document, present, first, data=data)]
+
+
+def _is_ours(path: str, document: Node) -> bool:
+    """Return whether we wrote a document and something that it describes, or a record of it, is beside it."""
+    folder, files = path.rpartition("/")[0] or ".", nodes(document, "distribution")
+    if not any(node.get("@id") == "documents-files" and kind_of(node) == "FileSet" for node in files):
+        return False
+    urls = [str(node["contentUrl"]) for node in files if "contentUrl" in node]
+    return not urls or any(exists(join(folder, url)) for url in urls) or is_folder(join(folder, BOOKKEEPING))
 
 
 def _check_ours(
@@ -68,6 +77,9 @@ def _check_ours(
     for fault in _about_faults(document):
         yield Finding(f"{path}: {fault}")
     folder = path.rpartition("/")[0] or "."
+    splits = [node for node in nodes(document, "distribution") if str(node.get("contentUrl")).startswith(FOLDER + "/")]
+    found, _ = check_files(path, {**document, "distribution": splits}, first, data=True)
+    yield from (finding for finding in found if finding.severity != "advice")
     try:
         target = _target(folder, document, datasets)
         if target is None:
@@ -78,7 +90,7 @@ def _check_ours(
             yield Finding(f"{path}: {message}", "advice")
             return
         recorded = isinstance(target, Dataset) or publish.load_manifest(target) is not None
-        about = _about(document, recorded=recorded)
+        about = _about(path, document, recorded=recorded)
         facts = describe(target, about, first)
     except ToolkitError as error:
         yield from map(Finding, str(error).splitlines())
@@ -133,7 +145,7 @@ def _folder_of(node: Node) -> str:
 # --- the section `about:` ---------------------------------------------------------------------------------------------
 
 
-def _about(document: Node, *, recorded: bool) -> About:
+def _about(path: str, document: Node, *, recorded: bool) -> About:
     """Return the settings by which a document was made, as far as they decide what it says of its data."""
     files = [node for node in nodes(document, "distribution") if kind_of(node) == "FileObject"]
     growing = [str(node.get("contentUrl")) for node in files if not (node.get("contentSize") or node.get("sha256"))]
@@ -144,7 +156,7 @@ def _about(document: Node, *, recorded: bool) -> About:
     if splits and not any(node.get("@id") == "splits-files" for node in nodes(document, "distribution")):
         splits = splits | {"by": "file"} if recorded else {}
     about = {"splits": splits, "url": str(document.get("url") or "")}
-    found = msgspec.convert(about, About) if not splits else read_about(ConfigNode(about, "splits"), required=())
+    found = msgspec.convert(about, About) if not splits else read_about(ConfigNode(about, path), required=())
     version = "1.1" if f"{croissant.BASE}1.1" in listed(document.get("conformsTo")) else "1.0"
     live = list(map(escape, growing)) if document.get("isLiveDataset") is True else False
     return msgspec.structs.replace(found, live=live, examples=max(examples, default=0), croissant=version)

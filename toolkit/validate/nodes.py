@@ -144,7 +144,7 @@ def check_files(path: str, document: Node, first: int | None, *, data: bool) -> 
     ]
     folder, present, files = path.rpartition("/")[0] or ".", set[str](), list[tuple[Node, str]]()
     for node in nodes(document, "distribution"):
-        id_, url = str(node.get("@id")), node.get("contentUrl")
+        id_, url = str(node.get("@id") or node.get("name")), node.get("contentUrl")
         if node.get("containedIn"):  # read where what it is in can be
             present.add(id_)
         elif kind_of(node) == "FileSet":
