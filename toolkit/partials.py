@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from toolkit.storage import store_of
-from toolkit.storage.outputs import write_file
+from toolkit.storage.outputs import Together, write_file
 
 T = TypeVar("T")
 
@@ -42,9 +42,9 @@ def total(first: T, others: Iterable[T]) -> T:
     return functools.reduce(add, others, first)
 
 
-def save(path: str, found: Any) -> None:
-    """Write a partial."""
-    write_file(path, zlib.compress(msgspec.msgpack.encode(found), 1))
+def save(path: str, found: Any, together: Together | None = None) -> None:
+    """Write a partial. With `together` it appears with other files."""
+    write_file(path, zlib.compress(msgspec.msgpack.encode(found), 1), together)
 
 
 def load(path: str, type_: type[T]) -> T | None:

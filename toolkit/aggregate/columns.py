@@ -20,6 +20,7 @@ from toolkit.mix.effects.preview import BLOCK, blocks
 from toolkit.mix.join import JoinedShard, Joiner, joint_blocks
 from toolkit.rules import WHOLE, RuleSet
 from toolkit.storage.paths import join, unlike_data
+from toolkit.storage.record_log import Group
 from toolkit.text.counting import COLUMNS
 
 if TYPE_CHECKING:
@@ -57,25 +58,26 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
         return np.frombuffer(data, dtype="<i4")
 
 
-def columns_of(work: JoinedShard, folder: str, report: Report) -> Columns:
+def columns_of(work: JoinedShard, folder: str, report: Report, group: Group | None = None) -> Columns:
     """Return the columns of a shard that has been indexed; read its documents if that has not been done.
 
     Args:
         work: the shard.
         folder: that columns are kept in.
         report: told of what is read.
+        group: Group with which they become durable; None for at once.
 
     Raises:
         DataError: if a row is not a document.
     """
-    state = row_index.ensure(work.dataset, work.shard, work.max_document_bytes)
+    state = row_index.ensure(work.dataset, work.shard, work.max_document_bytes, group)
     path = join(folder, unlike_data(work.shard) + ".columns")
     found = partials.load(path, Columns)
     if found and found.version == VERSION and found.content == state.content:
         return found
     own = msgspec.structs.replace(work.stream, text=None)  # columns are about the documents' own text
     made = _made(msgspec.structs.replace(work, sets=[], stream=own), state.content, report)
-    partials.save(path, made)
+    partials.save(path, made, group.files if group else None)
     return made
 
 

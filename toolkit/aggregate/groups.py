@@ -1,15 +1,15 @@
 """Sums by group, of any number of groups in bounded memory."""
 
 import heapq
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
 import msgspec
 
 from toolkit.storage.compression import compress_fast
-from toolkit.storage.outputs import RowOutput
+from toolkit.storage.outputs import RowOutput, Together
 from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines
 from toolkit.text.counting import COLUMNS, Counts
@@ -21,6 +21,8 @@ HELD = 100_000
 _WIDTH = 1 + len(COLUMNS)
 _ROW = msgspec.json.Decoder(tuple[str, list[int]])
 _MAX_ROW = 1 << 30
+_MERGED = 4096
+"""Groups that are merged at a time."""
 
 Group = tuple[str, list[int]]
 """A key, and its documents with the sums of `COLUMNS`."""
@@ -81,9 +83,9 @@ class Groups:
             yield key, [sum(column) for column in zip(*(row for _, row in found), strict=True)]
 
 
-def write(path: str, groups: Iterator[Group]) -> int:
-    """Write groups to a file; return how many."""
-    with RowOutput(path, compress=compress_fast) as out:
+def write(path: str, groups: Iterator[Group], together: Together | None = None) -> int:
+    """Write groups to a file; return how many. With `together` it appears with other files."""
+    with RowOutput(path, compress=compress_fast, together=together) as out:
         out.write_rows(msgspec.json.encode(group) for group in groups)
     return out.rows
 
@@ -93,6 +95,16 @@ def read(path: str) -> Iterator[Group]:
     with Lines(path, _MAX_ROW) as lines:
         for line in lines:
             yield _ROW.decode(line)
+
+
+def merged(paths: Iterable[str], folder: str) -> Groups:
+    """Return the groups of several files; folder: for what does not fit into memory."""
+    found = Groups(folder)
+    for path in paths:
+        rows = read(path)
+        while some := list(islice(rows, _MERGED)):
+            found.add_sums([key for key, _ in some], [row for _, row in some])
+    return found
 
 
 def counts_of(row: list[int], *, unicode: bool) -> Counts:

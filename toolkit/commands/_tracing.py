@@ -9,7 +9,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow
 from toolkit.data.excerpts import escaped
-from toolkit.describe.ingest_counts import counted
+from toolkit.describe.made import counted
 from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.execution.executors import Report, Task
 from toolkit.ingest.plan import InputToIngest

@@ -18,7 +18,7 @@ from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone
 from toolkit.learn.annotate import annotator as annotators
-from toolkit.learn.annotate import asking, batch, estimates, ledger, section
+from toolkit.learn.annotate import asking, batch, ledger, section
 from toolkit.learn.annotate.annotator import SAMPLE, Annotator
 from toolkit.learn.annotate.endpoint import authorization
 from toolkit.records import sets
@@ -110,7 +110,7 @@ class _Annotating:
             return show_plan(context, {"annotate": {name: self._plan(work, shards) for name, work in works.items()}})
         context.sweep(dataset.attributes, dataset.bookkeeping)
         for name, work in works.items():  # a key that cannot be used is told before anything is done
-            self._check_key(name, estimates.annotator_of(work))
+            self._check_key(name, asking.annotator_of(work))
         noted = FailureRecords(dataset, "annotate")
         settings = tagging.settings_of(schemas)
         holds = {f"the set {name}": json_digest(settings[name]) for name in works}
@@ -140,9 +140,7 @@ class _Annotating:
         record = sets.load_record(self.dataset, name, shard)
         counts = record.counts if record else {}
         failed = sum(count for reason, count in counts.items() if reason.startswith(SAMPLE))
-        again = (
-            self.options.retry_failed or estimates.annotator_of(work).batch_folder is not None
-        )  # results may be there
+        again = self.options.retry_failed or asking.annotator_of(work).batch_folder is not None  # results may be there
         return counts.get(f"{SAMPLE} error_server", 0) > 0 or (again and failed > 0)
 
     def _plan(self, work: tagging.ShardToTag, shards: list[str]) -> dict[str, Any]:
@@ -150,21 +148,21 @@ class _Annotating:
         (name,) = work.plan.sets
         todo = [shard for shard in shards if self._outdated(name, work, shard)]
         found = self._estimate(work, todo)
-        return {"shards": todo, **_estimated(found, estimates.annotator_of(work))}
+        return {"shards": todo, **_estimated(found, asking.annotator_of(work))}
 
-    def _estimate(self, work: tagging.ShardToTag, shards: list[str]) -> estimates.Estimate:
+    def _estimate(self, work: tagging.ShardToTag, shards: list[str]) -> asking.Estimate:
         """Return what is left to ask of shards that can be read; of others it is told when their turn comes."""
-        found = estimates.Estimate()
+        found = asking.Estimate()
         for shard in shards:
             with suppress(ToolkitError):
-                estimates.estimate(work, shard, found, again=self.options.retry_failed)
+                asking.estimate(work, shard, found, again=self.options.retry_failed)
         return found
 
     def _annotate(self, name: str, work: tagging.ShardToTag, shards: list[str], noted: FailureRecords) -> bool:
         """Annotate a set; return whether the next one may begin."""
-        annotator, context = estimates.annotator_of(work), self.context
+        annotator, context = asking.annotator_of(work), self.context
         todo = [shard for shard in shards if self._outdated(name, work, shard)]
-        estimate = estimates.Estimate()
+        estimate = asking.Estimate()
         if todo and not self.options.quiet:
             estimate = self._estimate(work, todo)
             estimated = _estimated(estimate, annotator)
@@ -278,7 +276,7 @@ def _shown(value: float) -> str:
     return f"{value:,.6f}" if isinstance(value, float) else f"{value:,}"
 
 
-def _estimated(found: estimates.Estimate, annotator: Annotator) -> dict[str, Any]:
+def _estimated(found: asking.Estimate, annotator: Annotator) -> dict[str, Any]:
     told: dict[str, Any] = {
         "documents": found.documents,
         "samples": found.samples,
@@ -307,7 +305,7 @@ def _progress(look: Look) -> Iterator[Progress]:
     for name, plan in plans.items():
         (step,) = build(plan)
         assert isinstance(step.tagger, Annotator)
-        spent = ledger.spending_of(estimates.ledger_folder(context.dataset, name, step.tagger))
+        spent = ledger.spending_of(asking.ledger_folder(context.dataset, name, step.tagger))
         for one in tag.progress(look, "annotate", plan):
             yield (
                 msgspec.structs.replace(

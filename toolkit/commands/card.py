@@ -18,14 +18,13 @@ from toolkit.describe.card_numbers import PICTURE, Numbers, Picture, attributes_
 from toolkit.describe.model import Facts
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError, MissingExtra, ToolkitError, amount
-from toolkit.execution.executors import Task
-from toolkit.inspect.counting import Settings, count_file, merged_groups, merged_records
+from toolkit.inspect.counting import Settings, merged_groups, merged_records
 from toolkit.inspect.documents import FileDocuments
 from toolkit.pages import card as html
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
-from toolkit.storage.paths import exists, join, list_files, remove, size_of
+from toolkit.storage.paths import exists, join, list_files, remove
 from toolkit.storage.stores.local.scratch import scratch
 
 _BY = {"label": 1 << 20, "host": 20}
@@ -120,9 +119,7 @@ def count(context: Context, counting: Counting) -> None:
     Raises:
         ToolkitError: Naming files that cannot be read.
     """
-    context.sweep(*{part.folder: None for work in counting.works for part in work.parts})
-    tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
-    if failed := failures(context.run("counting documents", count_file, tasks, counting.unit)):
+    if failed := failures(counting.results(context, "counting documents")):
         raise ToolkitError("\n".join(failed))
 
 

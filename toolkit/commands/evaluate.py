@@ -20,11 +20,21 @@ from toolkit.execution.grouped import tasks_of
 from toolkit.learn.evaluate import plots
 from toolkit.learn.evaluate.judged import MAJORITY, SOURCE, Details, Estimate, Group, Judged, Paired
 from toolkit.learn.evaluate.judging import Judge
-from toolkit.learn.evaluate.labels import LabelFiles, Labels, read_spec
 from toolkit.learn.evaluate.metrics import HEADLINES
 from toolkit.learn.evaluate.metrics import Task as What
-from toolkit.learn.evaluate.predictions import Answers, Column, Question, ShardToAsk, ask_shard, binned_lengths, joined
-from toolkit.learn.train import folder
+from toolkit.learn.evaluate.predictions import (
+    Answers,
+    Column,
+    LabelFiles,
+    Labels,
+    Question,
+    ShardToAsk,
+    ask_shard,
+    binned_lengths,
+    joined,
+    read_spec,
+)
+from toolkit.learn.train import section
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.records import sets as records
 from toolkit.stages.context import Context, Outcome, failures, table
@@ -363,7 +373,7 @@ def _learnt_from(dataset: Dataset, predictions: list[Question]) -> list[str]:
             f"{each.text}: the model {card.name} was trained on "
             f"{amount(sum(card.documents['train'].values()), 'document')}, which may be among these; look at others, "
             "such as --where 'sample.split == \"test\"'"
-            for card in folder.with_files(dataset, digests)
+            for card in section.with_files(dataset, digests)
         ]
     return found
 

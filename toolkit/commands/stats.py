@@ -22,13 +22,15 @@ from toolkit.command_line import CommandResult, FailedResult, Flag, Limited, Loo
 from toolkit.commands import _sections as sections
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.execution.executors import Task
+from toolkit.execution.executors import Result, Task
 from toolkit.ingest import inputs, own_types
 from toolkit.inspect import counting
 from toolkit.inspect import targets as inspected
 from toolkit.inspect.counting import (
+    COUNT,
     LABELS_AT,
     CountJob,
+    CountResult,
     Merged,
     Part,
     Settings,
@@ -176,11 +178,9 @@ def run(context: Context, options: Options) -> Outcome:
     )
     with scratch() as temporary:
         counting = prepare(context, options.targets, settings, temporary)
-        context.sweep(*{part.folder: None for work in counting.works for part in work.parts})
-        tasks = [Task(work.path, work, size_of(work.path)) for work in counting.works]
-        results = context.run("stats", count_file, tasks, counting.unit)
+        results = counting.results(context, "stats")
         if broken := failures(results):
-            of = amount(len(tasks), counting.unit.removesuffix("s"))
+            of = amount(len(results), counting.unit.removesuffix("s"))
             message = f"{len(broken)} of {of} failed; those that did not are not read again"
             return Outcome(text=message, data=FailedResult(failed=broken), failures=broken)
         merged = merged_records(counting.works)
@@ -201,7 +201,7 @@ def run(context: Context, options: Options) -> Outcome:
         ]
     skipped = sum(result.value.skipped for result in results if result.value)
     data = Statistics(
-        inputs={"files": len(tasks), "read": len(tasks) - skipped},
+        inputs={"files": len(results), "read": len(results) - skipped},
         tables=[table.data() for table in found],
         attributes=tables.distributions_data(merged.distributions),
         rejected=dict(counting.rejected),
@@ -277,6 +277,13 @@ class Counting:
     unit: str = "files"
     notes: str = ""
     rejected: Counter[str] = field(default_factory=Counter)
+
+    def results(self, context: Context, what: str) -> list[Result[CountResult]]:
+        """Count what has not been counted before; small shards become durable together."""
+        context.sweep(*{part.folder: None for work in self.works for part in work.parts})
+        tasks = [Task(work.path, work, size_of(work.path)) for work in self.works]
+        in_shards = all(work.shard for work in self.works)
+        return list(context.run(what, COUNT if in_shards else count_file, tasks, self.unit))
 
 
 def prepare(

@@ -17,7 +17,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import SPANS, Type
-from toolkit.describe.ingest_counts import counted
+from toolkit.describe.made import counted
 from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.execution.executors import Result
 from toolkit.execution.grouped import ShardDone, shard_tasks

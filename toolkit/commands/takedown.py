@@ -250,7 +250,7 @@ def _forget_answers(context: Context, found: Found) -> list[str]:
 def _asked_of_edited(context: Context, shards: Sequence[str]) -> tuple[set[str], list[str]]:
     """Return the digests of what models are asked about edited texts of listed documents, and where nobody can tell."""
     from toolkit.learn.annotate import section as annotate
-    from toolkit.learn.annotate.estimates import annotator_of
+    from toolkit.learn.annotate.asking import annotator_of
 
     keys, missed = set[str](), list[str]()
 

@@ -8,7 +8,7 @@ import msgspec
 from toolkit.command_line import CommandResult, Configured, Flag
 from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount
-from toolkit.learn.train import folder, making, section
+from toolkit.learn.train import section
 from toolkit.learn.train.examples import SPLITS
 from toolkit.stages.context import Context, Outcome, table
 from toolkit.whole.section import Entry, Plan
@@ -38,7 +38,7 @@ class PlannedTraining(CommandResult, kw_only=True):
     failed: list[str] = []
 
 
-class TrainedModel(folder.ModelFacts, frozen=True, kw_only=True):
+class TrainedModel(section.ModelFacts, frozen=True, kw_only=True):
     """A model: its folder, and whether it was there `already`, made from the same labels with the same settings."""
 
     folder: str
@@ -60,7 +60,7 @@ def run(context: Context, options: Options) -> Outcome:
     context.check_sets_read(shards, plan.schemas)
     if why := context.shared_ids((dataset, shard) for shard in shards):
         raise DataError(why)
-    training = making.Making(dataset, shards, context.config.max_document_bytes, context.run)
+    training = section.Making(dataset, shards, context.config.max_document_bytes, context.run)
     outcome = Outcome(data=PlannedTraining() if options.dry_run else TrainResult())
     if options.dry_run:
         for entry in plan.entries:
@@ -70,8 +70,8 @@ def run(context: Context, options: Options) -> Outcome:
     for entry in plan.entries:
         made[entry.set] = section.made_from(dataset, entry, shards)
         where = section.folder_of(dataset, entry)
-        there = folder.load(where)
-        folder.check_free(where, entry.set, made[entry.set], there, dataset, overwrite=options.overwrite)
+        there = section.load(where)
+        section.check_free(where, entry.set, made[entry.set], there, dataset, overwrite=options.overwrite)
     context.sweep(dataset.bookkeeping, *(section.folder_of(dataset, entry) for entry in plan.entries))
     with context.lease(dataset.bookkeeping, dataset.attributes, {f"the model {e.set}": "" for e in plan.entries}):
         for entry in plan.entries:
@@ -107,7 +107,7 @@ def _one(outcome: Outcome, entry: Entry, work: Any) -> None:
     outcome.text += ("\n\n" if outcome.text else "") + text
 
 
-def _counted(training: making.Making, entry: Entry) -> tuple[str, CountedLabels]:
+def _counted(training: section.Making, entry: Entry) -> tuple[str, CountedLabels]:
     found, left = training.count(entry)
     counts = found.counts()
     text = f"{entry.set}: {section.trainer_of(entry).task}, {amount(len(found.labels), 'document')} with labels\n"
@@ -119,10 +119,10 @@ def _counted(training: making.Making, entry: Entry) -> tuple[str, CountedLabels]
     return text, CountedLabels(documents=counts, left_out=dict(left))
 
 
-def _trained(training: making.Making, entry: Entry, made_from: str | None) -> tuple[str, TrainedModel]:
+def _trained(training: section.Making, entry: Entry, made_from: str | None) -> tuple[str, TrainedModel]:
     where = section.folder_of(training.dataset, entry)
-    card = folder.load(where)
-    already = folder.state_of(where, card, made_from).is_done
+    card = section.load(where)
+    already = section.state_of(where, card, made_from).is_done
     if card is None or not already:
         card = training.make(entry, where)
     training.clear(entry)

@@ -35,12 +35,12 @@ from toolkit.storage.paths import exists, is_folder, join, lacking, size_of
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.text.languages.labels import label_of_path
-from toolkit.validate import card, croissant, nodes, one_file
+from toolkit.validate import card, croissant, one_file, reader
 from toolkit.validate import output as whole_dataset
-from toolkit.validate.findings import Finding
 from toolkit.validate.one_file import ValidateJob
 from toolkit.validate.output import check as check_line_index
 from toolkit.validate.output import check_folder, check_lock
+from toolkit.validate.reader import Finding
 
 
 class Validation(CommandResult, kw_only=True):
@@ -196,7 +196,7 @@ class _Checks:
 
     def check_target(self, target: str) -> None:
         """Check a dataset, an output, a release, a folder of documents, or a file."""
-        if nodes.is_croissant(target):
+        if reader.is_croissant(target):
             self._described[target] = None
             return
         if target.endswith(line_index.SUFFIX):

@@ -7,11 +7,11 @@ The name of the file stands there by `toolkit.storage.paths.unlike_data`: what m
 for data.
 """
 
-import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -26,11 +26,12 @@ from toolkit.aggregate.keys import LABELS, NAMED, Keys, Rows
 from toolkit.aggregate.samples import Sample, Samples, chosen
 from toolkit.aggregate.tables import LengthsByLabel
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import row_index, schema
+from toolkit.data import record_logs, row_index, schema
 from toolkit.data.documents import BAD_ROW, Document, LateDocument, Rejected
 from toolkit.data.schema import Type
 from toolkit.errors import DAMAGED, ConfigError, DataError
 from toolkit.execution.executors import Report
+from toolkit.execution.grouped import Work, in_one_group
 from toolkit.execution.progress import Position
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, shard_documents
 from toolkit.inspect.targets import Format, Home
@@ -52,6 +53,7 @@ from toolkit.storage.paths import (
     work_folder,
 )
 from toolkit.storage.reading import version_read
+from toolkit.storage.record_log import Group, RecordLog
 from toolkit.storage.stores.local.scratch import scratch
 from toolkit.text.batch import in_blocks
 from toolkit.text.counting import COLUMNS, measure, measure_json
@@ -92,7 +94,7 @@ class Settings(ConfigStruct, kw_only=True):
     def split(self) -> "list[Settings]":
         """Return what is counted in parts: each ``--by``, then attributes, lengths and samples."""
         nothing = Settings(by=[], label=self.label, first=self.first)
-        of = functools.partial(msgspec.structs.replace, nothing)
+        of = partial(msgspec.structs.replace, nothing)
         unlabelled = {*NAMED} - {*LABELS}
         found = [of(by=[by], unicode=self.unicode, label=None if by in unlabelled else self.label) for by in self.by]
         found += [of(attributes=self.attributes)] if self.attributes else []
@@ -252,8 +254,8 @@ def is_part(path: str, wanted: str) -> bool:
 # --- counting ---------------------------------------------------------------------------------------------------------
 
 
-def count_file(work: CountJob, report: Report) -> CountResult:
-    """Count a file, unless that has been done.
+def count_file(work: CountJob, report: Report, group: Group | None = None) -> CountResult:
+    """Count a file, unless that has been done. With a group, what is counted becomes durable with it.
 
     Raises:
         DataError: if it, or what is joined to it, is not what it should be; an expression cannot use a value.
@@ -279,7 +281,7 @@ def count_file(work: CountJob, report: Report) -> CountResult:
     asked = msgspec.structs.replace(work, settings=work.settings.only([part.settings for part in todo]))
     with scratch() as temporary:
         counts = _Counts(asked, temporary)
-        source = _Source(asked, counts.rules, report, reads=counts.needs_documents or not content)
+        source = _Source(asked, counts.rules, report, group, reads=counts.needs_documents or not content)
         try:
             for rows in source:
                 counts.add(rows)
@@ -288,8 +290,17 @@ def count_file(work: CountJob, report: Report) -> CountResult:
                 error if error.path else DataError(error.message, path=work.path, line=error.line, id=error.id)
             ) from None
         content = content or source.content
-        counts.save(todo, version_read(work.path, before, content), content, attributes)
+        counts.save(todo, version_read(work.path, before, content), content, attributes, group)
     return CountResult(documents=counts.documents, skipped=False)
+
+
+def _log_of(work: CountJob) -> RecordLog:
+    assert work.shard
+    return record_logs.of(work.shard.dataset)
+
+
+COUNT = Work(count_file, partial(in_one_group, count_file, _log_of))
+"""Counts shards; `count_file` alone counts files of an output."""
 
 
 class _Counts:
@@ -335,12 +346,15 @@ class _Counts:
             self._samples.add(name, label, rows.arguments[number][-1])
         self.documents += len(rows.arguments)
 
-    def save(self, parts: Sequence[Part], read: Stat, content: str, attributes: Mapping[str, str]) -> None:
+    def save(
+        self, parts: Sequence[Part], read: Stat, content: str, attributes: Mapping[str, str], group: Group | None
+    ) -> None:
         """Keep the parts."""
+        together = group.files if group else None
         tables = iter(self._tables)
         for part in parts:
             if part.settings.by:
-                groups.write(self._work.path_of(part, "groups"), iter(next(tables)))
+                groups.write(self._work.path_of(part, "groups"), iter(next(tables)), together)
             made = Record(
                 size=read.size,
                 stamp=read.stamp,
@@ -352,7 +366,7 @@ class _Counts:
                 lengths=self._lengths if part.settings.lengths else {},
                 samples=self._samples.kept() if part.settings.samples else [],
             )
-            json_files.save(self._work.path_of(part), made)
+            json_files.save(self._work.path_of(part), made, together)
 
 
 _CHARS = COLUMNS.index("chars")
@@ -415,15 +429,15 @@ class _Source:
         content: xxh3-128 (hex) of the uncompressed bytes, once all have been read; empty if it is known otherwise.
     """
 
-    def __init__(self, work: CountJob, rules: RuleSet, report: Report, *, reads: bool) -> None:
+    def __init__(self, work: CountJob, rules: RuleSet, report: Report, group: Group | None, *, reads: bool) -> None:
         self.content = ""
         self._stored: Callable[[], int] = int
-        self._work, self._rules, self._report, self._reads = work, rules, report, reads
+        self._work, self._rules, self._report, self._group, self._reads = work, rules, report, group, reads
 
     def __iter__(self) -> Iterator[Rows]:
         work, shard = self._work, self._work.shard
         if shard and work.columns and not self._reads:
-            for rows in rows_of(shard, self._rules, columns_of(shard, work.columns, self._report)):
+            for rows in rows_of(shard, self._rules, columns_of(shard, work.columns, self._report, self._group)):
                 yield rows
                 self._report(len(rows.arguments), 0)
             return
@@ -478,18 +492,9 @@ def counts_folder(folder: str) -> str:
     return join(folder, "stats", f"v{VERSION}")
 
 
-MERGED = 4096
-"""Groups that are merged at a time."""
-
-
 def merged_groups(works: Iterable[CountJob], number: int, folder: str) -> Iterable[groups.Group]:
     """Return the groups of all files for the ``--by`` of that number; folder: for what does not fit into memory."""
-    merged = groups.Groups(folder)
-    for work in works:
-        rows: Iterator[groups.Group] = groups.read(work.path_of(work.parts[number], "groups"))
-        while some := list(islice(rows, MERGED)):
-            merged.add_sums([key for key, _ in some], [row for _, row in some])
-    return merged
+    return groups.merged((work.path_of(work.parts[number], "groups") for work in works), folder)
 
 
 @dataclass

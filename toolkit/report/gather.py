@@ -4,7 +4,7 @@ import copy
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -12,9 +12,10 @@ import msgspec
 from toolkit import partials
 from toolkit.aggregate import groups
 from toolkit.aggregate.histogram import REST, Spread
-from toolkit.data import row_index
+from toolkit.data import record_logs, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import row_hash
+from toolkit.execution.grouped import Work, in_one_group
 from toolkit.mix import orphans
 from toolkit.mix.effects.counts import added
 from toolkit.mix.join import ShardToMix
@@ -22,31 +23,11 @@ from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, Manifest, orphan_counts
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import not_carried
-from toolkit.report import facts, of_output
+from toolkit.report import facts, of_output, samples
+from toolkit.report import shard_stats as counted
 from toolkit.report.fields import Fields, fields_of
-from toolkit.report.samples import (
-    NAME_CHARS,
-    At,
-    Selection,
-    ShardToShow,
-    Shown,
-    jaccard,
-    select,
-    show_shard,
-    text_bytes,
-)
-from toolkit.report.shard_stats import (
-    BINS,
-    MARKED_BINS,
-    MOST_LABELS,
-    Merged,
-    ShardToCount,
-    Sums,
-    count_shard,
-    load,
-    sizes_of,
-)
 from toolkit.rules import Rule
+from toolkit.storage.record_log import RecordLog
 from toolkit.storage.threads import for_each
 
 T = TypeVar("T")
@@ -57,7 +38,13 @@ TOP = 100
 PAIR_BYTES = 2500
 """Bytes of UTF-8 that are shown of each of two near duplicates."""
 
-_MERGED = 4096
+
+def _log_of(task: counted.ShardToCount | samples.ShardToShow) -> RecordLog:
+    return record_logs.of(task.work.dataset)
+
+
+_COUNT = Work(counted.count_shard, partial(in_one_group, counted.count_shard, _log_of))
+_SHOW = Work(samples.show_shard, partial(in_one_group, samples.show_shard, _log_of))
 
 Run = Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, ShardToMix]]], list[Any]]
 """Runs a function on the payloads of shards, each with its name and its work; gives the results in their order."""
@@ -95,8 +82,8 @@ class _OfStream(NamedTuple):
     stream: Stream
     rules: list[Rule]
     fields: Fields
-    merged: Merged
-    selected: Selection
+    merged: counted.Merged
+    selected: samples.Selection
 
 
 def gather(given: Gathered, run: Run) -> facts.Run:
@@ -113,21 +100,22 @@ def gather(given: Gathered, run: Run) -> facts.Run:
         stream.name: fields_of(given.sets.get(stream.name, []), stream.all_rules) for stream in given.settings.streams
     }
     tasks = [
-        ShardToCount(work, fields[work.stream.name], *given.folders[work.dataset.bookkeeping]) for work in given.works
+        counted.ShardToCount(work, fields[work.stream.name], *given.folders[work.dataset.bookkeeping])
+        for work in given.works
     ]
-    run("counting documents", count_shard, [(task.work.name, task, task.work) for task in tasks])
+    run("counting documents", _COUNT, [(task.work.name, task, task.work) for task in tasks])
     streams = [_merged(given, stream, fields[stream.name], tasks) for stream in given.settings.streams]
     shown = _shown(given, streams, tasks, run)
     return _assembled(given, streams, tasks, shown)
 
 
-def _merged(given: Gathered, stream: Stream, fields: Fields, tasks: Sequence[ShardToCount]) -> _OfStream:
+def _merged(given: Gathered, stream: Stream, fields: Fields, tasks: Sequence[counted.ShardToCount]) -> _OfStream:
     rules = stream.all_rules
-    merged = Merged(len(rules), fields)
+    merged = counted.Merged(len(rules), fields)
     for number, task in enumerate(tasks):
-        if task.work.stream.name == stream.name and (found := load(task)):
+        if task.work.stream.name == stream.name and (found := counted.load(task)):
             merged.add(number, found)
-    return _OfStream(stream, rules, fields, merged, select(merged, fields, rules))
+    return _OfStream(stream, rules, fields, merged, samples.select(merged, fields, rules))
 
 
 # --- samples ----------------------------------------------------------------------------------------------------------
@@ -137,39 +125,41 @@ class _Shown(NamedTuple):
     """Shown texts: places of samples in the list, and near duplicates by source and id."""
 
     samples: list[facts.Sample]
-    places: dict[At, int]
+    places: dict[samples.At, int]
     texts: dict[tuple[str, str], facts.PairText]
 
 
-def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardToCount], run: Run) -> _Shown:
+def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount], run: Run) -> _Shown:
     rows: dict[int, dict[int, list[int]]] = {}
     for each in streams:
         for (shard, row), rules in each.selected.rows.items():
             rows.setdefault(shard, {})[row] = rules
-    length = text_bytes(sum(map(len, rows.values())), given.share)
+    length = samples.text_bytes(sum(map(len, rows.values())), given.share)
     pairs = [pair for each in streams for found in each.merged.pairs.found.values() for pair in found]
     others = sorted({row_hash(pair[4], pair[5].partition("\0")[0]) for pair in pairs})
     works = []
     for number, task in enumerate(tasks):
         of_pairs = sorted({pair[2] for pair in pairs if pair[1] == number})
         wanted = dict(sorted(rows.get(number, {}).items()))
-        works.append(ShardToShow(task.base, task.work, task.fields, wanted, of_pairs, others, length, PAIR_BYTES))
-    results: list[Shown] = run(
-        "finding documents to show", show_shard, [(work.work.name, work, work.work) for work in works]
+        works.append(
+            samples.ShardToShow(task.base, task.work, task.fields, wanted, of_pairs, others, length, PAIR_BYTES)
+        )
+    results: list[samples.Shown] = run(
+        "finding documents to show", _SHOW, [(work.work.name, work, work.work) for work in works]
     )
-    samples: list[facts.Sample] = []
-    places: dict[At, int] = {}
+    listed: list[facts.Sample] = []
+    places: dict[samples.At, int] = {}
     texts: dict[tuple[str, str], facts.PairText] = {}
     for number, result in enumerate(results):
         for sample in result.samples:
-            places[number, sample.row] = len(samples)
-            samples.append(sample)
+            places[number, sample.row] = len(listed)
+            listed.append(sample)
         work = tasks[number].work
         for text in result.pairs:
             place = work.dataset.place_of(work.shard, text.row)
             texts[text.source, f"{text.id}\0{place}" if place else text.id] = text
         texts |= {("", f"{number}:{text.row}"): text for text in result.pairs}
-    return _Shown(samples, places, texts)
+    return _Shown(listed, places, texts)
 
 
 def _pairs(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.Pair]:
@@ -178,7 +168,7 @@ def _pairs(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.Pair]:
             for _, shard, row, similarity, source, id_, size in each.merged.pairs.found.get(str(number), []):
                 other, one = shown.texts.get(("", f"{shard}:{row}")), shown.texts.get((source, id_))
                 if one and other:
-                    similarity = jaccard(one.text, other.text) if similarity is None else similarity
+                    similarity = samples.jaccard(one.text, other.text) if similarity is None else similarity
                     yield facts.Pair(set=at.set, one=one, other=other, similarity=similarity, cluster=size or None)
 
 
@@ -193,7 +183,7 @@ def _not_carried(given: Gathered) -> dict[str, int]:
 
 
 def _assembled(
-    given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardToCount], shown: _Shown
+    given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount], shown: _Shown
 ) -> facts.Run:
     manifest = given.manifest
     datasets = {
@@ -205,8 +195,8 @@ def _assembled(
     for dataset, _, _ in datasets.values():
         own += [] if dataset in own else [dataset]
     every = _labels(streams, manifest)
-    many = {each.label for each in every[:MOST_LABELS]}
-    labels = every[:MOST_LABELS] + _together(every[MOST_LABELS:])
+    many = {each.label for each in every[: counted.MOST_LABELS]}
+    labels = every[: counted.MOST_LABELS] + _together(every[counted.MOST_LABELS :])
     return facts.Run(
         name=given.name,
         dataset=", ".join(dataset.documents for dataset in own),
@@ -241,7 +231,7 @@ def _shards(given: Gathered, stream: Stream) -> list[str]:
     return [work.shard for work in given.works if work.stream.name == stream.name]
 
 
-def _over(streams: Sequence[_OfStream], of: Callable[[Sums], T]) -> T:
+def _over(streams: Sequence[_OfStream], of: Callable[[counted.Sums], T]) -> T:
     """Return what sums have of all streams."""
     first, *others = (of(each.merged.sums) for each in streams)
     return partials.total(copy.deepcopy(first), others)
@@ -254,7 +244,9 @@ def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[fac
     found = []
     for label, numbers in before.items():
         sizes = facts.LabelSizes(
-            label=label, before=sizes_of(numbers, tokens=tokens), after=sizes_of(after[label], tokens=tokens)
+            label=label,
+            before=counted.sizes_of(numbers, tokens=tokens),
+            after=counted.sizes_of(after[label], tokens=tokens),
         )
         if manifest and label in manifest.statistics:
             tokens_after = sizes.after.tokens
@@ -335,7 +327,9 @@ def _duplicates(streams: Sequence[_OfStream]) -> Iterator[facts.Duplicates]:
             )
 
 
-def _orphans(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[ShardToCount]) -> list[facts.Orphans]:
+def _orphans(
+    given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount]
+) -> list[facts.Orphans]:
     """Return the documents that nothing stands for: those of the mix, or those that it would have."""
     if given.manifest:
         found = given.manifest.orphans
@@ -357,7 +351,7 @@ def _lengths(streams: Sequence[_OfStream], labels: set[str]) -> facts.Lengths:
     together = Spread()
     for each in streams:
         _join(together, each.merged.lengths)
-    bins = together.shown(BINS, labels, whole=True)
+    bins = together.shown(counted.BINS, labels, whole=True)
     return facts.Lengths(edges=bins.edges, before=bins.counts, after=bins.after)
 
 
@@ -374,7 +368,7 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
         first = places[0][0].fields.scores[places[0][1]]
         marked = any(each.fields.scores[i].marks for each, i in places)
         whole = together.whole if first.rule is not None else first.whole
-        bins = together.shown(MARKED_BINS if marked else BINS, labels, whole=whole)
+        bins = together.shown(counted.MARKED_BINS if marked else counted.BINS, labels, whole=whole)
         yield facts.Score(
             field=path,
             set=first.set,
@@ -435,17 +429,12 @@ def _of_rules(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.Rul
 # --- sources and hosts ------------------------------------------------------------------------------------------------
 
 
-def _groups(given: Gathered, tasks: Sequence[ShardToCount]) -> Iterator[facts.Groups]:
+def _groups(given: Gathered, tasks: Sequence[counted.ShardToCount]) -> Iterator[facts.Groups]:
     """Yield the largest groups of each kind; what does not fit into memory is sorted on disk."""
-    merged = groups.Groups(given.temporary)
-    for task in tasks:
-        rows = groups.read(f"{task.base}.groups")
-        while some := list(islice(rows, _MERGED)):
-            merged.add_sums([key for key, _ in some], [row for _, row in some])
     top: dict[str, list[tuple[int, str, list[int]]]] = {}
     sums: dict[str, list[int]] = {}
     values: Counter[str] = Counter()
-    for key, row in merged:
+    for key, row in groups.merged((f"{task.base}.groups" for task in tasks), given.temporary):
         kind, value = msgspec.json.decode(key)
         values[kind] += 1
         whole = sums.setdefault(kind, [0] * len(row))
@@ -470,7 +459,7 @@ def _groups(given: Gathered, tasks: Sequence[ShardToCount]) -> Iterator[facts.Gr
 
 def _group(value: str | None, row: Sequence[int]) -> facts.Group:
     return facts.Group(
-        value=value and value[:NAME_CHARS],
+        value=value and value[: samples.NAME_CHARS],
         before=facts.Sizes(documents=row[0], chars=row[1], bytes=row[2]),
         after=facts.Sizes(documents=row[3], chars=row[4], bytes=row[5]),
     )

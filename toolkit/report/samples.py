@@ -26,6 +26,7 @@ from toolkit.rules import Rule, RuleSet, rules_in
 from toolkit.rules.expressions import FAULTS
 from toolkit.storage.artifact import Derived, state
 from toolkit.storage.json_files import json_digest
+from toolkit.storage.record_log import Group
 
 At = tuple[int, int]
 """The place of a document: number of its shard, row from 1."""
@@ -189,7 +190,7 @@ class _Kept(Derived, frozen=True, kw_only=True):
     shown: Shown
 
 
-def show_shard(task: ShardToShow, report: Report) -> Shown:
+def show_shard(task: ShardToShow, report: Report, group: Group | None = None) -> Shown:
     """Return documents of a shard; it is read up to the last of them, unless they are those of the last time.
 
     Raises:
@@ -202,7 +203,7 @@ def show_shard(task: ShardToShow, report: Report) -> Shown:
     if old is None or not state(old, [("", made_of)]).is_done:
         old = _Kept(made_of=made_of, shown=_shown(task))
         if old.shown.samples or old.shown.pairs:
-            partials.save(f"{task.base}.shown", old)
+            partials.save(f"{task.base}.shown", old, group.files if group else None)
     report(documents.rows if old.shown.samples or old.shown.pairs else 0, 0)
     return old.shown
 

@@ -44,6 +44,7 @@ from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, remove, unlike_data
+from toolkit.storage.record_log import Group
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,13 +145,16 @@ class ShardCounts(Artifact, frozen=True, kw_only=True):
         return {"": self.content, **self.attributes}
 
 
-def count_shard(task: ShardToCount, report: Report) -> int:
+def count_shard(task: ShardToCount, report: Report, group: Group | None = None) -> int:
     """Count a shard, unless that has been done; return its number of documents.
+
+    With a group, what is counted becomes durable with it.
 
     Raises:
         DataError: as a mix of it would, as far as attributes are concerned.
     """
     documents, inputs = inputs_of(task.work)
+    together = group.files if group else None
 
     def files(found: ShardCounts) -> list[FileRecord]:
         suffixes = ("groups",) if found.fates is None else ("groups", "kept", "copies")
@@ -158,15 +162,15 @@ def count_shard(task: ShardToCount, report: Report) -> int:
 
     if not state(load(task), [("", documents.content), *inputs.items()], files=files).is_done:
         remove(f"{task.base}.counts")
-        columns = columns_of(task.work, task.columns, report)
+        columns = columns_of(task.work, task.columns, report, group)
         counting = _Counting(task, columns)
         counting.run()
-        groups.write(f"{task.base}.groups", counting.groups())
+        groups.write(f"{task.base}.groups", counting.groups(), together)
         made = counting.counts(documents.content, inputs)
         if made.fates is not None:
-            write_file(f"{task.base}.kept", counting.fates.kept)
-            write_file(f"{task.base}.copies", counting.fates.copies)
-        partials.save(f"{task.base}.counts", made)
+            write_file(f"{task.base}.kept", counting.fates.kept, together)
+            write_file(f"{task.base}.copies", counting.fates.copies, together)
+        partials.save(f"{task.base}.counts", made, together)
     report(documents.rows, 0)
     return documents.rows
 
@@ -241,7 +245,13 @@ class _Counting:
             add_ranks(self._least, key_of("label", names[label]), DRAWN, hashes[here], rows[here])
             for rule in set(dropped[here].tolist()) - {-1}:
                 those = here & (dropped == rule)
-                add_ranks(self._least, key_of("dropped", rule, names[label]), DROPPED, hashes[those], rows[those])
+                add_ranks(
+                    self._least,
+                    key_of("dropped", rule, names[label]),
+                    DROPPED,
+                    hashes[those],
+                    rows[those],
+                )
 
     def counts(self, content: str, inputs: dict[str, str]) -> ShardCounts:
         """Return what was counted."""

@@ -71,7 +71,7 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
     if not any(key.models for key in schema.keys.values()):
         return []
     from toolkit.learn.annotate.section import is_prompt_of  # which most sets do not need
-    from toolkit.learn.train import folder as models_of_ours
+    from toolkit.learn.train import section as models_of_ours
 
     learnt_from: dict[str, None] = {}
     where = dataset.attribute_path(set_name, "")

@@ -362,8 +362,8 @@ class OptionalRows:
             self._output.__exit__(kind, error, tb)
 
 
-def write_file(path: str, data: bytes) -> Stat:
-    """Write a small file atomically; return its `Stat`."""
-    with Output(path) as out:
+def write_file(path: str, data: bytes, together: Together | None = None) -> Stat:
+    """Write a small file atomically; return its `Stat`. With `together` it appears with other files."""
+    with Output(path, together) as out:
         out.write(data)
     return out.stat

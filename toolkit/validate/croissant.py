@@ -25,8 +25,7 @@ from toolkit.records import identity
 from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join
 from toolkit.text.languages.labels import code_of, tag_of
 from toolkit.validate import reader
-from toolkit.validate.findings import Finding
-from toolkit.validate.nodes import Node, check_files, extract_of, kind_of, nodes, read
+from toolkit.validate.reader import Finding, Node, check_files, extract_of, kind_of, nodes, read
 
 Describe = Callable[[Dataset | str, About, int | None], Facts]
 """Returns the facts about a dataset, or an output by its folder; the last argument limits the rows of each file."""

@@ -13,7 +13,7 @@ import yaml
 import toolkit
 from tests.learn.annotate.conftest import PROMPT, Annotated
 from tests.learn.annotate.server import prompt_of
-from toolkit.learn.annotate import appended
+from toolkit.learn.annotate import answers
 from toolkit.learn.annotate.answers import Answer, Answers
 
 
@@ -356,7 +356,7 @@ def test_a_full_disk_and_a_damaged_answer_are_told(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(appended, "_write", full)
+        patch.setattr(answers, "_write", full)
         ran = project.run()
     assert ran.code == 1
     assert "expected to write an attempt, got: No space left on device; free some space" in ran.err

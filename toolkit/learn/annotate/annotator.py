@@ -13,20 +13,9 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, DataError
+from toolkit.learn.annotate import prompt as prompts
 from toolkit.learn.annotate.answers import TRUNCATED, Annotation, Answer, Answers, Status
 from toolkit.learn.annotate.outcomes import CAUSES, choice_of, finish_cause
-from toolkit.learn.annotate.prompt import (
-    Aggregate,
-    LabelForm,
-    Prompt,
-    Said,
-    ScoreForm,
-    Windows,
-    excerpt,
-    most_frequent,
-    read,
-    together,
-)
 from toolkit.session import cached, current
 from toolkit.storage import store_of
 from toolkit.storage.models import Model
@@ -94,7 +83,7 @@ class Annotator(Tagger):
         Description(description="address of the server, up to `/v1`; or `batch:FOLDER`, for files of a batch service"),
     ]
     model: Annotated[str, Description(description="as the server calls it")]
-    prompt: Annotated[Prompt, Description(description="the file of a prompt, or the content of such a file")]
+    prompt: Annotated[prompts.Prompt, Description(description="the file of a prompt, or the content of such a file")]
     api: Annotated[Literal["chat", "completions"], Description(description="which interface of the server to use")] = (
         "chat"
     )
@@ -107,14 +96,14 @@ class Annotator(Tagger):
         ),
     ] = {}
     window: Annotated[
-        Windows | None,
+        prompts.Windows | None,
         Description(description="what the model sees: {characters: N} or {tokens: N}, and `pieces`; null: all"),
     ] = None
     tokenizer: Annotated[
         Model | None, Description(description="tokenizer.json of the model, for windows of tokens")
     ] = None
-    score: Annotated[ScoreForm | None, Description(description="in place of the prompt's")] = None
-    label: Annotated[LabelForm | None, Description(description="in place of the prompt's")] = None
+    score: Annotated[prompts.ScoreForm | None, Description(description="in place of the prompt's")] = None
+    label: Annotated[prompts.LabelForm | None, Description(description="in place of the prompt's")] = None
     scale: Annotated[
         ScaleOption,
         Added,
@@ -123,9 +112,9 @@ class Annotator(Tagger):
             "are faults. Default: `min` and `max`, or the `labels`, of the prompt"
         ),
     ] = None
-    aggregate: Annotated[Aggregate, Description(description="how the valid scores of all samples are combined")] = (
-        "mean"
-    )
+    aggregate: Annotated[
+        prompts.Aggregate, Description(description="how the valid scores of all samples are combined")
+    ] = "mean"
     on_length: Annotated[
         Literal["fail", "read"],
         Description(
@@ -237,7 +226,7 @@ class Annotator(Tagger):
         return self.endpoint.removeprefix(BATCH) if self.endpoint.startswith(BATCH) else None
 
     @property
-    def asks(self) -> Prompt:
+    def asks(self) -> prompts.Prompt:
         """Return the prompt, with what the set says of scores or labels."""
         prompt = self.prompt
         if self.score or self.label:
@@ -315,13 +304,13 @@ class Annotator(Tagger):
         labels = [each.label for each in said]
         is_whole = _covers(windows, len(document.text))
         return Annotation(
-            score=together([score for score in scores if score is not None], self.aggregate),
-            label=most_frequent([label for label in labels if label is not None]),
+            score=prompts.together([score for score in scores if score is not None], self.aggregate),
+            label=prompts.most_frequent([label for label in labels if label is not None]),
             status="success" if "success" in statuses else statuses[0],
             scores=scores,
             labels=labels,
             explanations=[
-                answer.text if status == "success" else excerpt(answer.text)
+                answer.text if status == "success" else prompts.excerpt(answer.text)
                 for answer, status in zip(found, statuses, strict=True)
             ],
             errors=[[each.error] if each.error else [] for each in said],
@@ -358,22 +347,22 @@ def check_address(address: str) -> str:
     return found
 
 
-def judge(answer: Answer, annotator: Annotator) -> tuple[Status, Said]:
+def judge(answer: Answer, annotator: Annotator) -> tuple[Status, prompts.Said]:
     """Return the status of a sample, and what its answer says."""
     if answer.status != "success":
-        return answer.status, Said(error=answer.error)
+        return answer.status, prompts.Said(error=answer.error)
     choice = choice_of({"text": answer.text, "finish_reason": answer.finish})
     if choice.cause:
-        return CAUSES[choice.cause].status, Said(error=choice.error)
-    said = read(answer.text, annotator.asks)
+        return CAUSES[choice.cause].status, prompts.Said(error=choice.error)
+    said = prompts.read(answer.text, annotator.asks)
     if said.score is not None and isinstance(annotator.scale, Scale) and not annotator.scale.has(said.score):
-        said = Said(error=f"expected a score on {annotator.scale}, got {said.score:g}")
+        said = prompts.Said(error=f"expected a score on {annotator.scale}, got {said.score:g}")
     if finish_cause(answer.finish) == "length":
         if said.error:
             return CAUSES["length"].status, said._replace(error=f"{said.error}; {_CUT_OFF}")
         is_whole = annotator.asks.form.field is not None and answer.text.rstrip(" \n\r\t`").endswith("}")
         if annotator.on_length == "fail" and not is_whole:
-            return CAUSES["length"].status, Said(error=f"expected a whole answer; {_CUT_OFF}")
+            return CAUSES["length"].status, prompts.Said(error=f"expected a whole answer; {_CUT_OFF}")
     return ("success" if not said.error else CAUSES["score"].status), said
 
 

@@ -30,9 +30,16 @@ from toolkit.execution.executors import Report
 from toolkit.learn.annotate import annotator as annotators
 from toolkit.learn.annotate.annotator import PATHS, Asked, judge
 from toolkit.learn.annotate.answers import Answer
-from toolkit.learn.annotate.asking import Numbers, ShardState, answers_of
+from toolkit.learn.annotate.asking import (
+    Numbers,
+    ShardState,
+    annotator_of,
+    answers_of,
+    is_wanted,
+    ledger_folder,
+    limits_of,
+)
 from toolkit.learn.annotate.endpoint import body_of
-from toolkit.learn.annotate.estimates import annotator_of, is_wanted, ledger_folder, limits_of
 from toolkit.learn.annotate.ledger import MILLION, Ledger
 from toolkit.learn.annotate.outcomes import Failure, reply_of
 from toolkit.storage import Stat, json_files

@@ -1,7 +1,7 @@
 """Ledger of a set: the attempts of all its runs with their tokens and cost, on disk before they are sent.
 
 An attempt is a line before its request is sent, with the most that it can take, and a second line after its reply,
-with what it took. Its files are those of `toolkit.learn.annotate.appended`; of lines with the same key the last one
+with what it took. Its files are those of answers (`OwnFile`); of lines with the same key the last one
 counts, as in answers. An attempt whose reply is lost (a kill, a timeout) has no second line: it counts with the most
 that it can take. A run replaces its lines by their sums when they grow and at its end, so the file has a bounded size.
 
@@ -24,7 +24,7 @@ from typing import IO
 import msgspec
 
 from toolkit.errors import ToolkitError, Unreadable, advice
-from toolkit.learn.annotate.appended import OwnFile, files_in, make_own_folder
+from toolkit.learn.annotate.answers import OwnFile, files_in, make_own_folder
 from toolkit.storage.json_files import tell_damage
 from toolkit.storage.roots import check_roots
 from toolkit.storage.stores.local.scratch import open_scratch

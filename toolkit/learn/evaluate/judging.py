@@ -18,22 +18,8 @@ import xxhash
 
 from toolkit.config.scale import Declared, Scale, nearest
 from toolkit.errors import ConfigError
+from toolkit.learn.evaluate import judged as results
 from toolkit.learn.evaluate import metrics
-from toolkit.learn.evaluate.judged import (
-    MAJORITY,
-    SOURCE,
-    Bin,
-    ConfusedPair,
-    Details,
-    Difference,
-    Estimate,
-    GradeScores,
-    Group,
-    Judged,
-    LabelScores,
-    Paired,
-    Verdict,
-)
 from toolkit.learn.evaluate.metrics import Array, Measure, Task, folds, mean_of, most_frequent, predictions_of_sources
 from toolkit.learn.evaluate.predictions import Column
 
@@ -143,6 +129,8 @@ def _intervals(
 FEW = 10
 """Documents below which a group has no intervals, and nothing is said of a score that does not vary."""
 
+BASELINES = results.MAJORITY, results.SOURCE
+
 MOST_PAIRS = 10_000
 """Different pairs of label and prediction that are listed."""
 
@@ -199,10 +187,12 @@ class Judge:
         self._folds = folds(hashes[self._there])
         self._of_sources = predictions_of_sources(self._labels, sources, self._folds, numbers=self.is_number)
 
-    def judged(self, groups: Mapping[str, Column], top: int) -> Judged:
+    def judged(self, groups: Mapping[str, Column], top: int) -> results.Judged:
         """Return the judgement of all documents, and of the largest groups."""
         everything = np.arange(len(self._there))
-        found = Judged(self.task, self._level, self._scale, self._group("", None, everything, self._nulls(slice(None))))
+        found = results.Judged(
+            self.task, self._level, self._scale, self._group("", None, everything, self._nulls(slice(None)))
+        )
         for name in self._names:
             found.details[name] = self._details(name)
         for by, column in groups.items():
@@ -229,7 +219,7 @@ class Judge:
             "both": int((label & prediction).sum()),
         }
 
-    def _groups(self, by: str, column: Column, top: int) -> tuple[list[Group], tuple[int, int]]:
+    def _groups(self, by: str, column: Column, top: int) -> tuple[list[results.Group], tuple[int, int]]:
         codes = column.values
         if codes.dtype.kind == "f":
             table, codes = np.unique(codes, return_inverse=True)
@@ -252,29 +242,27 @@ class Judge:
         ]
         return found, (len(largest[top:]), int(sum(counts[i] for i in largest[top:])))
 
-    def _group(self, by: str, value: Any, places: Array, nulls: dict[str, int]) -> Group:
-        found = Group(by=by, group=value, documents=len(places), nulls=nulls)
+    def _group(self, by: str, value: Any, places: Array, nulls: dict[str, int]) -> results.Group:
+        found = results.Group(by=by, group=value, documents=len(places), nulls=nulls)
         if not len(places):
             return found
         labels, folds = self._labels[places], self._folds[places]
         given = {name: each[places] for name, each in self._own.items()}
         middle = mean_of(labels) if self.is_number else most_frequent(labels)
-        given[MAJORITY] = np.full(len(places), middle)
-        if not self.one_source and by != SOURCE:
-            given[SOURCE] = self._of_sources[places]
-        pairs = [
-            (one, other) for i, one in enumerate(self._names) for other in [*self._names[i + 1 :], MAJORITY, SOURCE]
-        ]
+        given[results.MAJORITY] = np.full(len(places), middle)
+        if not self.one_source and by != results.SOURCE:
+            given[results.SOURCE] = self._of_sources[places]
+        pairs = [(one, other) for i, one in enumerate(self._names) for other in [*self._names[i + 1 :], *BASELINES]]
         pairs = [(one, other) for one, other in pairs if other in given]
         whole = not by
 
         def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
-            in_folds = {SOURCE: folds[some]} if self.is_number else {}
+            in_folds = {results.SOURCE: folds[some]} if self.is_number else {}
             of = {name: self._make(labels[some], each[some], in_folds.get(name)) for name, each in given.items()}
 
             def measure(weights: Array) -> dict[str, float | None]:
                 by_name = {name: _measured(each, weights, whole=whole) for name, each in of.items()}
-                for name in (MAJORITY, SOURCE):  # what does not vary orders nothing
+                for name in BASELINES:  # what does not vary orders nothing
                     if name in by_name and by_name[name].get("spearman", 0) is None:
                         by_name[name]["spearman"] = None if by_name[self._names[0]]["spearman"] is None else 0.0
                 flat = {_key(name, metric): v for name, found in by_name.items() for metric, v in found.items()}
@@ -289,7 +277,7 @@ class Judge:
             return measure
 
         points, intervals = self._bootstrapped(
-            [labels, *given.values(), *([folds] if self.is_number and SOURCE in given else [])],
+            [labels, *given.values(), *([folds] if self.is_number and results.SOURCE in given else [])],
             measures,
             f"{by}\0{value!r}",
         )
@@ -315,7 +303,7 @@ class Judge:
         pairs: Sequence[tuple[str, str]],
         points: Mapping[str, float | None],
         intervals: Mapping[str, Interval | None],
-    ) -> Iterator[Difference]:
+    ) -> Iterator[results.Difference]:
         for one, other in pairs:
             start = _key(one, other, "")
             found = {}
@@ -323,14 +311,14 @@ class Judge:
                 interval = intervals[key]
                 if key.startswith(start) and value is not None and interval is not None:
                     metric = key.removeprefix(start)
-                    found[metric] = Paired(value, *interval, verdict=_verdict(metric, interval))
-            yield Difference(one, other, found)
+                    found[metric] = results.Paired(value, *interval, verdict=_verdict(metric, interval))
+            yield results.Difference(one, other, found)
 
     # --- details of all documents -------------------------------------------------------------------------------------
 
-    def _details(self, name: str) -> Details:
+    def _details(self, name: str) -> results.Details:
         labels, predictions = self._labels, self._own[name]
-        found = Details()
+        found = results.Details()
         if self.is_number:
             found.calibration = self._calibration(name, labels, predictions)
         if self.task == "classes":
@@ -338,21 +326,22 @@ class Judge:
             order = np.argsort(-counts, kind="stable")
             table = self._table or []
             found.confusion = [
-                ConfusedPair(table[pairs[0, i]], table[pairs[1, i]], int(counts[i])) for i in order[:MOST_PAIRS]
+                results.ConfusedPair(table[pairs[0, i]], table[pairs[1, i]], int(counts[i])) for i in order[:MOST_PAIRS]
             ]
             found.confusion_left_out = int(counts[order[MOST_PAIRS:]].sum())
         elif self.task == "numbers" and self._table is not None:
             both = [nearest(each, np.array(self._table)) for each in (labels, predictions)]
             pairs, counts = np.unique(np.stack(both), axis=1, return_counts=True)
             found.confusion = [
-                ConfusedPair(_plain(one), _plain(other), int(n)) for one, other, n in zip(*pairs, counts, strict=True)
+                results.ConfusedPair(_plain(one), _plain(other), int(n))
+                for one, other, n in zip(*pairs, counts, strict=True)
             ]
             found.grades = self._of_grades(name, labels, predictions)
         if self.task in ("classes", "lists") or self._table is not None:
             found.labels = self._of_labels(name, labels, predictions)
         return found
 
-    def _of_labels(self, name: str, labels: Array, predictions: Array) -> list[LabelScores]:
+    def _of_labels(self, name: str, labels: Array, predictions: Array) -> list[results.LabelScores]:
         """Return how well each label is predicted, the most frequent first."""
 
         def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
@@ -372,7 +361,7 @@ class Judge:
             if points[str(i)] is None:
                 continue  # in the lists of documents that are not judged
             found.append(
-                LabelScores(
+                results.LabelScores(
                     _plain(label) if self.task == "numbers" else label,
                     int(exact["documents"][i]),
                     None if np.isnan(precision) else precision,
@@ -382,7 +371,7 @@ class Judge:
             )
         return found if self.task == "numbers" else sorted(found, key=lambda each: -each.documents)
 
-    def _of_grades(self, name: str, labels: Array, predictions: Array) -> list[GradeScores]:
+    def _of_grades(self, name: str, labels: Array, predictions: Array) -> list[results.GradeScores]:
         """Return how well documents of at least each grade but the first are told from the others."""
         table = self._table or []
         rounded = nearest(labels, np.array(table))
@@ -402,7 +391,7 @@ class Judge:
 
         points, intervals = self._bootstrapped([labels, predictions], measures, f"grades of {name}")
         return [
-            GradeScores(
+            results.GradeScores(
                 _plain(grade),
                 int((rounded >= grade).sum()),
                 **{
@@ -415,7 +404,7 @@ class Judge:
             if i
         ]
 
-    def _calibration(self, name: str, labels: Array, predictions: Array) -> list[Bin]:
+    def _calibration(self, name: str, labels: Array, predictions: Array) -> list[results.Bin]:
         """Return the curve: in ten bins of one width for probabilities, else of as many documents as can be."""
         if self.task == "score" and _probable(predictions):
             edges = np.linspace(0, 1, metrics.BINS + 1)
@@ -438,7 +427,7 @@ class Judge:
             high = float(edges[min(i + 1, len(edges) - 1)])
             label = _estimate(points[str(i)], intervals[str(i)])
             label = _bounded("accuracy", label) if self.task == "score" else label
-            found.append(Bin(float(edges[i]), high, len(inside), float(inside.mean()), label))
+            found.append(results.Bin(float(edges[i]), high, len(inside), float(inside.mean()), label))
         return found
 
 
@@ -450,20 +439,20 @@ def _measured(measure: Measure, weights: Array, *, whole: bool) -> dict[str, flo
     return {**measure.headlines(weights), **(measure.more(weights) if whole else {})}
 
 
-def _estimate(value: float | None, interval: Interval | None) -> Estimate:
-    return Estimate(value, *interval) if interval else Estimate(value)
+def _estimate(value: float | None, interval: Interval | None) -> results.Estimate:
+    return results.Estimate(value, *interval) if interval else results.Estimate(value)
 
 
-def _bounded(metric: str, found: Estimate) -> Estimate:
+def _bounded(metric: str, found: results.Estimate) -> results.Estimate:
     """Return an estimate whose interval is within what the metric can be."""
     if found.low is None or found.high is None or metric not in (*metrics.HIGHER, *metrics.LOWER):
         return found
     least = -np.inf if metric in ("kappa", "alpha") else -1.0 if metric == "spearman" else 0.0
     most = 1.0 if metric in metrics.HIGHER else np.inf
-    return Estimate(found.value, max(found.low, least), min(found.high, most))
+    return results.Estimate(found.value, max(found.low, least), min(found.high, most))
 
 
-def _verdict(metric: str, interval: Interval) -> Verdict:
+def _verdict(metric: str, interval: Interval) -> results.Verdict:
     if interval.low <= 0 <= interval.high:
         return "tie"
     return "better" if (interval.low > 0) == (metric in metrics.HIGHER) else "worse"

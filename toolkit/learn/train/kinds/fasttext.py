@@ -14,8 +14,7 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
-from toolkit.learn.train import metrics
-from toolkit.learn.train.examples import TRAIN, Examples, names_of
+from toolkit.learn.train.examples import MAIN, TRAIN, Examples, names_of, on_valid
 from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
 from toolkit.storage import store_of
 from toolkit.storage.outputs import Output
@@ -162,10 +161,10 @@ class Fasttext(Trainer, kw_only=True):
 
         hypers, chosen = self.hypers(), {}
         if len(hypers) > 1:
-            scores = [metrics.on_valid(examples, values) for values in tried(hypers, small=False)]
+            scores = [on_valid(examples, values) for values in tried(hypers, small=False)]
             best = scores.index(max(scores))
             pairs = zip(hypers, scores, strict=True)
-            of_all = [{**msgspec.to_builtins(hyper), metrics.MAIN[self.task]: score} for hyper, score in pairs]
+            of_all = [{**msgspec.to_builtins(hyper), MAIN[self.task]: score} for hyper, score in pairs]
             chosen = {**msgspec.to_builtins(hypers[best]), "tried": of_all}
             hypers = [hypers[best]]
         (values,) = tried(hypers, small=self.quantize is not None)

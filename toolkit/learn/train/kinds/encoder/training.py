@@ -13,8 +13,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report
-from toolkit.learn.train import metrics
-from toolkit.learn.train.examples import TRAIN, VALID, Examples
+from toolkit.learn.train.examples import MAIN, TRAIN, VALID, Examples, on_valid
 from toolkit.learn.train.kinds.encoder.options import EncoderOptions
 from toolkit.storage.paths import join
 from toolkit.storage.stores.local.scratch import scratch
@@ -210,7 +209,7 @@ class Training:
             self._model.load_state_dict(best)
         if not measured:
             return {"epoch": self._kind.epochs}
-        return {"epoch": best_epoch, "tried": [{metrics.MAIN[self._kind.task]: each} for each in measured]}
+        return {"epoch": best_epoch, "tried": [{MAIN[self._kind.task]: each} for each in measured]}
 
     def _optimizer(self, steps: int) -> tuple[Any, Any]:
         """Return AdamW, which lets norms and biases be as large as they are, and the schedule of its rate."""
@@ -296,4 +295,4 @@ class Training:
         values[rows] = self._outputs.outcomes(self._computed(rows)[rows])
         if self._kind.window:
             values = self._kind.window.together(values, self._examples.rows_of)
-        return metrics.on_valid(self._examples, values)
+        return on_valid(self._examples, values)

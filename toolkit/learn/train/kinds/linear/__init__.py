@@ -10,8 +10,7 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.errors import ConfigError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
-from toolkit.learn.train import metrics
-from toolkit.learn.train.examples import TRAIN, Examples
+from toolkit.learn.train.examples import TRAIN, Examples, on_valid
 from toolkit.learn.train.kinds.linear.solver import FILES, Counted, Problem, solve
 from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
 from toolkit.storage.paths import join
@@ -111,7 +110,7 @@ class Linear(Trainer, kw_only=True):
             sums = np.stack([each[1] for each in found], axis=1)
             values = outcomes(about, sums)
             values = self.window.together(values, ends) if self.window else values
-            score = metrics.on_valid(examples, values) if len(self.alphas) > 1 else 0.0
+            score = on_valid(examples, values) if len(self.alphas) > 1 else 0.0
             tried[f"{alpha:g}"] = score
             if best is None or score > best[0]:
                 table = np.stack([idf, *(each[0] for each in found)], axis=1)
