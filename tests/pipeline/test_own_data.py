@@ -119,6 +119,15 @@ def test_a_repository_of_the_hub_by_its_configurations(project: Project, given: 
         assert texts(project) == {f"own/{name}.jsonl.gz": 6 for name in expected}
 
 
+def test_of_several_configurations_the_default_is_taken(project: Project) -> None:
+    for name in ("small/train-0", "large/a"):
+        write(project.root / "in" / f"{name}.parquet")
+    header = HEADER.replace("config_name: large\n", "config_name: large\n  default: true\n")
+    (project.root / "in" / "README.md").write_text(header)
+    project.ingest({"format": "parquet", "from": str(project.root / "in"), "source": "own"}).succeeds()
+    assert texts(project) == {"own/large/a.jsonl.gz": 6}
+
+
 def test_a_folder_of_texts_and_of_nothing_that_fits(project: Project) -> None:
     for name in ("a.txt", "deep/b.md", "c.txt.gz"):
         path = project.root / "in" / name

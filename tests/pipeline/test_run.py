@@ -110,6 +110,11 @@ def test_a_dry_run_writes_nothing(pipeline: Project) -> None:
     assert tree(pipeline.root, bookkeeping=True) == before
 
 
+def test_a_dry_run_of_two_sections_has_a_plan(pipeline: Project) -> None:
+    del pipeline.config["mix"]
+    assert list(pipeline.ok("run", "--dry-run", "--json").json["plan"])[:2] == ["ingest", "tag lines-0"]
+
+
 def test_a_dry_run_lists_what_every_stage_has_to_do(pipeline: Project) -> None:
     """Also what follows from an earlier stage, before there are any documents."""
 
