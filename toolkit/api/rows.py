@@ -9,7 +9,7 @@ import msgspec
 
 from toolkit.data.documents import NO_ATTRIBUTES, Document
 from toolkit.data.schema import Type
-from toolkit.data.tables.typed import Value, arrow_type, shape_of
+from toolkit.data.tables.typed import Value, arrow_type, record_batch, shape_of
 from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError, DataError, mismatch
 from toolkit.session import Session
@@ -112,19 +112,8 @@ def _batches(
 
 
 def _batch(rows: "list[Row]", values: Mapping[str, Value], schema: "pa.Schema") -> "pa.RecordBatch":
-    import pyarrow as pa
-
-    arrays = []
-    for field in schema:
-        try:
-            arrays.append(pa.array(list(map(values[field.name], rows)), field.type))
-        except (pa.ArrowException, OverflowError, UnicodeError) as error:
-            place = f"rows {rows[0].number} to {rows[-1].number}"
-            raise DataError(
-                f"expected values of {field.name} in {place} that fit into {field.type}, got: {error}",
-                path=rows[0].shard,
-            ) from None
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    numbers = rows[0].number, rows[-1].number
+    return record_batch(schema, lambda name: list(map(values[name], rows)), numbers, path=rows[0].shard)
 
 
 # --- types and values -------------------------------------------------------------------------------------------------
@@ -209,14 +198,6 @@ class Row:
         return f"Row({self.shard}:{self.number}, id={self.document.id!r}, attributes={self.attributes!r})"
 
 
-def _only_document(row: Row) -> Document:
-    return row.document
-
-
-def _whole(row: Row) -> Row:
-    return row
-
-
 class Unread(Document):
     """A document of which only attributes and the row index have been read: there are `id`, `source` and `chars`."""
 
@@ -281,8 +262,8 @@ class Rows(Generic[T]):
         Raises:
             ToolkitError: as `Dataset.joined`.
         """
-        take: Callable[[Row], Any] = _whole if self._joined else _only_document
-        yield from self._session.steps(map(take, self._rows(shard, text=self._text)))
+        rows: Iterator[Any] = self._rows(shard, text=self._text)
+        yield from self._session.steps(rows if self._joined else (row.document for row in rows))
 
     def _rows(self, shard: str, *, text: bool) -> Iterator[Row]:
         from toolkit.mix.join import inputs_of

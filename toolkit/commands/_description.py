@@ -18,12 +18,12 @@ from toolkit.describe.model import Facts
 from toolkit.describe.output import output_facts
 from toolkit.describe.records import Asked
 from toolkit.describe.splits import SplitJob
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError
 from toolkit.execution.executors import R, Report, Task
 from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.records import origins
-from toolkit.stages.context import Context, failures
+from toolkit.stages.context import Context, all_values
 from toolkit.storage.paths import exists, is_folder, join, not_in
 from toolkit.validate.croissant import Describe
 from toolkit.validate.one_file import ValidateJob, check_aligned
@@ -202,7 +202,4 @@ def run_each(context: Context, what: str, function: Callable[[W, Report], R], wo
     """
     if not works:
         return []
-    results = context.run(what, function, [Task(work.path, work) for work in works], "files")
-    if failed := failures(results):
-        raise ToolkitError("\n".join(failed))
-    return [result.value for result in results if result.value is not None]
+    return all_values(context.run(what, function, [Task(work.path, work) for work in works], "files"))

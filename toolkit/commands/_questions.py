@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from toolkit.command_line import Flag, Limited
 from toolkit.commands import _tag_sample as using
 from toolkit.data import excerpts
 from toolkit.data.dataset import Dataset, open_dataset
@@ -22,12 +23,22 @@ from toolkit.storage.paths import is_set_name
 from toolkit.tag import sample
 
 
-def check_place(config: str | None, dataset: str | None, *, sampled: bool) -> None:
-    """Raise ConfigError unless it is said, once, of which dataset sets are looked at."""
-    if (config is None) == (dataset is None):
-        raise ConfigError("expected a configuration (-c FILE), or --dataset ROOT")
-    if sampled and config is None:
-        raise ConfigError("expected --sample only with a configuration (-c FILE)")
+class SetOptions(Limited, frozen=True, kw_only=True):
+    """Options of commands that look at sets of one dataset.
+
+    Raises:
+        ConfigError: unless it is said, once, of which dataset.
+    """
+
+    config: Annotated[str | None, Flag("configuration (YAML) of the dataset", "-c", "--config", metavar="FILE")] = None
+    dataset: Annotated[str | None, Flag("the dataset, without a configuration", metavar="ROOT")] = None
+    sample: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.config is None) == (self.dataset is None):
+            raise ConfigError("expected a configuration (-c FILE), or --dataset ROOT")
+        if self.sample and self.config is None:
+            raise ConfigError("expected --sample only with a configuration (-c FILE)")
 
 
 def dataset_of(context: Context, root: str | None, names: list[str], *, sampled: bool) -> tuple[Dataset, str]:

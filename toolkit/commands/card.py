@@ -21,7 +21,7 @@ from toolkit.errors import ConfigError, DataError, MissingExtra, ToolkitError, a
 from toolkit.inspect.counting import Settings, merged_groups, merged_records
 from toolkit.inspect.documents import FileDocuments
 from toolkit.pages import card as html
-from toolkit.stages.context import Context, Outcome, failures
+from toolkit.stages.context import Context, Outcome, all_values
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import exists, join, list_files, remove
@@ -119,8 +119,7 @@ def count(context: Context, counting: Counting) -> None:
     Raises:
         ToolkitError: Naming files that cannot be read.
     """
-    if failed := failures(counting.results(context, "counting documents")):
-        raise ToolkitError("\n".join(failed))
+    all_values(counting.results(context, "counting documents"))
 
 
 class DatasetCard(CommandResult, kw_only=True):

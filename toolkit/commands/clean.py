@@ -12,7 +12,6 @@ from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import attempts
 from toolkit.ingest import section as ingest_section
 from toolkit.make import section as make_section
-from toolkit.make.shard import forget_shards
 from toolkit.records import foreign, ingested, left_out
 from toolkit.records import sets as records
 from toolkit.records.ingested import lost_shards
@@ -76,14 +75,11 @@ def run(context: Context, options: Options) -> Outcome:
         for folder in samples:
             remove_tree(folder)
     what = "would be deleted" if options.dry_run else "deleted"
+    more = f", and {amount(len(samples), 'sample')}" if samples else ""
     return Outcome(
-        text="\n".join([*found, *samples, f"{len(found)} files and uploads {what}{_and(len(samples))}"]),
+        text="\n".join([*found, *samples, f"{len(found)} files and uploads {what}{more}"]),
         data=Cleaning(leftovers=list(found), samples=samples, deleted=not options.dry_run),
     )
-
-
-def _and(samples: int) -> str:
-    return f", and {amount(samples, 'sample')}" if samples else ""
 
 
 def _samples(context: Context) -> list[str]:
@@ -124,7 +120,9 @@ def _forget(context: Context, options: Options) -> Outcome:
             for home, of in made:
                 with context.lease(home.bookkeeping, home.attributes, {f"the set {make_section.DOCUMENTS}": ""}):
                     attempts.forget_shards(open_dataset(home.attributes, None, None), of)
-                    forget_shards(home, of)  # last: the same command, after a kill, knows them by these records
+                    make_section.forget_shards(
+                        home, of
+                    )  # last: the same command, after a kill, knows them by these records
             foreign.forget(dataset, shards, [name for name in options.forget if name in sets])
             attempts.forget_shards(dataset, shards)
             for key in inputs:

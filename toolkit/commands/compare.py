@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.aggregate import distributions, histogram
-from toolkit.command_line import CommandResult, Flag, Limited, Words, absent, natural
+from toolkit.command_line import CommandResult, Flag, Words, absent, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import confusion
 from toolkit.data import excerpts
@@ -71,7 +71,7 @@ class SetComparison(CommandResult, kw_only=True):
 QUANTILES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
 
 
-class Options(Limited, frozen=True, kw_only=True):
+class Options(questions.SetOptions, frozen=True, kw_only=True):
     """Options of ``toolkit compare``.
 
     Raises:
@@ -86,8 +86,6 @@ class Options(Limited, frozen=True, kw_only=True):
     targets: Annotated[
         tuple[str, ...], Words("two sets; settings, which override those of the file", "SET[.KEY[.field]] | KEY=VALUE")
     ] = ()
-    config: Annotated[str | None, Flag("configuration (YAML) of the dataset", "-c", "--config", metavar="FILE")] = None
-    dataset: Annotated[str | None, Flag("the dataset, without a configuration", metavar="ROOT")] = None
     sample: Annotated[bool, Flag("compare in the sample that `tag --sample` has made (with -c)")] = False
     count: Annotated[int, Flag("number of documents shown for each difference (3)", "-n", metavar="N")] = 3
     seed: Annotated[int, Flag("another seed shows other documents in which the sets differ (0)", parse=natural)] = 0
@@ -95,7 +93,7 @@ class Options(Limited, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if len(self.targets) != 2:
             raise ConfigError(f"expected two sets to compare, got {len(self.targets)}")
-        questions.check_place(self.config, self.dataset, sampled=self.sample)
+        super().__post_init__()
 
 
 def run(context: Context, options: Options) -> Outcome:

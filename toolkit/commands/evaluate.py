@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from toolkit.aggregate.tables import shown
-from toolkit.command_line import CommandResult, Flag, Limited, Words, natural
+from toolkit.command_line import CommandResult, Flag, Words, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import LABELS, LANGUAGE, LENGTH, Finder, confusion
 from toolkit.config import scale as scales
@@ -248,7 +248,7 @@ class Evaluation(CommandResult, kw_only=True):
     failed: list[str]
 
 
-class Options(Limited, frozen=True, kw_only=True):
+class Options(questions.SetOptions, frozen=True, kw_only=True):
     """Options of ``toolkit evaluate``.
 
     Raises:
@@ -270,8 +270,6 @@ class Options(Limited, frozen=True, kw_only=True):
         str,
         Flag("labels: SET.KEY[.field], an expression, or {files: …, id: …, value: …}", metavar="LABELS"),
     ]
-    config: Annotated[str | None, Flag("configuration (YAML) of the dataset", "-c", "--config", metavar="FILE")] = None
-    dataset: Annotated[str | None, Flag("the dataset, without a configuration", metavar="ROOT")] = None
     where: Annotated[str | None, Flag("use only documents for which the expression is true", metavar="EXPRESSION")] = (
         None
     )
@@ -306,7 +304,7 @@ class Options(Limited, frozen=True, kw_only=True):
             raise ConfigError(f"expected one prediction, or two, got {len(self.targets)}")
         if len({*self.targets}) < len(self.targets):
             raise ConfigError(f"expected two different predictions, got {self.targets[0]} twice")
-        questions.check_place(self.config, self.dataset, sampled=self.sample)
+        super().__post_init__()
 
 
 def run(context: Context, options: Options) -> Outcome:
@@ -317,7 +315,7 @@ def run(context: Context, options: Options) -> Outcome:
     names = [text.strip().partition(".")[0] for text in (*options.targets, options.against)]
     dataset, over = questions.dataset_of(context, options.dataset, names, sampled=options.sample)
     spec = read_spec(options.against) if options.against.lstrip().startswith("{") else None
-    labels = Labels(spec, _limit(context)) if spec else None
+    labels = Labels(spec, context.config.max_document_bytes) if spec else None
     asked, groups = _questions(options, dataset, in_files=labels is not None)
     answers, broken, sets = _answers(context, dataset, asked, labels, over)
     columns = {name: joined([each.columns[name] for each in answers], name) for name in answers[0].columns}
@@ -376,10 +374,6 @@ def _learnt_from(dataset: Dataset, predictions: list[Question]) -> list[str]:
             for card in section.with_files(dataset, digests)
         ]
     return found
-
-
-def _limit(context: Context) -> int:
-    return context.config.max_document_bytes
 
 
 def _questions(options: Options, dataset: Dataset, *, in_files: bool) -> tuple[list[Question], list[str]]:

@@ -669,10 +669,6 @@ def _look(look: Look) -> str:
     return look.context.dataset.bookkeeping
 
 
-def _kept(context: Context) -> Kept:
-    return Kept(folders=[context.dataset.documents] if context.has_dataset else [])
-
-
 def _check(context: Context, checked: Checked) -> PlannedIngest:
     found = plan(context)
     checked.sets |= ingest_section.set_schemas(found.entries)
@@ -681,4 +677,10 @@ def _check(context: Context, checked: Checked) -> PlannedIngest:
     return found
 
 
-STAGE = Declaration("per shard", _progress, _check, _look, kept=_kept)
+STAGE = Declaration(
+    "per shard",
+    _progress,
+    _check,
+    _look,
+    kept=lambda context: Kept(folders=[context.dataset.documents] if context.has_dataset else []),
+)

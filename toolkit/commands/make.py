@@ -11,9 +11,8 @@ from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, ToolkitError, amount, few
 from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
-from toolkit.make import shard as making
-from toolkit.make.section import SECTION, Entry, read_section, roots, schema_of, whole_plan
-from toolkit.make.shard import ShardToMake
+from toolkit.make import section as making
+from toolkit.make.section import SECTION, Entry, ShardToMake, read_section, roots, schema_of, whole_plan
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords

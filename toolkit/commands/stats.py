@@ -164,7 +164,8 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Count what the paths name, or the dataset of a configuration; or show what a mix noted."""
-    _check_installed(options)
+    if options.output and options.output.endswith(drawing.PICTURES):
+        drawing.check_installed()
     output = NamedOutput(options.output, "--output") if options.output else None
     if options.mix:
         return before_and_after(context, options.format, output)
@@ -210,21 +211,12 @@ def run(context: Context, options: Options) -> Outcome:
         data.lengths = tables.lengths_data(merged.lengths)
     notes = counting.notes + ("" if documents else "\nthere are no documents")
     if counting.rejected:
-        notes += f"\n\nrejected by ingest: {amount(counting.rejected.total(), 'item')}: {_listed(counting.rejected)}"
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counting.rejected.items())
+        notes += f"\n\nrejected by ingest: {amount(counting.rejected.total(), 'item')}: {reasons}"
     if output and output.path.endswith(drawing.PICTURES):
         draw_sizes(output, found, merged.lengths)
         return Outcome(text=output.path + notes, data=data)
     return deliver(render(found, merged, lengths=options.lengths), data, notes, options.format, output)
-
-
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
-
-
-def _check_installed(options: Options) -> None:
-    """Raise MissingExtra if something needs a package which is not there."""
-    if options.output and options.output.endswith(drawing.PICTURES):
-        drawing.check_installed()
 
 
 def _check_together(options: Options) -> None:

@@ -283,9 +283,10 @@ def _excerpt(text: str) -> str:
 # --- as a stage -------------------------------------------------------------------------------------------------------
 
 
-def progress(look: Look, command: str, plan: Plan) -> Iterator[Progress]:
-    """Yield how far the sets of a plan of taggers are, which a command makes."""
+def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Progress]:
+    """Yield how far the sets of a plan of taggers are, which a command makes; by default that of the section."""
     context, dataset = look.context, look.context.dataset
+    plan = plan or sections.tags(context)
     try:
         shards = look.shards(dataset)
         if context.share and not shards and not look.gone:  # the sets that are read need not be there yet
@@ -321,10 +322,6 @@ def progress(look: Look, command: str, plan: Plan) -> Iterator[Progress]:
         )
 
 
-def _progress(look: Look) -> Iterator[Progress]:
-    return progress(look, "tag", sections.tags(look.context))
-
-
 def _look(look: Look) -> str:
     sections.tags(look.context)
     return look.context.dataset.bookkeeping
@@ -354,4 +351,4 @@ def _check(context: Context, checked: Checked) -> dict[str, SetSchema]:
     return schemas
 
 
-STAGE = Declaration("per shard", _progress, _check, _look, _made, _kept, goes_on=True)
+STAGE = Declaration("per shard", partial(progress, command="tag"), _check, _look, _made, _kept, goes_on=True)

@@ -20,7 +20,7 @@ from toolkit.data.tables import TABLE
 from toolkit.data.tables.attributes import SOURCE
 from toolkit.data.tables.declared import ROW, entry
 from toolkit.data.tables.sink import Sink
-from toolkit.data.tables.typed import arrow_type, may_be_null, shape_of
+from toolkit.data.tables.typed import arrow_type, may_be_null, record_batch, shape_of
 from toolkit.errors import ConfigError, DataError, amount, few
 from toolkit.execution.executors import Report
 from toolkit.mix.effects.preview import indexed_rows
@@ -214,8 +214,6 @@ def _write(shard: ShardToExport, output: Output) -> None:
 
 def _pieces(shard: ShardToExport, schema: Any, types: Mapping[str, Type]) -> Iterator[Any]:
     """Yield the rows as record batches."""
-    import pyarrow as pa
-
     shapes = {name: shape_of(type_, maps=True) for name, type_ in types.items()}
     number = 1
     for rows in _rows(shard.work, shard.joined):
@@ -228,16 +226,8 @@ def _pieces(shard: ShardToExport, schema: Any, types: Mapping[str, Type]) -> Ite
         for name, shape in shapes.items():
             values = [each[name] for each in plain]
             columns[name] = list(map(shape, values)) if shape else values
-        arrays = []
-        for field in schema:
-            try:
-                arrays.append(pa.array(columns[field.name], field.type))
-            except (pa.ArrowException, OverflowError, UnicodeError) as error:
-                place = f"rows {number} to {number + len(rows) - 1}"
-                message = f"expected values of {field.name} in {place} that fit into {field.type}, got: {error}"
-                path = shard.work.attributes_of(shard.joined)
-                raise DataError(message, path=path, line=number) from None
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        numbers, path = (number, number + len(rows) - 1), shard.work.attributes_of(shard.joined)
+        yield record_batch(schema, columns.__getitem__, numbers, path=path, line=number)
         number += len(rows)
 
 

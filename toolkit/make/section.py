@@ -1,8 +1,15 @@
-"""The section ``make:``: stages of authors of plugins, each of which makes an attribute set, or new documents."""
+"""The section ``make:``: stages of authors of plugins, each of which makes an attribute set, or new documents.
 
-from collections.abc import Mapping
+documents/X ──blocks──┐
+attributes/<set>/X ───┴──> Stage.make ──> attributes/NAME/X, or ROOT/documents/X with its row index
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -11,19 +18,30 @@ from toolkit.config.docstrings import first_line
 from toolkit.config.plugin_code import code_of
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.data import schema
+from toolkit.data import record_logs, row_index, schema
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import Document
+from toolkit.data.documents import DOCUMENT_DECODER, Document
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.places import Place, check_apart
-from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin, mismatch
+from toolkit.decoders import decoder_of
+from toolkit.errors import ConfigError, DataError, MissingExtra, UnknownPlugin, Unreadable, in_words, mismatch
+from toolkit.execution.blocks import in_order, threads_for
+from toolkit.execution.executors import Report
+from toolkit.execution.grouped import ShardDone, ShardWork, Work, in_one_group
+from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, inputs_of, joint_blocks
 from toolkit.plugins import default_name
 from toolkit.records import sets
 from toolkit.records.foreign import External
+from toolkit.records.freshness import ShardAttributes
 from toolkit.rules.expressions import A_NAME, is_name
-from toolkit.storage.paths import is_set_name, join
+from toolkit.storage.artifact import state as artifact_state
+from toolkit.storage.outputs import RowOutput
+from toolkit.storage.paths import is_set_name, join, remove, remove_with_folders
+from toolkit.storage.record_log import Group, RecordLog
 from toolkit.tag import tagger
 from toolkit.tag.declared import digest_of
+from toolkit.tag.steps import has_no_number
+from toolkit.tag.tagger import metadata_fields
 from toolkit.whole import section as whole_section
 from toolkit.whole.stage import STAGES, Stage, made_of_each
 
@@ -218,3 +236,252 @@ def value_type(entry: Entry) -> schema.Type:
     class_ = STAGES.find(entry.reference)
     found = schema.from_annotation(entry.values(), f"stage {class_.__name__}")
     return schema.about(found, found.description or first_line(class_).replace("``", "`"))
+
+
+# --- one shard --------------------------------------------------------------------------------------------------------
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class ShardToMake(ShardWork, kw_only=True):
+    """A shard of which a stage makes something.
+
+    Attributes:
+        entry: Stage of the section.
+        joined: Shard with the sets that are read.
+        settings: Settings of the stage, by key, as its records have them.
+        processes: Processes that work on it.
+    """
+
+    entry: Entry
+    joined: JoinedShard
+    settings: dict[str, dict[str, Any]]
+    processes: int = 1
+
+
+def state_of(
+    work: ShardToMake, *, quick: bool = False, learn: bool = False
+) -> tuple[row_index.ShardState | None, bool]:
+    """Return the state of a shard's documents, and whether what was made of it is what it should be.
+
+    Args:
+        work: Shard and stage.
+        quick: As of `toolkit.storage.artifact.state`.
+        learn: As of `ShardAttributes.state`.
+    """
+    home, name = work.entry.home(work.dataset)
+    documents = row_index.current(work.dataset, work.shard)
+    mine = ShardAttributes(home, name, work.shard, documents)
+    if not work.entry.root:
+        return documents, mine.state(work.settings, work.entry.reads(), quick=quick, learn=learn).is_done
+    record = mine.record
+    if documents is None or record is None or {*record.reads} != {*work.entry.reads()}:
+        return documents, False
+    inputs = replace(mine, dataset=work.dataset).inputs(record.reads, quick=quick)
+    found = artifact_state(record, inputs, work.settings, mine.files, quick=quick)
+    return documents, found.is_done and row_index.current(home, work.shard) is not None
+
+
+def as_it_was(work: ShardToMake) -> ShardDone | None:
+    """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
+
+    Nothing is read but these, and nothing written.
+    """
+    try:
+        documents, is_done = state_of(work, quick=True)
+    except DataError:  # told when the shard is worked on
+        return None
+    return ShardDone(shard=work.shard, documents=documents.rows) if documents and is_done else None
+
+
+def _log_of(work: ShardToMake) -> RecordLog:
+    return record_logs.of(work.entry.home(work.dataset)[0])
+
+
+def make_shard(work: ShardToMake, report: Report, group: Group | None = None) -> ShardDone:
+    """Make what is missing or out of date of a shard.
+
+    Args:
+        work: Shard and stage.
+        report: Function that is told of what is done.
+        group: Group with which it becomes durable; without one, it does so at the end.
+
+    Raises:
+        DataError: if the documents, or attributes that are read, are not what they should be, or the stage fails.
+    """
+    start = time.perf_counter()
+    state, reads = inputs_of(work.joined, learn=True)
+    if state_of(work, learn=True)[1]:
+        report(state.rows, 0)
+        return ShardDone(shard=work.shard, documents=state.rows)
+    home, name = work.entry.home(work.dataset)
+    sets.forget(home, name, work.shard)
+    if work.entry.root:
+        remove(home.shard_path(work.shard))  # or those of other settings would stay where this attempt fails
+    with nullcontext(group) if group else Group(record_logs.of(home)) as own:
+        with ExitStack() as stack:
+            threads = threads_for(work.processes)
+            output = stack.enter_context(RowOutput(home.attribute_path(name, work.shard), threads, together=own.files))
+            index, offset = None, 0
+            if work.entry.root:
+                index = stack.enter_context(row_index.RowIndexOutput(home, work.shard, replaced=True, group=own))
+            for made in in_order(_Making, work, joint_blocks(work.joined, stack), work.processes, work.joined.path):
+                output.write_rows(made.rows)
+                for entry, size in made.entries if index else ():
+                    index.add(entry, offset)  # type: ignore[union-attr]
+                    offset += size + 1
+                report(made.documents, made.stored)
+        if index:
+            index.finish(output.stat, output.content, head=output.head)
+        record = sets.ShardRecord(
+            input=state,
+            settings=work.settings,
+            reads=dict(sorted(reads.items())),
+            rows=output.rows,
+            counts={"documents": state.rows, **({"made": output.rows} if index else {})},
+            output=sets.output_state(output),
+            seconds=round(time.perf_counter() - start, 3),
+        )
+        sets.save_records(home, work.shard, {name: record}, own)
+    return ShardDone(shard=work.shard, documents=state.rows, written=[name], rows=output.rows)
+
+
+WORK = Work(make_shard, partial(in_one_group, make_shard, _log_of))
+
+
+def others_in(home: Dataset, shards: Iterable[str]) -> list[str]:
+    """Return the shards of new documents that are not among these, all of the dataset they are made of, sorted."""
+    return sorted({*sets.recorded_shards(home, DOCUMENTS)} - {*shards})
+
+
+def forget_shards(home: Dataset, shards: Sequence[str]) -> None:
+    """Delete the new documents of shards, and their records."""
+    sets.forget_all(home, [DOCUMENTS], shards)
+    for shard in shards:
+        remove_with_folders(home.shard_path(shard), home.documents)
+    row_index.forget(home, shards)
+
+
+class _Made(NamedTuple):
+    """What a stage made of a block: rows, their entries in a row index, documents read, bytes of them as stored."""
+
+    rows: list[bytes]
+    entries: list[tuple[row_index.Entry, int]]
+    documents: int
+    stored: int
+
+
+class _Making:
+    """Makes rows of blocks."""
+
+    def __init__(self, work: ShardToMake) -> None:
+        self._work, self._entry, self._stage = work, work.entry, work.entry.stage()
+        self._references, self._fields = self._entry.references(), metadata_fields(self._stage)
+        self._joiner = Joiner(work.joined, set())
+        several: Any = list
+        self._decoder: msgspec.json.Decoder[Any] = decoder_of(several[self._entry.values()])
+
+    def __call__(self, block: JointBlock) -> _Made:
+        documents, number = [], block.number
+        for document, number, lines, _ in self._joiner.rows(block):
+            self._give(document, lines, number)
+            documents.append(document)
+        try:
+            made = list(self._stage.make(documents))
+        except (ConfigError, Unreadable):
+            raise
+        except Exception as error:
+            raise self._blame(error, block, documents) from error
+        rows, entries = [], []
+        if self._entry.root:
+            for each in made:
+                line = self._line(each, block, documents)
+                rows.append(line)
+                entries.append((row_index.entry_of(DOCUMENT_DECODER.decode(line), line), len(line)))
+        else:
+            self._check(made, block, documents)
+            rows = [
+                _ENCODER.encode({"source": each.source, "id": each.id, "attributes": {self._entry.key: value}})
+                for each, value in zip(documents, made, strict=True)
+            ]
+        return _Made(rows, entries, len(documents), block.documents.stored)
+
+    def _give(self, document: Document, lines: Sequence[bytes], number: int) -> None:
+        """Give a document the attributes that the stage reads."""
+        for field in self._fields:
+            try:
+                document.give(field.text, field.of(document))
+            except DataError as error:
+                message, path = f"stage {self._entry.key}: {error.message}", self._work.joined.path
+                raise DataError(message, path=path, line=number, id=document.id) from None
+        by_set = {joined.set: line for joined, line in zip(self._work.joined.sets, lines, strict=True)}
+        for reference in self._references:
+            value = RAW_ATTRIBUTES.decode(by_set[reference.set]).value(reference.key)
+            for name in reference.path:
+                value = None if value is None else value.get(name)
+            try:
+                document.give(reference.text, msgspec.convert(value, reference.type))
+            except msgspec.ValidationError as error:
+                raise DataError(
+                    f"expected {reference.text} as the stage reads it, got: {in_words(str(error))}",
+                    path=self._work.dataset.attribute_file(reference.set, self._work.shard),
+                    line=number,
+                    id=document.id,
+                ) from None
+
+    def _check(self, made: list[Any], block: JointBlock, documents: Sequence[Document]) -> None:
+        """Raise DataError unless there is a value of the declared type for each document."""
+        if len(made) != len(documents):
+            raise self._error(f"expected {len(documents)} values of `make`, got {len(made)}", block, documents)
+        if (fault := self._fault(made)) is None:
+            return
+        for number, (document, value) in enumerate(zip(documents, made, strict=True), block.number + 1):
+            if own := self._fault([value]):
+                message = f"stage {self._entry.key}: expected values of its declared type, got {value!r:.200}: {own}"
+                raise DataError(message, path=self._work.joined.path, line=number, id=document.id)
+        raise self._error(f"expected values of its declared type, got: {fault}", block, documents)
+
+    def _fault(self, values: list[Any]) -> str | None:
+        """Return the reason why values are not of the declared type, None if they are."""
+        try:
+            decoded = self._decoder.decode(_ENCODER.encode(values))
+        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+            return in_words(str(error))
+        if decoded != values and has_no_number(msgspec.to_builtins(values)):
+            return "NaN and infinity are no numbers of JSON"
+        return None
+
+    def _line(self, made: Any, block: JointBlock, documents: Sequence[Document]) -> bytes:
+        """Return the row of a new document."""
+        if not (isinstance(made, Document) and made.id and made.source):
+            got = type(made).__name__ if not isinstance(made, Document) else "one without id or source"
+            raise self._error(f"expected documents with id, text and source, got {got}", block, documents)
+        if made.row:  # `with_text` keeps all other fields
+            return made.row
+        row = {"id": made.id, "text": made.text, "source": made.source}
+        try:
+            line = _ENCODER.encode(row | ({"metadata": made.metadata} if made.metadata else {}))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._error(f"document {made.id!r:.200} cannot be JSON: {error}", block, documents) from None
+        if has_no_number(msgspec.to_builtins(made.metadata)):
+            message = f"metadata of document {made.id!r:.200}: NaN and infinity are no numbers of JSON"
+            raise self._error(message, block, documents)
+        return line
+
+    def _blame(self, error: Exception, block: JointBlock, documents: Sequence[Document]) -> DataError:
+        """Return the error of the first document with which the stage fails."""
+        for number, document in enumerate(documents, block.number + 1):
+            try:
+                list(self._stage.make([document]))
+            except Exception as own:
+                message = f"stage {self._entry.key} failed: {type(own).__name__}: {own}"
+                return DataError(message, path=self._work.joined.path, line=number, id=document.id)
+        message = f"failed on {len(documents)} documents together: {type(error).__name__}: {error}"
+        return self._error(message, block, documents)
+
+    def _error(self, message: str, block: JointBlock, documents: Sequence[Document]) -> DataError:
+        """Return an error about a block, at its first document."""
+        first = documents[0].id if documents else None
+        message = f"stage {self._entry.key}: {message}"
+        return DataError(message, path=self._work.joined.path, line=block.number + 1, id=first)

@@ -539,7 +539,7 @@ class StepFailed(ToolkitError):
     """Some tasks of a step have failed, or it cannot be done: the next one does not begin."""
 
     def __init__(self, *messages: str) -> None:
-        super().__init__(messages[0])
+        super().__init__("\n".join(messages))
         self.messages = messages
 
 

@@ -39,16 +39,13 @@ def merge(log: RecordLog, leases_folder: str, *, forgive: bool = False) -> None:
     while log.is_apart(forgive=forgive):
         with ExitStack() as stack:
             try:
-                stack.enter_context(_lease(log.folder, leases_folder))
+                holds = {f"the records in {log.folder}": ""}
+                stack.enter_context(leases.hold(leases_folder, log.folder, holds, "merging records"))
             except ConfigError as error:  # another one is at it; its lease ends with it, or by itself if it was killed
                 waiting.tell(error)
                 pause(leases.POLL_INTERVAL)
                 continue
             log.merge(forgive=forgive)
-
-
-def _lease(folder: str, leases_folder: str) -> AbstractContextManager[None]:
-    return leases.hold(leases_folder, folder, {f"the records in {folder}": ""}, "merging records")
 
 
 @dataclass

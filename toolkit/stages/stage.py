@@ -119,18 +119,6 @@ def plan(works: Iterable[ToDo]) -> dict[str, Planned]:
     }
 
 
-def _records_of_dataset(look: "Look") -> str:
-    return look.context.dataset.bookkeeping
-
-
-def _unchecked(context: Context, names: Collection[str]) -> None:
-    """Compare nothing."""
-
-
-def _kept(context: Context) -> Kept:
-    return Kept()
-
-
 class Faults:
     """Collects what is wrong, section by section.
 
@@ -200,9 +188,9 @@ class Declaration:
     kind: Kind
     progress: Callable[["Look"], Iterable[Progress]]
     check: Callable[[Context, Checked], Any]
-    look: Callable[["Look"], str] = _records_of_dataset
-    made: Callable[[Context, Collection[str]], None] = _unchecked
-    kept: Callable[[Context], Kept] = _kept
+    look: Callable[["Look"], str] = lambda look: look.context.dataset.bookkeeping
+    made: Callable[[Context, Collection[str]], None] = lambda context, names: None
+    kept: Callable[[Context], Kept] = lambda context: Kept()
     goes_on: bool = False
     on_dataset: bool = True
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toolkit.data.schema import Type
+from toolkit.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,3 +91,30 @@ def _shape_of_object(type_: Type, *, maps: bool) -> Value | None:
         return lambda value: "{}"
     shapes = {name: shape for name, field in type_.fields if (shape := shape_of(field, maps=maps))}
     return (lambda value: value | {name: shape(value[name]) for name, shape in shapes.items()}) if shapes else None
+
+
+def record_batch(
+    schema: "pa.Schema", column: Callable[[str], list[Any]], numbers: tuple[int, int], **place: Any
+) -> "pa.RecordBatch":
+    """Return rows as a record batch.
+
+    Args:
+        schema: Schema of the batch.
+        column: Function that returns the values of a column by its name.
+        numbers: Numbers of the first and the last row, for messages.
+        place: Place of the rows, as of `DataError`.
+
+    Raises:
+        DataError: if a value does not fit into the type of its column.
+    """
+    import pyarrow as pa
+
+    arrays = []
+    for field in schema:
+        try:
+            arrays.append(pa.array(column(field.name), field.type))
+        except (pa.ArrowException, OverflowError, UnicodeError) as error:
+            rows = "rows {} to {}".format(*numbers)
+            message = f"expected values of {field.name} in {rows} that fit into {field.type}, got: {error}"
+            raise DataError(message, **place) from None
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
