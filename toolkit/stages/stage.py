@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -188,7 +189,7 @@ class Declaration:
     kind: Kind
     progress: Callable[["Look"], Iterable[Progress]]
     check: Callable[[Context, Checked], Any]
-    look: Callable[["Look"], str] = lambda look: look.context.dataset.bookkeeping
+    look: Callable[["Look"], str] = attrgetter("context.dataset.bookkeeping")
     made: Callable[[Context, Collection[str]], None] = lambda context, names: None
     kept: Callable[[Context], Kept] = lambda context: Kept()
     goes_on: bool = False
