@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import NoReturn
 
-from toolkit import beginning, command_line, completion, distribution
+from toolkit import beginning, command_line, distribution
 from toolkit.command_line import Options
 from toolkit.errors import ToolkitError, advice, did_you_mean, indented
 from toolkit.execution import processes
@@ -167,7 +167,9 @@ def _called() -> str:
 def entry() -> NoReturn:
     """Run the console script, or tell the shell how a word can go on."""
     beginning.end_by_signals()
-    if completion.is_asked():
+    if "_ARGCOMPLETE" in os.environ:  # a shell wants to know how a word can go on
+        from toolkit import completion
+
         completion.answer()
     from toolkit.data.excerpts import make_harmless
 

@@ -13,14 +13,7 @@ from typing import Any, NoReturn
 from toolkit import command_line
 from toolkit.errors import ToolkitError
 
-_ASKED = "_ARGCOMPLETE"
-
 Completer = Callable[..., list[str]]
-
-
-def is_asked() -> bool:
-    """Return whether this process was started by a shell that wants to know how a word can go on."""
-    return _ASKED in os.environ
 
 
 def answer() -> NoReturn:
