@@ -12,7 +12,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.execution.executors import Report, Task
 from toolkit.whole import resolve, section, sign
 from toolkit.whole.records import Resolution, ResolvedShard, fates_folder, load_resolved
-from toolkit.whole.resolve import ShardToWrite, write_shard
+from toolkit.whole.resolve import works_to_write, write_shard
 
 LIMIT = 10_000_000
 
@@ -68,8 +68,7 @@ def make(
         made.resolutions[entry.set] = resolution
         made.fates[entry.set] = load_resolved(dataset, entry.set)
         fates = fates_folder(dataset, entry.set, resolution.key)
-        tasks = [Task("", ShardToWrite(entry=entry, signed=each, fates=fates)) for each in signed if each.own]
-        found = run_here("", write_shard, tasks)
+        found = run_here("", write_shard, works_to_write(dataset, entry, signed, fates))
         made.written += [f"{entry.set} {each.shard}" for each in found if each.written]
     last = plan.entries[-1]
     for shard in listed if values else ():

@@ -223,6 +223,11 @@ class _Named(msgspec.Struct, gc=False):
 _NAMED = msgspec.json.Decoder(_Named)
 
 
+def names_record(dataset: Dataset, shard: str) -> str:
+    """Return the name of the record of the names of a shard."""
+    return f"names-{shard_hash(dataset.file_of(shard)):016x}.json"
+
+
 class ShardToRead(ConfigStruct):
     """A shard whose names are read.
 
@@ -247,7 +252,7 @@ class ShardToRead(ConfigStruct):
     @property
     def stem(self) -> str:
         """Path of the objects and of the record, without their ends."""
-        return join(self.folder, f"names-{shard_hash(self.dataset.file_of(self.shard)):016x}")
+        return join(self.folder, names_record(self.dataset, self.shard).removesuffix(".json"))
 
 
 class ShardRead(ConfigStruct):

@@ -22,9 +22,9 @@ from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.disk import FILES, Kept
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
+from toolkit.stages.stage import NOT_BEGUN, Checked, Declaration, Look, Progress
 from toolkit.storage import json_files
-from toolkit.storage.paths import exists, join, remove_tree, size_of
+from toolkit.storage.paths import exists, join, list_files, remove_tree, size_of
 
 _COUNTED = ("documents", "ids", "missing", "surplus", "repeated", "shared")
 
@@ -320,7 +320,12 @@ def _progress(look: Look) -> Iterator[Progress]:
         except ToolkitError as error:
             yield Progress(name, unknown=str(error))
         else:
-            yield Progress(name, "align", look.causes(entry.set, shards, todo.shards))
+            there = {*list_files(join(context.dataset.bookkeeping, "align", entry.set))}
+            causes = look.causes(entry.set, shards, todo.shards)
+            for shard in causes.keys() - {shard for shard, why in causes.items() if why != NOT_BEGUN}:
+                if joining.names_record(context.dataset, shard) in there:
+                    causes[shard] = "its ids are ready; which values belong to them depends on all shards"
+            yield Progress(name, "align", causes)
 
 
 def _look(look: Look) -> str:

@@ -224,6 +224,10 @@ def check(context: Context) -> Checked:
     return found
 
 
+NOT_BEGUN = "not begun"
+"""Why a shard is not done that was never made."""
+
+
 class Look:
     """One look at the places that a configuration writes in.
 
@@ -287,6 +291,6 @@ class Look:
             if records.is_damaged(dataset, set_name, shard):
                 return "its record is damaged"
             is_made = records.is_recorded(dataset, set_name, shard)
-            return "made from something that has changed" if is_made else "not begun"
+            return "made from something that has changed" if is_made else NOT_BEGUN
 
         return {shard: cause(shard) if shard in listed else "" for shard in shards}

@@ -37,6 +37,7 @@ from toolkit.whole.records import (
     ResolvedShard,
     SignedShard,
     fates_folder,
+    load_record,
     load_resolution,
     load_resolved,
     load_signatures,
@@ -170,20 +171,29 @@ _ROWS = 1 << 10  # that are written at a time
 
 
 class ShardToWrite(ConfigStruct):
-    """A shard whose attributes are written.
+    """A shard whose attributes are written: its number among those that were signed; it holds no record.
 
     Attributes:
         fates: the folder of what was resolved.
     """
 
     entry: Entry
-    signed: SignedShard
+    dataset: Dataset
+    shard: str
+    number: int
     fates: str
+
+    def signed(self) -> SignedShard:
+        """Return the shard with its signatures."""
+        record, folder = load_record(self.dataset, self.entry.set, self.shard), folder_of(self.dataset, self.entry)
+        if record is None:
+            raise DataError("expected the signatures of this shard, got none; run `toolkit dedup`", path=folder)
+        return SignedShard(dataset=self.dataset, folder=folder, shard=self.shard, number=self.number, record=record)
 
 
 def attributes_of(work: ShardToWrite, *, quick: bool = False, learn: bool = False) -> State:
     """Return the state of the attributes of a shard; `quick` and `learn` as of `ShardAttributes.state`."""
-    dataset, shard, entry = work.signed.dataset, work.signed.shard, work.entry
+    dataset, shard, entry = work.dataset, work.shard, work.entry
     documents = row_index.current(dataset, shard)
     attributes = ShardAttributes(dataset, entry.set, shard, documents)
     return attributes.state(entry.recorded, entry.reads, quick=quick, learn=learn)
@@ -193,29 +203,23 @@ def works_to_write(
     dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], fates: str
 ) -> list[Task[ShardToWrite]]:
     """Return what is to be done of a dataset's own shards, of which `fates` has what was resolved."""
-    mine = [ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
-    with dataset.looking({entry.set, *entry.reads}):
-        before = for_each(as_it_was, mine)
-    return [
-        Task(
-            dataset.attribute_path(entry.set, work.signed.shard),
-            work,
-            work.signed.record.input.size,
-            key=work.signed.shard,
-            known=done,
-        )
-        for work, done in zip(mine, before, strict=True)
+    own = [each for each in signed if each.own]
+    works = [
+        ShardToWrite(entry=entry, dataset=dataset, shard=each.shard, number=each.number, fates=fates) for each in own
     ]
 
+    def as_it_was(each: tuple[ShardToWrite, SignedShard]) -> ShardDone | None:
+        """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps alone."""
+        work, shard = each
+        is_done = attributes_of(work, quick=True).is_done
+        return ShardDone(shard=shard.shard, documents=shard.record.rows) if is_done else None
 
-def as_it_was(work: ShardToWrite) -> ShardDone | None:
-    """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
-
-    Nothing is read but these, and nothing written.
-    """
-    if not attributes_of(work, quick=True).is_done:
-        return None
-    return ShardDone(shard=work.signed.shard, documents=work.signed.record.rows)
+    with dataset.looking({entry.set, *entry.reads}):
+        before = for_each(as_it_was, zip(works, own, strict=True))
+    return [
+        Task(dataset.attribute_path(entry.set, work.shard), work, each.record.input.size, key=work.shard, known=done)
+        for work, each, done in zip(works, own, before, strict=True)
+    ]
 
 
 def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
@@ -224,7 +228,7 @@ def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
     Raises:
         DataError: if signatures and fates do not fit together.
     """
-    signed, entry = work.signed, work.entry
+    signed, entry = work.signed(), work.entry
     dataset, shard, record = signed.dataset, signed.shard, signed.record
     if attributes_of(work, learn=True).is_done:
         report(record.rows, 0)
@@ -314,9 +318,13 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
         resolved = all(contents.get(each.shard) == each.record.input.content for each in signed if each.own)
     if not resolved:
         return dict.fromkeys(shards, UNRESOLVED)
-    works = [ShardToWrite(entry=entry, signed=each, fates=fates) for each in signed if each.own]
+    works = [
+        ShardToWrite(entry=entry, dataset=dataset, shard=each.shard, number=each.number, fates=fates)
+        for each in signed
+        if each.own
+    ]
     states = for_each(attributes_of, works)
-    return {work.signed.shard: "" if each.is_done else UNWRITTEN for work, each in zip(works, states, strict=True)}
+    return {work.shard: "" if each.is_done else UNWRITTEN for work, each in zip(works, states, strict=True)}
 
 
 FOUND = {"dedup": "a search for duplicates", "sample": "a sample", "calibrate": "a calibration", "make": "values"}
