@@ -9,8 +9,7 @@ A file is sealed; it begins with where each section begins, and where the last e
 hold arrays, each behind its type and its length.
 """
 
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -154,9 +153,6 @@ def damaged(path: str) -> DataError:
     return DataError("expected what was written, got other bytes: it was damaged; delete it, then run again", path=path)
 
 
-_BLOCK = 1 << 20
-
-
 def bounds_of(sizes: Array) -> Array:
     """Return where things of these sizes begin that stand one behind the other, and the end of all; int64."""
     import numpy as np
@@ -193,16 +189,6 @@ def starts_of(sizes: Sequence[int] | Array) -> bytes:
     import numpy as np
 
     return np.cumsum([8 * (len(sizes) + 1), *sizes], dtype="<i8").tobytes()
-
-
-def write_sections(path: str, sections: Iterable[bytes]) -> None:
-    """Write a file, whole or not at all; of what it is made one section is in memory at a time."""
-    with tempfile.TemporaryFile() as held, SealedOutput(path) as out:
-        sizes = [held.write(section) for section in sections]
-        out.write(starts_of(sizes))
-        held.seek(0)
-        while block := held.read(_BLOCK):
-            out.write(block)
 
 
 class Sections:
