@@ -31,6 +31,8 @@ def test_files_have_the_declared_types_and_other_programs_read_them(edges: Proje
     assert str(inside.field("counts").type).startswith("map<string, int64")
     assert not file.schema_arrow.field("edges").nullable
     rows = [row["attributes"]["edges"] for row in read_rows(edges.attributes / "edges-0" / "x.jsonl.gz")]
+    counts = [each["counts"] for each in file.read()["edges"].to_pylist()]
+    assert [dict(each) for each in counts] == [row["counts"] for row in rows]
     wanted = [(row["number"], row["score"], row["text"], [s[2] for s in row["spans"]]) for row in rows]
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is another program")
     select = "SELECT edges.number, edges.score, edges.text, [s.score for s in edges.spans] FROM read_parquet(?)"
