@@ -97,8 +97,8 @@ class About(ConfigStruct):
         int,
         msgspec.Meta(ge=0),
         Description(
-            description="how many records each record set shows, and how many samples the card has, with "
-            "shortened texts; 0: none"
+            description="how many records each record set shows (texts cut at 200 characters, lists at 5 values), and "
+            "how many samples the card has; 0: none"
         ),
     ] = 3
     scores: Annotated[

@@ -23,7 +23,7 @@ class Wet(Reader):
     """Text records of WARC files.
 
     ``id`` is WARC-Record-ID; ``added`` and ``created`` are WARC-Date, because such files do not have the ``Date`` of
-    the server. ``metadata.warc_headers`` has all headers.
+    the server. ``metadata.warc_headers`` has all headers in their order, with names in lower case.
 
     Header values stay as they are, without the white space around them. If a name is repeated, its values are joined by
     ``, ``. ``content-length`` is that of the record, also if the text is trimmed. Records other than ``conversion`` are

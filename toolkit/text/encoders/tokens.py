@@ -149,7 +149,7 @@ Device = Annotated[
     msgspec.Meta(
         pattern=r"^(auto|cpu|mps|cuda(:[0-9]+)?)$",
         title="auto, cpu, cuda, cuda:N or mps",
-        description="where the model runs; auto: an accelerator if there is one, else the cpu",
+        description="where the model runs: cpu, cuda, cuda:1, mps; auto: an accelerator if there is one, else the cpu",
     ),
 ]
 """Type of an option that names a device; a tagger marks it `Neutral`: what a set has may be computed on several, which
