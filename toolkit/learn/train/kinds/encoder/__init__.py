@@ -10,8 +10,7 @@ import numpy as np
 
 from toolkit.exchange.sealed import read_sealed
 from toolkit.execution.executors import Task
-from toolkit.learn.train.kinds.encoder.options import EncoderOptions
-from toolkit.learn.train.kinds.encoder.training import ROWS, TOKENS, ToTrain, train_encoder
+from toolkit.learn.train.kinds.encoder.training import ROWS, TOKENS, EncoderOptions, ToTrain, train_encoder
 from toolkit.learn.train.trainer import Fitted, Gatherer, Work
 from toolkit.storage.paths import join
 from toolkit.text.encoders.config import Outputs
