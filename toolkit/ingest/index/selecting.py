@@ -161,10 +161,8 @@ def _hosts(entries: Sequence[Entry], dataset: Dataset, *, write: bool) -> list[s
     found = set[str]()
     for entry in entries:
         if entry.settings().selects and entry.settings().subset != ROBOTS:
-            folder, selection = (
-                folder_of(entry, dataset),
-                selection_of(entry, dataset, asks=True, write=write, others=entries),
-            )
+            folder = folder_of(entry, dataset)
+            selection = selection_of(entry, dataset, asks=True, write=write, others=entries)
             known = current().kept((_hosts, folder), set[str])  # of a selection that is not kept
             found |= known
             for pack in selection.packs if selection and not known else ():
@@ -286,12 +284,11 @@ class _Selecting:
 
     def read(self, files: Sequence[str]) -> None:
         """Read the index, `connections` files at a time, to its end, or until it has given what is wanted."""
-        several = self._wish.connections
         if current().has_remote_stores:
             current().warn(f"reading the index of {self._wish.crawl_name}: {amount(len(files), 'file')}")
         numbered = enumerate(files)
-        with pool(several) as threads:
-            while some := list(itertools.islice(numbered, several)):
+        with pool(self._wish.connections) as threads:
+            while some := list(itertools.islice(numbered, self._wish.connections)):
                 for done in [threads.submit(self._file, number, path) for number, path in some]:
                     done.result()
                 if self._is_enough(self._tables, 0, 1 << 62):
