@@ -202,6 +202,17 @@ def test_columns_come_out_as_they_went_in(metadata: str, way: str, project: Proj
     assert project.run("validate", str(project.out)).code == 0
 
 
+@pytest.mark.parametrize(("one", "found"), [(pa.int16(), "large_string"), (pa.null(), "int32")], ids=str)
+def test_a_column_of_two_types_has_one_that_holds_both(project: Project, one: Any, found: str) -> None:
+    """Where none of Arrow's does without change, JSON as text."""
+    for name, values in (("a", pa.nulls(1, one)), ("b", pa.array([1], pa.int32()))):
+        pq.write_table(pa.table({"text": ["x"], "n": values}), project.root / f"{name}.parquet")
+    project.ingest({"format": "parquet", "source": "own", "from": [str(project.root / "*.parquet")]}).succeeds()
+    project.mixes(attributes=[], format="parquet")
+    project.ok("mix")
+    assert str(read_back(project.out)["n"].type) == found
+
+
 @pytest.mark.parametrize("in_place", [False, True])
 def test_numbers_that_json_does_not_have_are_null_and_their_columns_are_named(
     project: Project, *, in_place: bool
