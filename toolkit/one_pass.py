@@ -27,7 +27,7 @@ import msgspec
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import DOCUMENT_DECODER, FreshDocument
+from toolkit.data.documents import FreshDocument
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError, ToolkitError
 from toolkit.execution.blocks import in_order, threads_for
@@ -126,8 +126,7 @@ class ShardPass:
                     Signing(sign, [entry.set for entry in sign.entries], self._group)
                 )
                 self._joiner = Joiner(self._signing.whole, self._signing.keys)
-            sent = (block._replace(rows=[]) for block in given) if processes > 1 else given
-            for passed in in_order(_Passing, self._work, sent, processes, path):
+            for passed in in_order(_Passing, self._work, given, processes, path):
                 self._write(passed)
         except Exception:
             if given.fault:
@@ -240,13 +239,7 @@ class _Passing:
         self._work = work
 
     def __call__(self, block: FreshBlock) -> _Passed:
-        rows = block.rows or list(map(DOCUMENT_DECODER.decode, block.lines))
-        batch = Batch(
-            [
-                FreshDocument(row.text, id=row.id, source=row.source, row=line, utf8=text)
-                for row, text, line in zip(rows, block.texts, block.lines, strict=True)
-            ]
-        )
+        batch = Batch([FreshDocument(row.id, row.source, row.line, row.utf8 or b"", row.chars) for row in block.rows])
         numbered = list(zip(batch, count(block.number + 1)))
         found = _NOTHING
         if self._work.tag:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 
 import brotli
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from toolkit.ingest.reading.rows import trim
 from toolkit.ingest.web.html import charset_of, decode_page, is_binary, parse_content_type, sniffed
 from toolkit.ingest.web.http import YEARS, TooLarge, UnknownCoding, decoded_body, http_date, parse_response
 from toolkit.storage.compression import zstd
+from toolkit.text.json_strings import trimmed
 
 TEXT = b"<p>a page</p>" * 500
 LIMIT = 1_000_000
@@ -365,4 +367,9 @@ def test_bytes_that_windows_1252_does_not_assign_are_controls() -> None:
 def test_short_lines_at_both_ends_are_left_out(text: str, min_chars: int) -> None:
     lines = split_lines(text)
     long = [i for i, line in enumerate(lines) if len(line) >= min_chars]
-    assert trim(text, min_chars) == ("\n".join(lines[long[0] : long[-1] + 1]) if long else None)
+    kept = "\n".join(lines[long[0] : long[-1] + 1]) if long else None
+    assert trim(text, min_chars) == kept
+    utf8 = text.encode()
+    begins, ends, states = trimmed(b"\n" + utf8, np.array([1]), np.array([1 + len(utf8)]), min_chars)
+    assert states == [-1 if "\r" in text else kept is not None]
+    assert kept is None or states == [-1] or utf8[begins[0] - 1 : ends[0] - 1].decode() == kept

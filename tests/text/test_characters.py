@@ -22,7 +22,7 @@ from toolkit.text import NUMBER as CODE_POINTS_NUMBER
 from toolkit.text import SPACE as CODE_POINTS_SPACE
 from toolkit.text import UPPER as CODE_POINTS_UPPER
 from toolkit.text import LineTable, count_code_points, count_marked, decomposed, split_lines
-from toolkit.text.json_strings import Decoded, decoded
+from toolkit.text.json_strings import Decoded, decoded, encoded, placed, sound
 from toolkit.text.kernels.split_mix import sequence
 from toolkit.text.line_table import LineTable as JsonStringsLineTable
 from toolkit.text.normal_forms import SHORT
@@ -251,6 +251,19 @@ PIECES = [
 ]
 EDGES = (0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xED, 0xEF, 0xF0, 0xF4, 0xF5, 0xFF)
 BYTES = [*map(str.encode, PIECES), *(bytes([edge]) for edge in EDGES)]
+
+
+@given(st.lists(TEXT | TEXT.map(lambda text: 9 * text), min_size=1, max_size=6))
+def test_rows_are_encoded_as_msgspec_does(texts: list[str]) -> None:
+    fields = [{"id": ',"text":"' + text, "text": "", "n": number} for number, text in enumerate(texts)]
+    lines, chars = encoded(*placed(list(map(str.encode, texts))), list(map(msgspec.json.encode, fields)), b',"text":"')
+    assert lines == [msgspec.json.encode(row | {"text": text}) for row, text in zip(fields, texts, strict=True)]
+    assert chars == list(map(len, texts))
+
+
+@given(st.lists(st.lists(st.sampled_from(BYTES)).map(b"".join), min_size=1, max_size=6))
+def test_what_is_utf8_is_what_python_decodes(texts: list[bytes]) -> None:
+    assert sound(*placed(texts)) == [text == text.decode(errors="ignore").encode() for text in texts]
 
 
 @given(st.lists(st.sampled_from(BYTES), max_size=6))

@@ -313,18 +313,28 @@ _METADATA = msgspec.json.Decoder(_OnlyMetadata)
 
 
 class FreshDocument(Document):
-    """A document that has just been made: its metadata stand in its row, and are looked for when somebody asks."""
+    """A document that has just been made: its text and metadata are decoded when somebody asks for them."""
 
-    def __init__(self, text: str, *, id: str, source: str, row: bytes, utf8: bytes) -> None:
-        super().__init__(text, id=id, source=source, row=row)
+    def __init__(self, id: str, source: str, row: bytes, utf8: bytes, chars: int) -> None:
+        self.id = id  # all that `Document` sets but its text and metadata; made for each row
+        self.source = source
+        self.row = row
         self.utf8 = utf8
-        del self._metadata
+        self._chars = chars
+        self._attributes = {}
 
     def __getattr__(self, name: str) -> Any:
+        if name == "text":
+            self.text = self.utf8.decode()
+            return self.text
         if name != "_metadata":
             raise AttributeError(name)
         self._metadata = _METADATA.decode(self.row).metadata
         return self._metadata
+
+    @property
+    def chars(self) -> int:
+        return self._chars
 
 
 class AttributesRow(msgspec.Struct):

@@ -185,24 +185,38 @@ Entry = tuple[int, int, int, tuple[str, ...] | None, tuple[str, ...]]
 and the paths of its fields."""
 
 
-def entry_of(row: DocumentRow, fields: bytes | Mapping[str, Any] | tuple[str, ...], size: int | None = None) -> Entry:
-    """Return the index entry of a row, without its place.
+def entry_of(row: DocumentRow, line: bytes) -> Entry:
+    """Return the index entry of a row, without its place; errors as of `entry`."""
+    chars = len(row.text)
+    size = chars if row.text.isascii() else len(row.text.encode())
+    keys = None if row.attributes is NO_ATTRIBUTES else _inline_keys(row)
+    return entry(row.source, row.id, chars, size, keys, line)
+
+
+def entry(
+    source: str,
+    id: str,
+    chars: int,
+    size: int,
+    keys: tuple[str, ...] | None,
+    fields: bytes | Mapping[str, Any] | tuple[str, ...],
+) -> Entry:
+    """Return the index entry of a document, without its place.
 
     Args:
-        row: The row.
+        source: Source of the document.
+        id: Its id.
+        chars: Code points of its text.
+        size: Bytes of its text in UTF-8.
+        keys: Keys of its own attributes, None without any.
         fields: Its JSON, its top-level fields, or the paths of its fields.
-        size: Bytes of its text in UTF-8, if they are known.
 
     Raises:
         DataError: If the source has a NUL byte.
     """
-    if "\0" in row.source:  # two documents would have one hash: see `row_hash`
-        raise DataError(f"expected a source without NUL bytes, got {row.source!r}; name it otherwise", id=row.id)
-    chars = len(row.text)
-    if size is None:
-        size = chars if row.text.isascii() else len(row.text.encode())
-    keys = None if row.attributes is NO_ATTRIBUTES else _inline_keys(row)
-    return row_hash(row.source, row.id), chars, size, keys, paths_in(fields)
+    if "\0" in source:  # two documents would have one hash: see `row_hash`
+        raise DataError(f"expected a source without NUL bytes, got {source!r}; name it otherwise", id=id)
+    return row_hash(source, id), chars, size, keys, paths_in(fields)
 
 
 def _inline_keys(row: DocumentRow) -> tuple[str, ...]:

@@ -122,15 +122,15 @@ class RowsInPlace:
     def rows(self) -> Iterator[bytes]:
         found, parts, last, sources = list[Begin](), self._source.parts, 0, dict[str, None]()
         with closing(self._documents.rows()) as rows:
-            for row, (draft, made, line) in enumerate(rows):
+            for row, made in enumerate(rows):
                 if len(sources) < 2:
                     sources[made.source] = None
                 if len(parts) > last:
                     found.append(Begin(row, *parts[-1]))
                     last = len(parts)
                 elif self._members and not row % EVERY:
-                    found.append(Begin(row, draft.number - 1))
-                yield line
+                    found.append(Begin(row, made.number - 1))
+                yield made.line
         if self._members:
             starts = self._members.starts
             whole = not found or len(starts) > found[-1].number  # else items are no members

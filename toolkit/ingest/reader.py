@@ -125,18 +125,21 @@ class DraftColumns(Sequence[Draft]):
     """Documents as columns, for a reader that has many at once; makes a `Draft` only on request.
 
     Args:
-        utf8: all texts one behind the other, in valid UTF-8.
-        bounds: offsets in `utf8`; the text of row i lies between the i-th and the next.
+        utf8: all texts one behind the other, in valid UTF-8; other bytes may stand between them.
+        bounds: offsets in `utf8`, at which texts begin; without `ends` the text of row i ends at the next one.
+        ends: offsets at which they end.
         columns: by name of a field of `Draft` (``number`` must be one), its value for each row.
     """
 
-    def __init__(self, utf8: bytes, bounds: Sequence[int], **columns: Sequence[Any]) -> None:
+    def __init__(
+        self, utf8: bytes, bounds: Sequence[int], ends: Sequence[int] | None = None, **columns: Sequence[Any]
+    ) -> None:
         self.utf8 = utf8
-        self.bounds = bounds
+        self.begins, self.ends = (bounds[:-1], bounds[1:]) if ends is None else (bounds, ends)
         self.columns = columns
 
     def __len__(self) -> int:
-        return len(self.bounds) - 1
+        return len(self.begins)
 
     @overload
     def __getitem__(self, index: int) -> Draft: ...
@@ -146,7 +149,7 @@ class DraftColumns(Sequence[Draft]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         row = range(len(self))[index]
-        text = self.utf8[self.bounds[row] : self.bounds[row + 1]].decode()
+        text = self.utf8[self.begins[row] : self.ends[row]].decode()
         return Draft(text=text, **{name: column[row] for name, column in self.columns.items()})
 
 

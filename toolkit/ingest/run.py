@@ -16,7 +16,6 @@ from typing import NamedTuple, Protocol
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
 from toolkit.execution.blocks import BLOCK_BYTES, BLOCK_ROWS
 from toolkit.execution.executors import P, R, Report, Result, Task
@@ -44,16 +43,12 @@ class FreshBlock(NamedTuple):
 
     Attributes:
         number: of documents before them.
-        rows: the documents, decoded; their metadata only stand in the lines.
-        texts: of the documents, in UTF-8.
-        lines: the same as JSON, without line ends.
+        rows: the documents, without drafts.
         carried: the rows of attributes that the format carries, by set.
     """
 
     number: int
-    rows: list[DocumentRow]
-    texts: list[bytes]
-    lines: list[bytes]
+    rows: list[Written]
     carried: dict[str, list[bytes]]
 
 
@@ -308,28 +303,32 @@ class _ShardsOutput:
         is_last = False
         while not is_last:
             is_last, begin = True, offset
-            block = FreshBlock(output.rows, [], [], [], {name: [] for name in carried})
-            for draft, row, line in drafts:
+            block = FreshBlock(output.rows, [], {name: [] for name in carried})
+            for row in drafts:
                 block.rows.append(row)
+                draft, row.draft = row.draft, None
+                if draft:
+                    cleared += draft.cleared
+                    row.utf8 = draft.text.encode() if row.utf8 is None else row.utf8
+                fields = (draft.fields(row.id) if draft else row.paths) or row.line
                 if self.reader.RECORDS:
-                    self.records.append((self.inputs.current, 0 if draft.cleared else draft.number))
-                block.lines.append(line)
-                block.texts.append(row.text.encode() if draft.utf8 is None else draft.utf8)
-                index.add(row_index.entry_of(row, draft.fields(row.id) or line, len(block.texts[-1])), offset)
-                offset, cleared = offset + len(line) + 1, cleared + draft.cleared
+                    self.records.append((self.inputs.current, 0 if draft and draft.cleared else row.number))
+                size_of_text, own = len(row.utf8 or b""), () if row.has_own else None
+                index.add(row_index.entry(row.source, row.id, row.chars, size_of_text, own, fields), offset)
+                offset += len(row.line) + 1
                 for name, rows in block.carried.items():
-                    values = (draft.attributes or {})[name]
+                    values = ((draft and draft.attributes) or {})[name]
                     rows.append(ENCODER.encode({"source": row.source, "id": row.id, "attributes": values}))
                 if size and offset + cleared >= size:  # so a takedown moves no document to another shard
                     break
-                if len(block.lines) == BLOCK_ROWS or offset - begin - len(block.lines) >= BLOCK_BYTES:
+                if len(block.rows) == BLOCK_ROWS or offset - begin - len(block.rows) >= BLOCK_BYTES:
                     is_last = False
                     break
-            output.write_rows(block.lines)
+            output.write_rows([row.line for row in block.rows])
             for name, rows in block.carried.items():
                 carried[name].write_rows(rows)
-            if block.lines:
-                self.report(len(block.lines))
+            if block.rows:
+                self.report(len(block.rows))
                 yield block
 
     def _record_carried(

@@ -1,24 +1,42 @@
-"""JSON strings as texts in UTF-8, many at once, for code that needs no text of Python's."""
+"""JSON strings as texts in UTF-8, and the reverse, many at once, for code that needs no text of Python's."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple, cast
 
 import msgspec
 
 from toolkit.text.kernels.compiling import Compiled
-from toolkit.text.kernels.signatures import Array
+from toolkit.text.kernels.signatures import Array, Bytes, Int64s
 from toolkit.text.line_table import PADDING, LineTable
 
-_PADDING, _BEFORE = 16, 3
+_PADDING, _BEFORE, _BORDER = 16, 3, b"\n\n\n"
 """Bytes behind the last string, and before the first one, for code that reads several at once."""
 
-_decode = Compiled(
-    "toolkit.text.kernels.json_strings:decode",
-    "int8* int64* int64",
-    LineTable,
-    "int64* int64*",
-    uses=["toolkit.text.kernels.counting", "toolkit.text.kernels.intrinsics"],
+
+class Rows(NamedTuple):
+    """Rows of JSON in which a text is lacking.
+
+    Attributes:
+        utf8: int8; the rows one behind the other.
+        bounds: int64 (rows + 1), where each begins, and the end of all.
+        gaps: int64 (rows), where the text of each belongs, between its quotes.
+    """
+
+    utf8: Bytes
+    bounds: Int64s
+    gaps: Int64s
+
+
+_KERNEL, _USES = (
+    "toolkit.text.kernels.json_strings",
+    ["toolkit.text.kernels.counting", "toolkit.text.kernels.intrinsics"],
 )
+_TEXTS = "int8* int64* int64* int64"
+_decode = Compiled(f"{_KERNEL}:decode", "int8* int64* int64", LineTable, "int64* int64*", uses=_USES)
+_encode = Compiled(f"{_KERNEL}:encode", _TEXTS, Rows, "int8* int64* int64*", uses=_USES)
+_check = Compiled(f"{_KERNEL}:check", _TEXTS, "int64*", uses=_USES)
+_trim = Compiled(f"{_KERNEL}:trim", _TEXTS, "int64 int64*", uses=_USES)
 
 
 class Decoded(NamedTuple):
@@ -63,3 +81,78 @@ def decoded(raws: Sequence[msgspec.Raw]) -> Decoded | None:
         return None
     utf8[end : end + PADDING] = ord("\n")
     return Decoded(LineTable(utf8[: end + PADDING], starts[:lines], ends[:lines], chars[:lines], bounds), places)
+
+
+def encoded(
+    source: bytes, begins: Array, ends: Array, rows: Sequence[bytes], key: bytes
+) -> tuple[list[bytes], list[int]]:
+    """Return rows of JSON with texts in them, as msgspec encodes them, and the code points of each text.
+
+    Args:
+        source: the texts in UTF-8.
+        begins: int64, where each begins.
+        ends: int64, where each ends.
+        rows: with an empty text.
+        key: what stands before the text in each row, up to its quote, and nowhere before.
+    """
+    import numpy as np
+
+    bounds = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    gaps = bounds[:-1] + np.array([row.index(key) + len(key) for row in rows], dtype=np.int64)
+    joined = Rows(np.frombuffer(b"".join(rows) or b" ", dtype=np.int8), bounds, gaps)
+    if len(source) < ends.max(initial=0) + _PADDING:
+        source += b" " * _PADDING
+    texts = np.frombuffer(source, dtype=np.int8)
+    out = np.empty(int(bounds[-1]) + 6 * int((ends - begins).sum()) + _PADDING, dtype=np.int8)
+    chars, places = np.empty(len(rows), dtype=np.int64), np.empty(len(rows) + 1, dtype=np.int64)
+    _encode(texts, begins, ends, len(rows), joined, out, places, chars)
+    view, at = memoryview(out.data), places.tolist()
+    return [view[begin:end].tobytes() for begin, end in pairwise(at)], chars.tolist()
+
+
+def placed(texts: Sequence[bytes]) -> tuple[bytes, Array, Array]:
+    """Return texts in one buffer, three line feeds around each, and where they begin and end in it; int64."""
+    import numpy as np
+
+    sizes = np.array(list(map(len, texts)), dtype=np.int64)
+    ends = np.cumsum(sizes + _BEFORE)
+    return _BORDER.join([b"", *texts, b""]), ends - sizes, ends
+
+
+def sound(source: bytes, begins: Array, ends: Array) -> list[bool]:
+    """Return whether texts are UTF-8.
+
+    Args:
+        source: the texts; three bytes before each, and one behind it, are ASCII.
+        begins: int64, where each begins.
+        ends: int64, where each ends.
+    """
+    import numpy as np
+
+    found = np.empty(len(begins), dtype=np.int64)
+    try:
+        _check(np.frombuffer(source, dtype=np.int8), begins, ends, len(begins), found)
+    except (ImportError, OSError, RuntimeError):  # there is no code for this machine
+        texts = [source[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+        return [text == text.decode(errors="ignore").encode() for text in texts]
+    return list(map(bool, found.tolist()))
+
+
+def trimmed(source: bytes, begins: Array, ends: Array, min_chars: int) -> tuple[Array, Array, list[int]]:
+    """Return where texts begin and end without leading and trailing short lines.
+
+    Args:
+        source: the texts in UTF-8.
+        begins: int64, where each begins.
+        ends: int64, where each ends.
+        min_chars: the fewest code points of a line that is not short.
+
+    Returns:
+        Where each begins, where each ends, and of each 1; 0 where nothing is left, -1 where a carriage return stands in
+        it, which this does not look at.
+    """
+    import numpy as np
+
+    begins, ends, states = begins.copy(), ends.copy(), np.empty(len(begins), dtype=np.int64)
+    _trim(np.frombuffer(source, dtype=np.int8), begins, ends, len(begins), min_chars, states)
+    return begins, ends, states.tolist()

@@ -48,14 +48,14 @@ class Outcome:
         reader = READERS.find(format)(**options)
         self.rows: list[Row] | None = []
         try:
-            for draft, row, line in Documents(source, Common(format=format), reader, NAME).rows():
-                found = json.loads(line.decode("utf-8"))
+            for row in Documents(source, Common(format=format), reader, NAME).rows():
+                found = json.loads(row.line.decode("utf-8"))
                 assert isinstance(found, dict)
-                if draft.raw is None:
-                    assert (found["id"], found["text"], found["source"]) == (row.id, row.text, row.source)
-                assert row.text == draft.text
-                row.text.encode("utf-8")
-                self.rows.append((row.id, row.source, row.text))
+                text = row.draft.text if row.draft else (row.utf8 or b"").decode("utf-8")
+                if row.draft is None or row.draft.raw is None:
+                    assert (found["id"], found["text"], found["source"]) == (row.id, text, row.source)
+                assert len(text.encode("utf-8").decode("utf-8")) == row.chars
+                self.rows.append((row.id, row.source, text))
         except ToolkitError as error:
             assert NAME in str(error), f"expected an error that names the file, got {error}"  # noqa: PT017
             self.rows = None

@@ -3,15 +3,16 @@
 Source: WARC 1.0/1.1 (ISO 28500); the fields of OSCAR's ``warc_headers`` are those of the record, names lower-cased.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
 from typing import Annotated, Literal
 
 import msgspec
 
 from toolkit.data.metadata_fields import OF_RECORD
 from toolkit.errors import DataError
-from toolkit.ingest.reader import Draft, Input, Reader
-from toolkit.ingest.web.records import is_sound, sound_records
+from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
+from toolkit.ingest.web.records import Record, is_sound, sound_records
 
 InvalidUtf8 = Annotated[
     Literal["replace", "drop_line", "drop_document"],
@@ -38,6 +39,34 @@ class Wet(Reader):
     invalid_utf8: InvalidUtf8 = "replace"
 
     def read(self, source: Input) -> Iterator[Draft]:
+        yield from chain.from_iterable(self.read_batches(source))
+
+    def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
+        from toolkit.text.json_strings import placed, sound
+
+        for pages in _batches(self._pages(source), 1 if source.skip else BATCH):
+            utf8, begins, ends = placed([page.block or b"" for _, page in pages])
+            for is_utf8, places in groupby(range(len(pages)), sound(utf8, begins, ends).__getitem__):
+                rows = list(places)
+                run = slice(rows[0], rows[-1] + 1)
+                if is_utf8:
+                    yield _columns(pages[run], utf8, begins[run].tolist(), ends[run].tolist())
+                    continue
+                for number, record in pages[run]:
+                    yield from self._repaired(number, record, source)
+
+    def _repaired(self, number: int, record: Record, source: Input) -> Iterator[DraftColumns]:
+        """Yield the document of a record that is not UTF-8, if it is not left out."""
+        text, _ = decode(record.block or b"", self.invalid_utf8, source)
+        if text is None:
+            url = record.fields.get("warc-target-uri")
+            source.leave_out(f"invalid_utf8.{self.invalid_utf8}", number, id=record.id, url=url)
+            return
+        utf8 = text.encode()
+        yield _columns([(number, record)], utf8, [0], [len(utf8)])
+
+    def _pages(self, source: Input) -> Iterator[tuple[int, Record]]:
+        """Yield the records that are texts, with their numbers."""
         number, texts = source.begin.number, 0
         for record in sound_records(source):
             number += 1
@@ -45,23 +74,8 @@ class Wet(Reader):
                 source.counts[f"record.{record.type}"] += 1
                 continue
             texts += 1
-            if not is_sound(record, number, source):
-                continue
-            text, utf8 = decode(record.block or b"", self.invalid_utf8, source)
-            if text is None:
-                url = record.fields.get("warc-target-uri")
-                source.leave_out(f"invalid_utf8.{self.invalid_utf8}", number, id=record.id, url=url)
-            else:
-                yield Draft(
-                    text=text,
-                    utf8=utf8,
-                    number=number,
-                    id=record.id,
-                    added=record.date,
-                    created=record.date,
-                    metadata={"warc_headers": record.headers},
-                    paths=OF_RECORD if record.id and record.date else None,
-                )
+            if is_sound(record, number, source):
+                yield number, record
         if not number:
             raise DataError("expected WARC records, got none that is valid", path=source.path)
         if not texts and (answers := source.counts["record.response"]):
@@ -69,6 +83,44 @@ class Wet(Reader):
                 f"expected texts of pages, got {answers} responses of servers; is it a WARC file (`format: warc`)?"
             )
             raise DataError(message, path=source.path)
+
+
+BATCH = 1 << 20
+"""Bytes of records that become documents at once."""
+
+
+def _batches(pages: Iterator[tuple[int, Record]], most: int) -> Iterator[list[tuple[int, Record]]]:
+    """Yield records in batches of about so many bytes; an error comes after the records before it."""
+    batch, size = list[tuple[int, Record]](), 0
+    try:
+        for page in pages:
+            batch.append(page)
+            size += len(page[1].block or b"") + 1
+            if size >= most:
+                yield batch
+                batch, size = [], 0
+    except Exception:
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
+
+
+def _columns(pages: list[tuple[int, Record]], utf8: bytes, begins: list[int], ends: list[int]) -> DraftColumns:
+    """Return the documents of records whose texts lie between these offsets."""
+    dates = [page.date for _, page in pages]
+    return DraftColumns(
+        utf8,
+        begins,
+        ends,
+        number=[number for number, _ in pages],
+        id=[page.id for _, page in pages],
+        added=dates,
+        created=dates,
+        metadata=[{"warc_headers": page.headers} for _, page in pages],
+        paths=[OF_RECORD if page.id and page.date else None for _, page in pages],
+    )
 
 
 def decode(block: bytes, invalid: str, source: Input) -> tuple[str | None, bytes | None]:

@@ -102,9 +102,9 @@ def _preview(work: InputToIngest, shown: int, open_: Callable[[], IO[bytes]]) ->
     size = 0
     rows = Documents(source, common, work.entry.reader(), work.files[0].relative).rows()
     with suppress(EndOfSample):
-        for _, _, line in itertools.islice(rows, SAMPLE):
-            lines.append(line)
-            if (size := size + len(line)) > SAMPLE_BYTES:
+        for row in itertools.islice(rows, SAMPLE):
+            lines.append(row.line)
+            if (size := size + len(row.line)) > SAMPLE_BYTES:
                 break
     paths = FieldCounts()
     for line in lines:

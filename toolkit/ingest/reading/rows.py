@@ -1,25 +1,48 @@
 """From one input to rows of documents: trimmed, with ids, as JSON."""
 
-import itertools
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
 import xxhash
 
-from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, Document, DocumentRow, explain_bad_row, fault_of
+from toolkit.data.documents import BAD_ROW, Document, explain_bad_row, fault_of
 from toolkit.data.lines import joined_lines
 from toolkit.data.own_types import OwnTypes, RowCheck
 from toolkit.errors import DataError, ToolkitError
-from toolkit.ingest.reader import Draft, Input, Reader
+from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 from toolkit.ingest.recognised import LOOKED_AT, recognised
 from toolkit.ingest.section import Common
 from toolkit.records.left_out import identity
 from toolkit.records.takedown import Takedown, cleared_row, empty
 from toolkit.storage.reading import HEAD
 
-Written = tuple[Draft, DocumentRow, bytes]
-"""A draft, the row that is made of it, and that row as JSON."""
+
+class Written(msgspec.Struct, gc=False):
+    """A document as it is written.
+
+    Attributes:
+        number: ordinal of its item in the input.
+        id, source: of the document.
+        chars: code points of its text.
+        line: the document as JSON.
+        utf8: its text in UTF-8, if it is at hand.
+        paths: the paths of its fields, if they are known (see `toolkit.data.metadata_fields.paths_in`).
+        has_own: whether it may have attributes of its own.
+        draft: that it was made of, if that is at hand.
+    """
+
+    number: int
+    id: str
+    source: str
+    chars: int
+    line: bytes
+    utf8: bytes | None
+    paths: tuple[str, ...] | None = None
+    has_own: bool = False
+    draft: Draft | None = None
+
 
 ENCODER = msgspec.json.Encoder()
 
@@ -33,6 +56,10 @@ class _Fields(msgspec.Struct, omit_defaults=True):
     added: str | None = None
     created: str | None = None
     metadata: dict[str, Any] | msgspec.Raw | None = None
+
+
+_COLUMNS = {"number", "id", "added", "created", "metadata", "paths"}
+"""Of documents that are made at once."""
 
 
 class _Metadata(msgspec.Struct):
@@ -102,8 +129,54 @@ class Documents:
             raise DataError(message, path=error.path, line=error.line, id=error.id) from None
 
     def _rows(self) -> Iterator[Written]:
+        for batch in self._reader.read_batches(self._source):
+            at_once = self._at_once(batch) if isinstance(batch, DraftColumns) else None
+            yield from at_once or self._one_by_one(batch)
+
+    def _at_once(self, batch: DraftColumns) -> Iterator[Written] | None:
+        """Return the rows of many documents; None where each is to be looked at by itself."""
+        columns, common, source = batch.columns, self._common, self._common.source
+        none = [None] * len(batch)
+        ids, paths = columns.get("id", none), columns.get("paths", none)
+        each = self._check or self._takedown or common.qualifies or common.ids == "content" or None in ids
+        if each or source is None or None in paths or columns.keys() - _COLUMNS:
+            return None
+        import numpy as np
+
+        from toolkit.text.json_strings import encoded, trimmed
+
+        begins, ends = (np.array(each, dtype=np.int64) for each in (batch.begins, batch.ends))
+        states = [1] * len(batch)
+        try:
+            if common.trim:
+                begins, ends, states = trimmed(batch.utf8, begins, ends, common.trim.min_chars)
+            others = [columns.get(name, none) for name in ("added", "created", "metadata")]
+            rows = [ENCODER.encode(_Fields(id, "", source, *more)) for id, *more in zip(ids, *others, strict=True)]
+            lines, chars = encoded(batch.utf8, begins, ends, rows, b',"text":"')
+        except (*BAD_ROW, ImportError, OSError, RuntimeError):  # or there is no code for this machine
+            return None
+        texts = (batch.utf8[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
+        numbers = columns["number"]
+        made = map(Written, numbers, ids, repeat(source), chars, lines, texts, paths)
+        return self._taken(batch, zip(states, made, strict=True))
+
+    def _taken(self, batch: DraftColumns, made: Iterable[tuple[int, Written]]) -> Iterator[Written]:
+        """Yield rows that were made at once, but for those that are left out, or are to be looked at by themselves."""
+        source, counts = self._source, self._source.counts
+        for i, (state, row) in enumerate(made):
+            if state == 0:
+                source.leave_out("trim", row.number, **self._names_of(batch[i]))
+            elif state < 0 or len(row.line) > source.max_bytes:
+                yield from self._one_by_one(batch[i : i + 1])
+            else:
+                counts["documents"] += 1
+                if source.left_out is not None:
+                    source.left_out.document(row.number)
+                yield row
+
+    def _one_by_one(self, batch: Sequence[Draft]) -> Iterator[Written]:
         counts, source = self._source.counts, self._source
-        for draft in itertools.chain.from_iterable(self._reader.read_batches(source)):
+        for draft in batch:
             if draft.is_null and self._common.null_text == "skip":
                 source.leave_out("null_text", draft.number, **self._names_of(draft))
                 continue
@@ -115,10 +188,10 @@ class Documents:
                         continue
                     if trimmed != draft.text:
                         draft.text, draft.raw, draft.utf8 = trimmed, _with(draft.raw, text=trimmed), None
-                row, line = self._row(draft)
-                if self._takedown and self._takedown.find(_document_of(row, line)):
+                row = self._row(draft)
+                if self._takedown and self._takedown.find(_document_of(row, draft.text)):
                     counts["takedown"] += 1
-                    draft, row, line = self._cleared(draft, row, len(line))
+                    row = self._cleared(draft, row)
             except BAD_ROW as error:
                 raw = draft.raw or draft.text.encode(errors="replace")
                 message = explain_bad_row(raw, error) if raw else str(error)
@@ -126,20 +199,22 @@ class Documents:
                 continue
             if self._check:
                 try:
-                    self._check(line)
+                    self._check(row.line)
                 except DataError as error:
-                    source.bad("wrong type", error.message, draft.raw or line, draft.number, row.id)
+                    source.bad(
+                        "wrong type", error.message, (row.draft and row.draft.raw) or row.line, draft.number, row.id
+                    )
                     continue
-            if len(line) > source.max_bytes:
-                source.too_large("document", line[:HEAD], draft.number, len(line), id=row.id)
+            if len(row.line) > source.max_bytes:
+                source.too_large("document", row.line[:HEAD], draft.number, len(row.line), id=row.id)
             else:
                 counts["documents"] += 1
                 if source.left_out is not None:
                     source.left_out.document(draft.number)
-                yield draft, row, line
+                yield row
 
-    def _cleared(self, draft: Draft, row: DocumentRow, size: int) -> Written:
-        """Return a document that a takedown lists as it is written; `size` is that of its row before."""
+    def _cleared(self, draft: Draft, row: Written) -> Written:
+        """Return a document that a takedown lists as it is written."""
         line = cleared_row(row.source, row.id, self._types)
         values = {key: msgspec.Raw(ENCODER.encode(empty(type_))) for key, type_ in self._reader.types().items()}
         attributes = {name: {key: values[key] for key in found} for name, found in (draft.attributes or {}).items()}
@@ -148,11 +223,10 @@ class Documents:
             number=draft.number,
             id=row.id,
             raw=line,
-            utf8=b"",
             attributes=attributes,
-            cleared=size - len(line),
+            cleared=len(row.line) - len(line),
         )
-        return cleared, DocumentRow(id=row.id, text="", source=row.source, attributes=NO_ATTRIBUTES), line
+        return Written(draft.number, row.id, row.source, 0, line, b"", draft=cleared)
 
     def _names_of(self, draft: Draft) -> dict[str, str | None]:
         """Return id, URL and source of a document that is left out; its id may be known only of its whole text."""
@@ -162,7 +236,7 @@ class Documents:
             id = self._new_id(draft)
         return {"id": id, "url": identity(row)[1], "source": draft.source}
 
-    def _row(self, draft: Draft) -> tuple[DocumentRow, bytes]:
+    def _row(self, draft: Draft) -> Written:
         source = draft.source if draft.source is not None else self._common.source
         if source is None:
             raise DataError(
@@ -180,8 +254,7 @@ class Documents:
             fields = _Fields(id, draft.text, source, draft.added, draft.created, draft.metadata)
             line = ENCODER.encode(fields if not draft.extra else _without_nulls(fields) | draft.extra)
             has_own = "attributes" in draft.extra
-        own = msgspec.Raw(b"{}") if has_own else NO_ATTRIBUTES
-        return DocumentRow(id=id, text=draft.text, source=source, attributes=own), line
+        return Written(draft.number, id, source, len(draft.text), line, draft.utf8, None, has_own, draft)
 
     def _new_id(self, draft: Draft) -> str:
         if self._common.ids == "content":
@@ -196,9 +269,9 @@ class Documents:
         return self._common.new_id(self._relative, draft.number, draft.id or "")
 
 
-def _document_of(row: DocumentRow, line: bytes) -> Document:
-    fields = msgspec.json.decode(line, type=_Metadata)
-    return Document(row.text, id=row.id, source=row.source, metadata=fields.metadata)
+def _document_of(row: Written, text: str) -> Document:
+    fields = msgspec.json.decode(row.line, type=_Metadata)
+    return Document(text, id=row.id, source=row.source, metadata=fields.metadata)
 
 
 def trim(text: str, min_chars: int) -> str | None:

@@ -1,4 +1,4 @@
-"""JSON strings as lines in UTF-8, in compiled code: eight bytes at a time, up to the next backslash."""
+"""JSON strings as lines in UTF-8, and texts as JSON strings, in compiled code: eight bytes at a time."""
 
 import functools
 from typing import Any
@@ -20,19 +20,19 @@ _STRETCH = 1 << 12
 
 
 @_inline
-def _is_sound(source: Any, size: Any) -> Any:
-    """Return whether bytes, of which the first three are ASCII, are UTF-8 without control characters.
+def _is_sound(source: Any, begin: Any, end: Any, least: Any) -> Any:
+    """Return whether bytes, before which three are ASCII, are UTF-8 without code points below `least`.
 
     A byte continues a code point if and only if one of the three before it says so. A loop without branches, of truth
     values and not of numbers, becomes instructions on many bytes at once.
     """
-    wrong, at = False, _i64(3)
-    while at < size and not wrong:
-        for i in range(at, min(at + _STRETCH, size)):
+    wrong, at = False, begin
+    while at < end and not wrong:
+        for i in range(at, min(at + _STRETCH, end)):
             byte, last, second, third = _u8(source[i]), _u8(source[i - 1]), _u8(source[i - 2]), _u8(source[i - 3])
             continues = source[i] < -64
             must = (last >= 0xC0) | (second >= 0xE0) | (third >= 0xF0)
-            wrong |= (continues ^ must) | (byte < 0x20) | (byte > 0xF4) | (_u8(byte & _u8(0xFE)) == 0xC0)
+            wrong |= (continues ^ must) | (byte < least) | (byte > 0xF4) | (_u8(byte & _u8(0xFE)) == 0xC0)
             wrong |= ((last == 0xE0) & (byte < 0xA0)) | ((last == 0xED) & (byte > 0x9F))
             wrong |= ((last == 0xF0) & (byte < 0x90)) | ((last == 0xF4) & (byte > 0x8F))
         at += _STRETCH
@@ -78,7 +78,7 @@ def decode(source: Any, source_bounds: Any, texts: Any, table: LineTable, places
     utf8 = table.utf8
     utf8[0] = _FEED
     out, line, found[2] = _i64(1), _i64(0), 0
-    if not _is_sound(source, source_bounds[texts] + 1):
+    if not _is_sound(source, _i64(3), source_bounds[texts] + 1, _u8(0x20)):
         return
     for text in range(texts):
         at, end = source_bounds[text] + 1, source_bounds[text + 1] - 1
@@ -129,3 +129,145 @@ def decode(source: Any, source_bounds: Any, texts: Any, table: LineTable, places
         table.bounds[text + 1] = line
         found[2] += 1
     found[0], found[1] = line, out
+
+
+def check(source: Any, begins: Any, ends: Any, texts: Any, sound: Any) -> None:
+    """Find out which texts are UTF-8.
+
+    Args:
+        source: int8, the texts; three bytes before each, and one behind it, are ASCII.
+        begins: int64 (texts), where each begins.
+        ends: int64 (texts), where each ends.
+        texts: how many.
+        sound: int64 (texts), 1 for each that is UTF-8.
+    """
+    for text in range(texts):
+        sound[text] = _is_sound(source, begins[text], ends[text] + 1, _u8(0))
+
+
+@_inline
+def _chars_before(source: Any, begin: Any, end: Any) -> Any:
+    """Return the code points of the bytes between two offsets."""
+    inside = _i64(0)
+    for i in range(begin, end):
+        inside += source[i] < -64
+    return end - begin - inside
+
+
+def trim(source: Any, begins: Any, ends: Any, texts: Any, least: Any, states: Any) -> None:
+    """Narrow texts to what lies between their first and last line of at least so many code points.
+
+    Args:
+        source: int8, the texts.
+        begins: int64 (texts), where each begins.
+        ends: int64 (texts), where each ends.
+        texts: how many.
+        least: code points.
+        states: int64 (texts), 1 for a text with such a line, 0 for one without, -1 for one with a carriage return,
+            which is left as it is.
+    """
+    for text in range(texts):
+        at, stop = begins[text], ends[text]
+        returns = False
+        for i in range(at, stop):
+            returns |= source[i] == _RETURN
+        if returns:
+            states[text] = -1
+            continue
+        if stop > at and source[stop - 1] == _FEED:
+            stop -= 1
+        states[text] = 0
+        while True:
+            feed = at
+            while feed < stop and source[feed] != _FEED:
+                feed += 1
+            if _chars_before(source, at, feed) >= least:
+                states[text] = 1
+                break
+            if feed >= stop:
+                break
+            at = feed + 1
+        while states[text] == 1:
+            first = stop
+            while first > at and source[first - 1] != _FEED:
+                first -= 1
+            if _chars_before(source, first, stop) >= least:
+                break
+            stop = first - 1
+        begins[text], ends[text] = at, stop
+
+
+_QUOTES, _SPACES = 34 * _LOWEST, 32 * _LOWEST
+
+
+@_inline
+def _hex(digit: Any) -> Any:
+    return digit + (48 if digit < 10 else 87)
+
+
+def encode(source: Any, begins: Any, ends: Any, texts: Any, rows: Any, out: Any, places: Any, chars: Any) -> None:
+    """Write rows of JSON with a text in each.
+
+    Args:
+        source: int8, the texts in UTF-8; seven bytes can be read behind the last one.
+        begins: int64 (texts), where each begins.
+        ends: int64 (texts), where each ends.
+        texts: how many.
+        rows: the rows without the texts.
+        out: int8, with room for all, six bytes for each of a text, and eight more.
+        places: int64 (texts + 1), where each row begins in it, and the end.
+        chars: int64 (texts), code points of each text.
+    """
+    at, places[0] = _i64(0), 0
+    for text in range(texts):
+        for i in range(rows.bounds[text], rows.gaps[text]):
+            out[at] = rows.utf8[i]
+            at += 1
+        begin, end, inside = begins[text], ends[text], _i64(0)
+        while begin < end:
+            word = eight_bytes(source, begin)
+            put_eight_bytes(out, at, word)
+            quotes, slashes = word ^ _u64(_QUOTES), word ^ _u64(_SLASHES)
+            special = (quotes - _u64(_LOWEST)) & ~quotes
+            special |= (slashes - _u64(_LOWEST)) & ~slashes
+            special |= (word - _u64(_SPACES)) & ~word
+            special &= _u64(_HIGHEST)
+            continues = (word >> _u64(7)) & ~(word >> _u64(6)) & _u64(_LOWEST)
+            if special == 0 and end - begin >= 8:
+                inside += _i64(ones(continues))
+                begin, at = begin + 8, at + 8
+                continue
+            size = min(_i64(8), end - begin)
+            if special != 0:
+                size = min(size, lowest_bit(special) >> 3)
+            if size < 8:
+                continues &= (_u64(1) << _u64(8 * size)) - _u64(1)
+            inside += _i64(ones(continues))
+            begin, at = begin + size, at + size
+            if begin == end or special == 0:
+                continue
+            byte = _i64(source[begin])
+            begin += 1
+            letter = byte
+            if byte == _FEED:
+                letter = _i64(_N)
+            elif byte == _RETURN:
+                letter = _i64(114)
+            elif byte == 9:
+                letter = _i64(116)
+            elif byte == 8:
+                letter = _i64(98)
+            elif byte == 12:
+                letter = _i64(102)
+            elif byte < 32:
+                letter = _i64(_U)
+            out[at], out[at + 1] = _SLASH, letter
+            at += 2
+            if letter == _U:
+                out[at], out[at + 1], out[at + 2], out[at + 3] = 48, 48, _hex(byte >> 4), _hex(byte & 15)
+                at += 4
+        chars[text] = ends[text] - begins[text] - inside
+        for i in range(rows.gaps[text], rows.bounds[text + 1]):
+            out[at] = rows.utf8[i]
+            at += 1
+        places[text + 1] = at
