@@ -83,8 +83,9 @@ def test_scores_are_those_of_the_documents(judged: Project) -> None:
     without = [sum((row["label"] is None) == a and (row["new"] is None) == b for row in rows)
                for a, b in ((True, False), (False, True), (True, True))]  # fmt: skip
     assert [*found["all"]["nulls"].values()] == without
+    least, most = (of(row["label"] for row in there) for of in (min, max))
     for name, key in (("edu-1.score", "new"), ("edu-0.score", "old")):
-        mae = sum(abs(row[key] - row["label"]) for row in there) / len(there)
+        mae = sum(abs(min(max(row[key], least), most) - row["label"]) for row in there) / len(there)
         assert found["all"]["scores"][name]["mae"]["value"] == pytest.approx(mae)
     better = next(each for each in found["all"]["differences"] if each["other"] == "edu-0.score")
     assert better["metrics"]["spearman"]["verdict"] == better["metrics"]["mae"]["verdict"] == "better"
@@ -168,7 +169,7 @@ def test_several_labels_of_a_document(judged: Project) -> None:
     path = write_rows(judged.root / "twice.jsonl", [{"id": id, "label": i} for i in (1, 2, 2, 5) for id in ids])
     judged("evaluate", "edu-1.score", "--against", f"{{files: {path}}}").fails(2, "got 120 documents with several")
     for how, label in (("first", 1), ("mean", 2.5), ("majority", 2)):
-        found = evaluate(judged, "edu-1.score", "--against", f"{{files: {path}, duplicates: {how}}}")
+        found = evaluate(judged, "edu-1.score", "--against", f"{{files: {path}, duplicates: {how}, scale: none}}")
         assert found["all"]["scores"]["majority"]["bias"]["value"] == 0
         mean = (
             sum(r["metadata"]["new"] for r in rows_of(judged) if r["metadata"]["new"] is not None)

@@ -78,12 +78,13 @@ def test_metrics_are_those_of_scikit_learn() -> None:
         assert grade.f1.value == pytest.approx(sklearn.f1_score(a, b))
 
 
-def test_without_a_scale_nothing_is_rounded_or_clipped() -> None:
+def test_without_a_scale_the_labels_are_it_and_none_is_no_scale() -> None:
     labels, raw = [0.0, 1.0, 2.0, 1.0], [-1.0, 1.2, 5.0, 0.5]
     own, none = judged(labels, raw, None), judged(labels, raw, "none")
     assert own.scale == Scale(values=[0, 1, 2])
     assert value(own, "accuracy") == 1.0
-    assert value(own, "mae") == value(none, "mae")  # how far off they are: nobody has said that they are on the scale
+    assert value(own, "mae") == pytest.approx((0 + 0.2 + 0 + 0.5) / 4)
+    assert value(none, "mae") == pytest.approx((1 + 0.2 + 3 + 0.5) / 4)
     assert "accuracy" not in none.all.scores["edu"]
     assert none.level == "interval"
     assert value(judged(labels, raw, Scale(range=(0, 2))), "mae") == pytest.approx((0 + 0.2 + 0 + 0.5) / 4)

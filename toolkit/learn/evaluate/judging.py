@@ -513,8 +513,10 @@ def _makers(
         if isinstance(scale, Scale):
             grades = np.array(scale.grades, dtype=np.float64) if scale.grades else None
             bounds = scale.bounds
+        elif scale == "none" or not len(numbers[0]):
+            grades, bounds = None, None
         else:
-            grades, bounds = None if scale == "none" else metrics.own_grades(numbers[0], numbers[1:]), None
+            grades, bounds = metrics.own_grades(numbers[0], numbers[1:]), (numbers[0].min(), numbers[0].max())
         table = None if grades is None else grades.tolist()
         return numbers, table, lambda a, b, of: metrics.Numbers(a, b, grades, of, bounds)
     if task == "score":

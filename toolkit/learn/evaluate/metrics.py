@@ -204,7 +204,7 @@ class Numbers(Measure):
         grades: rising numbers of a scale; for accuracy, F1, kappa and alpha, each label and prediction is then the
             nearest of them.
         folds: of the documents, if predictions are ranked in each by itself.
-        bounds: ends of a declared scale, beyond which predictions are as far from labels as these.
+        bounds: ends of the scale, beyond which predictions are as far from labels as these.
     """
 
     def __init__(

@@ -334,11 +334,13 @@ def of_documents(examples: Examples, values: Array, there: Array) -> dict[str, A
     if task == "ordinal":
         on_scale["accuracy"] = float((values.argmax(axis=1) == numbers[there]).mean())
         numbers = np.array(grades_of(labels))[numbers.astype(np.int64)]
-    elif isinstance(examples.scale, Scale):
-        said = np.clip(said, *examples.scale.bounds)
-        if grades := examples.scale.grades:
+    elif isinstance(scale := examples.scale, Scale):
+        said = np.clip(said, *scale.bounds)
+        if grades := scale.grades:
             of_grades = Numbers(numbers[there], said, np.array(grades, np.float64)).more(np.ones(len(said)))
             on_scale = {name: of_grades[name] for name in ("accuracy", "macro_f1")}
+    elif scale is None:
+        said = np.clip(said, numbers.min(), numbers.max())
     whole = Numbers(numbers[there], said).headlines(np.ones(len(said)))
     mae = float(np.abs(np.median(numbers[known]) - numbers[there]).mean())
     found_ = {"mae": whole["mae"], "spearman": whole["spearman"]}
