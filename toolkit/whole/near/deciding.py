@@ -5,7 +5,8 @@ what no unit has decided from an earlier resolution. It does not depend on units
 
 ``fates-N``       the values of the rows that have some, in the order of the rows
 ``duplicates-N``  `connecting.DUPLICATE` of its duplicates, for later resolutions
-``marks``         of each shard, a digest of all that its part of the decision depends on; written last
+``marks``         of each shard, a digest of all that its part of the decision depends on; and one of the names of these
+                  files; written last
 """
 
 from collections.abc import Iterable, Iterator

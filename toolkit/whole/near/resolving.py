@@ -14,9 +14,10 @@ from toolkit.exchange.scatter import settle
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Task
 from toolkit.storage import store_of
-from toolkit.storage.paths import exists, join, remove
+from toolkit.storage.paths import exists, join, list_files, remove
 from toolkit.whole.kind import Resolved, Work
 from toolkit.whole.near.connecting import (
+    DUPLICATES,
     MEMBERS,
     UNITS,
     Bucketed,
@@ -36,6 +37,7 @@ from toolkit.whole.near.connecting import (
 )
 from toolkit.whole.near.deciding import (
     DECIDED,
+    FATES,
     SHOWN,
     Counts,
     Gathered,
@@ -93,7 +95,7 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     duplicates = sum(each.duplicates for each in gathered)
     counts = {"duplicates": duplicates, "clusters": sum(each.clusters for each in gathered)}
     counts |= {"candidates": sum(candidates.values()), "unverified": duplicates if comparing.size is None else 0}
-    write_sealed(join(work.folder, _MARKS), np.array(marks, dtype="<u8").tobytes())
+    write_sealed(join(work.folder, _MARKS), np.array([*marks, _names(work.folder)], dtype="<u8").tobytes())
     return Resolved(fates, counts, notes)
 
 
@@ -108,12 +110,20 @@ def _earlier(folder: str, marks: Sequence[int]) -> tuple[str, list[int]]:
     for other in store_of(above).folders(above):
         path = join(above, other)
         if other.startswith(DECISIONS) and other != name and exists(join(path, _MARKS)):
-            earlier = np.frombuffer(read_sealed(join(path, _MARKS)), dtype="<u8").tolist()
+            *earlier, names = np.frombuffer(read_sealed(join(path, _MARKS)), dtype="<u8").tolist()
+            if names != _names(path):  # something is lost, say because a kill ended the removal of the folder
+                continue
             known = {mark: i for i, mark in enumerate(earlier)}
             numbers = [known.get(mark, -1) for mark in marks]
             if [number for number in numbers if number >= 0] == list(range(len(earlier))):
                 return path, numbers
     return "", []
+
+
+def _names(folder: str) -> int:
+    """Return a digest of the names of the files of a resolution: to read, a shard without one has no duplicates."""
+    names = [name for name in list_files(folder) if name.startswith((FATES, DUPLICATES))]
+    return xxhash.xxh3_64_intdigest(msgspec.json.encode(names))
 
 
 def _mark(signed: SignedShard) -> int:
