@@ -69,13 +69,19 @@ def test_all_see_the_edited_text(project: Project) -> None:
 
 def test_a_mix_clamps_spans_of_an_edited_text(project: Project) -> None:
     spans = {id: [[0, 5, 1.0], [len(text), 99, 1.0]] for id, text in TEXTS.items()}
-    write_rows(project.attributes / "bff/0.jsonl.gz", [attributes(id, {"cut": cut}) for id, cut in spans.items()])
+    write_rows(
+        project.attributes / "bff/0.jsonl.gz",
+        [attributes(id, {"cut": cut, "end": cut[1:]}) for id, cut in spans.items()],
+    )
     stream = {"past_end": "clamp", "attributes": ["bff"], "text": [{"cut": "bff.cut"}, {"cut": {"regex": "org|now"}}]}
     output = {"format": "dolma", "path": str(project.root / "out")}
     project.config = {"dataset": str(project.data), "mix": {"streams": {"a stream": stream}, "output": output}}
     assert json.loads(project.ok("mix", "--json").out)["counts"] == {"spans clamped to the end of the text": 3}
     texts = [row["text"] for row in read_rows(project.root / "out/documents/documents.jsonl.gz")]
     assert texts == [re.sub("org|now", "", text[5:]) for text in TEXTS.values()]
+    stream["text"] = [{"cut_lines": "bff.end"}]  # no line has such a place
+    assert json.loads(project.ok("mix", "--json").out)["counts"] == {"spans clamped to the end of the text": 3}
+    assert [row["text"] for row in read_rows(project.root / "out/documents/documents.jsonl.gz")] == [*TEXTS.values()]
 
 
 def test_passages_that_are_close_are_one(project: Project) -> None:

@@ -259,9 +259,9 @@ class RuleSet:
             DataError: if a span is out of range, or a list has not one element for each line.
         """
         by_rule = [each.edits(document, values, past_end) for each in self.compiled]
-        everything = [edit for edits in by_rule for edit in edits]
-        if clamped := sum(edit.clamped for edit in everything):
+        if clamped := sum(edit.clamped for edits in by_rule for edit in edits):
             by_rule = [[edit for edit in edits if edit.start < edit.end] for edits in by_rule]
+        everything = [edit for edits in by_rule for edit in edits]
         return (editing.apply(document.text, everything, overlaps) if everything else None), by_rule, clamped
 
 

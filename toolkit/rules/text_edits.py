@@ -212,24 +212,26 @@ def edited(
     found: list[Edit] = []
     given = iter(spans)
     for edit in edits:
-        text, now = whole.text, None
         if edit.spans:
             listed = [span if isinstance(span, Span) else Span(*span) for span in next(given) or ()]
-            own = editing.edits_of_spans(listed, edit.by, text, past_end)
-            if not edit.lines:
-                found = [*own, *found]
-                continue
-            places = [(each.start, each.end) for each in own]
-        else:
-            now = EditedDocument(whole, found)
-            text, pattern = now.text, compiled_pattern(edit.regex)
-            places = [match.span() for match in pattern.finditer(text) if match.end() > match.start()]
+            own = editing.edits_of_spans(listed, edit.by, whole.text, past_end)
+            if edit.lines:
+                own = [Edit(*_lines_of(whole.text, each.start, each.end), each.by, each.clamped) for each in own]
+            found = [*own, *found]
+            continue
+        now = EditedDocument(whole, found)
+        text, pattern = now.text, compiled_pattern(edit.regex)
+        places = [match.span() for match in pattern.finditer(text) if match.end() > match.start()]
         if edit.lines:
-            places = [(text.rfind("\n", 0, a) + 1, text.find("\n", b - 1) + 1 or len(text)) for a, b in places]
-        if now:
-            places = list(map(PlaceMap(now.edits, len(whole.text)), *zip(*places, strict=True))) if places else []
+            places = [_lines_of(text, start, end) for start, end in places]
+        places = list(map(PlaceMap(now.edits, len(whole.text)), *zip(*places, strict=True))) if places else []
         found = [*(Edit(start, end, edit.by) for start, end in places), *found]
     return EditedDocument(whole, found)
+
+
+def _lines_of(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the whole lines of a place; one that is empty, because its end was clamped, has none."""
+    return (text.rfind("\n", 0, start) + 1, text.find("\n", end - 1) + 1 or len(text)) if start < end else (start, end)
 
 
 def in_whole(value: Any, type_: Type, places: PlaceMap) -> Any:

@@ -266,6 +266,19 @@ def test_what_was_decided_is_not_read_again(near: Near, monkeypatch: pytest.Monk
     assert 0 < len(read) - len(new & set(read)) < candidates / 2
 
 
+def test_of_an_earlier_resolution_that_has_lost_files_nothing_is_taken(near: Near) -> None:
+    """As where a kill has ended its removal: of a shard without a file nothing would be a duplicate."""
+    texts = [" ".join(WORDS[at : at + 60]) for at in (0, 60, 120, 0)]
+    near.write(texts, shards=2)
+    near.near()
+    for path in near.data.rglob(".toolkit/dedup/near-0/decisions-*/*"):
+        if path.name != "marks":
+            path.unlink()
+    write_rows(near.documents / "cc" / "s2.jsonl.gz", [document("d4", texts[1])])
+    near.ok("dedup", "--quiet")
+    assert kept_for(near.found()) == [None, None, None, 0, 1]
+
+
 def families(seed: int) -> list[str]:
     """Texts of few families, whose members resemble one another more or less, in no order."""
     random_ = random.Random(seed)

@@ -73,7 +73,7 @@ def of_rule(rule: CompiledRule, document: Document, values: Sequence[Any]) -> li
     """Return the first stretches that a rule edits; of one that edits none, spans and lines whose values it sees."""
     text = document.text
     edits = rule.edits(document, values, "clamp") if rule.holds(values) else []
-    found: list[tuple[int, int, Any]] = [(edit.start, edit.end, None) for edit in edits]
+    found: list[tuple[int, int, Any]] = [(edit.start, edit.end, None) for edit in edits if edit.start < edit.end]
     listed = found or list(_watched(rule, document, values))
     return [
         Stretch(
