@@ -42,7 +42,7 @@ RunTasks = Callable[[list[Task[Any]]], list[Result[Seen]]]
 
 
 StateOf = Callable[[Dataset, str, dict[str, State]], State]
-"""Says what a set is over the shards, and adds that to what is known of sets (`toolkit.stages.state_of`)."""
+"""Says what a set is over the shards, and adds that to what is known of sets (`toolkit.stages.state.state_of`)."""
 
 
 def values_beside(

@@ -103,7 +103,7 @@ class Running:
         """Run tasks on the configured executor, with progress; return results in the order of the tasks.
 
         Args:
-            what: the step, as `STEPS` knows it.
+            what: the step, in words.
             function: of the tasks; with what does small ones in groups, which is done where disk is not bound.
             tasks: to run.
             unit: what tasks are.

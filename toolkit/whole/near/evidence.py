@@ -1,8 +1,7 @@
 """Step 2d, per shard: the shingles of documents that share a bucket; and the decision that rests on them.
 
-in all of these, put in order. Shingles are those of the text, unless they were stored with the signatures.
-
-They are scattered by unit (see `toolkit.exchange.scatter`): a `PIECE` of each document.
+Shingles are those of the text, unless they were stored with the signatures. They are scattered by unit (see
+`toolkit.exchange.scatter`): a `PIECE` of each document. The task of a unit puts these in order.
 
 The decision: which documents are near duplicates, of which kept one, and by what evidence.
 
@@ -356,7 +355,7 @@ def _stored(signed: SignedShard, wanted: Array) -> Iterator[Array]:
 
 
 class OrderedUnit:
-    """The documents of a unit in order on the local disk; a `decision.Unit`. A context manager, which deletes it.
+    """The documents of a unit in order on the local disk; a `Unit`. A context manager, which deletes it.
 
     Args:
         folder: Folder of the evidence.
