@@ -496,6 +496,7 @@ def test_shuffle_false_with_inputs_of_one_name(dolma: Dolma) -> None:
         write_rows(dolma.root / root / "documents" / SHARD, [document(f"{root}0", root)])
     filtered(dolma, include=["$.text"])
     dolma.stream.update({"documents": [f"{dolma.root}/{root}/documents/*.gz" for root in "ab"], "attributes": []})
+    dolma.stream["name"] = "a name "  # which is that of no file here
     dolma.config["shuffle"] = False
     dolma().succeeds()
     assert dolma.texts() == {"a0": "a", "b0": "b"}

@@ -1,6 +1,7 @@
 """A configuration of Dolma's mixer becomes mixes of ours: one for each output folder."""
 
 import os
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -178,7 +179,7 @@ def _streams(stream: StreamOptions, found: MixerOptions, place: ConfigNode) -> d
         roots = roots_of(stream.documents, stream.attributes)
     except ConfigError as error:
         raise place.error(("documents",), str(error)) from None
-    name = "".join(c if c.isalnum() or c in "_.- " else "_" for c in stream.name)
+    name = re.sub(r" $", "_", "".join(c if c.isalnum() or c in "_.- " else "_" for c in stream.name))
     name = name if name[:1].isalpha() or name.startswith("_") else f"_{name}"
     return {
         name if i == 0 else f"{name}.{i}": {
