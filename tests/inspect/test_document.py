@@ -12,7 +12,6 @@ from tests.inspect.conftest import ABOUT
 from tests.inspect.reading import lines_of
 from tests.pipeline.conftest import Project, read_rows, write_rows
 from toolkit.describe import look as data_file
-from toolkit.describe.about import About
 from toolkit.describe.output import output_facts
 from toolkit.describe.records import Asked
 
@@ -288,11 +287,6 @@ def test_a_label_may_look_like_a_part(project: Project, labels: list[str]) -> No
         project.ok("croissant")
         ran = project("validate")
         assert (ran.code, "0 findings" in ran.out) == (0, True), ran.out
-
-
-def test_the_page_describes_every_setting() -> None:
-    page = (ROOT / "docs" / "croissant.md").read_text(encoding="utf-8")
-    assert [name for name in About.__struct_fields__ if f"`{name}`" not in page] == []
 
 
 def test_the_example_of_the_page_is_what_is_made(golden: Project) -> None:

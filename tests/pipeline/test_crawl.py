@@ -287,15 +287,16 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
 
     (path,) = write_crawl(project.root / "www", 1, records=200)
     behaviour = Behaviour(only=path.name, half=threading.Event())
-    decode, found = wet.decode, []
+    columns, found = wet._columns, []
 
-    def meeting(block: bytes, invalid: str, source: Any) -> tuple[str | None, bytes | None]:
+    def meeting(*given: Any) -> Any:
         assert behaviour.half
         behaviour.half.set()
         found.append(behaviour.sent.wait(PATIENCE))
-        return decode(block, invalid, source)
+        return columns(*given)
 
-    monkeypatch.setattr(wet, "decode", meeting)
+    monkeypatch.setattr(wet, "_columns", meeting)
+    monkeypatch.setattr(wet, "BATCH", 1)
     for module in (storage_reading, web_records):
         monkeypatch.setattr(module, "READ", 1 << 12)  # less than a half
     monkeypatch.setattr(input_bytes, "BLOCK", 1 << 12)
