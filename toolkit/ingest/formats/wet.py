@@ -45,6 +45,9 @@ class Wet(Reader):
         from toolkit.text.json_strings import placed, sound
 
         for pages in _batches(self._pages(source), 1 if source.skip else BATCH):
+            if len(pages) == 1:
+                yield from self._alone(*pages[0], source)
+                continue
             utf8, begins, ends = placed([page.block or b"" for _, page in pages])
             for is_utf8, places in groupby(range(len(pages)), sound(utf8, begins, ends).__getitem__):
                 rows = list(places)
@@ -53,17 +56,26 @@ class Wet(Reader):
                     yield _columns(pages[run], utf8, begins[run].tolist(), ends[run].tolist())
                     continue
                 for number, record in pages[run]:
-                    yield from self._repaired(number, record, source)
+                    yield from self._alone(number, record, source)
 
-    def _repaired(self, number: int, record: Record, source: Input) -> Iterator[DraftColumns]:
-        """Yield the document of a record that is not UTF-8, if it is not left out."""
-        text, _ = decode(record.block or b"", self.invalid_utf8, source)
+    def _alone(self, number: int, record: Record, source: Input) -> Iterator[list[Draft]]:
+        """Yield the document of a record that is large, or not UTF-8, if it is not left out."""
+        text, utf8 = decode(record.block or b"", self.invalid_utf8, source)
         if text is None:
             url = record.fields.get("warc-target-uri")
             source.leave_out(f"invalid_utf8.{self.invalid_utf8}", number, id=record.id, url=url)
             return
-        utf8 = text.encode()
-        yield _columns([(number, record)], utf8, [0], [len(utf8)])
+        draft = Draft(
+            text=text,
+            utf8=utf8,
+            number=number,
+            id=record.id,
+            added=record.date,
+            created=record.date,
+            metadata={"warc_headers": record.headers},
+            paths=OF_RECORD if record.id and record.date else None,
+        )
+        yield [draft]
 
     def _pages(self, source: Input) -> Iterator[tuple[int, Record]]:
         """Yield the records that are texts, with their numbers."""
@@ -90,12 +102,16 @@ BATCH = 1 << 20
 
 
 def _batches(pages: Iterator[tuple[int, Record]], most: int) -> Iterator[list[tuple[int, Record]]]:
-    """Yield records in batches of about so many bytes; an error comes after the records before it."""
+    """Yield records in batches of at most so many bytes, or one record; an error comes after the records before it."""
     batch, size = list[tuple[int, Record]](), 0
     try:
         for page in pages:
+            length = len(page[1].block or b"") + 1
+            if batch and size + length > most:
+                yield batch
+                batch, size = [], 0
             batch.append(page)
-            size += len(page[1].block or b"") + 1
+            size += length
             if size >= most:
                 yield batch
                 batch, size = [], 0
