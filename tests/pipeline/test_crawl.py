@@ -287,15 +287,15 @@ def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.Mo
 
     (path,) = write_crawl(project.root / "www", 1, records=200)
     behaviour = Behaviour(only=path.name, half=threading.Event())
-    columns, found = wet._columns, []
+    decode, found = wet.decode, []
 
     def meeting(*given: Any) -> Any:
         assert behaviour.half
         behaviour.half.set()
         found.append(behaviour.sent.wait(PATIENCE))
-        return columns(*given)
+        return decode(*given)
 
-    monkeypatch.setattr(wet, "_columns", meeting)
+    monkeypatch.setattr(wet, "decode", meeting)
     monkeypatch.setattr(wet, "BATCH", 1)
     for module in (storage_reading, web_records):
         monkeypatch.setattr(module, "READ", 1 << 12)  # less than a half
