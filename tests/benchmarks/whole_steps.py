@@ -1,7 +1,8 @@
 """Steps over all shards at sizes of a crawl, without its text: `python -m tests.benchmarks.whole_steps FOLDER ROWS`.
 
-Keys, scores and amounts are made as signatures would be; then samples, ranks, bounds of a budget and cuts of a shuffled
-output are found. Each task is a process of its own, whose peak memory and CPU are printed, for the longest and for all.
+Keys, scores, amounts and bands are made as signatures would be; then samples, bounds of a budget, cuts of a shuffled
+output, ranks and groups of near duplicates are found. Each task is a process of its own, whose peak memory and CPU are
+printed, for the longest and for all.
 """
 
 import multiprocessing
@@ -25,12 +26,19 @@ from toolkit.mix.budget.bounds import find_bounds
 from toolkit.text.batch import Batch
 from toolkit.whole.kind import Block, Files, Work
 from toolkit.whole.kinds.sample.choosing import choose
+from toolkit.whole.near import connecting
+from toolkit.whole.near.resolving import plan
+from toolkit.whole.near.signing import KEY, RUN, row_type, write_run
 from toolkit.whole.ranks import exact
 from toolkit.whole.ranks.runs import Layout, ScoresOutput
 from toolkit.whole.records import SignatureRecord, SignedShard
 
 SHARD = 1_000_000
 GROUPS = 100
+BANDS = 14
+COPIES = 10
+"""Near duplicates: a tenth of the documents, ten of each on average."""
+
 MEMORY = 256_000_000
 
 
@@ -90,8 +98,7 @@ class Steps:
 
 def signed(folder: Path, shard: int, rows: int) -> SignedShard:
     """The scores of a shard, signed for exact ranks within groups."""
-    drawn, dataset = np.random.default_rng(shard), Dataset(str(folder), str(folder))
-    where = folder / "signatures" / f"{shard}"
+    drawn, where = np.random.default_rng(shard), folder / "signatures" / f"{shard}"
     with ExitStack() as stack:
         files = Files(str(where), stack)
         output = ScoresOutput(files, Layout(1, 0, labels=False))
@@ -100,14 +107,42 @@ def signed(folder: Path, shard: int, rows: int) -> SignedShard:
             labels = [f"g{number:02}" for number in (GROUPS * drawn.random(count) ** 3).astype(int).tolist()]
             output.add(Block(first, Batch([]), [True] * count, {}), [labels], [drawn.random(count).tolist()], [])
         output.flush()
+    return _recorded(folder, shard, rows, files, {"ranked": rows}, msgspec.to_builtins(output.runs))
+
+
+def banded(folder: Path, shard: int, rows: int, all_rows: int) -> SignedShard:
+    """The bands of a shard, signed for near duplicates that share each band with their copies."""
+    drawn, where = np.random.default_rng(shard), folder / "signatures" / f"{shard}"
+    with ExitStack() as stack:
+        files = Files(str(where), stack)
+        entries = np.empty((rows, BANDS), dtype=KEY)
+        entries["key"] = drawn.integers(0, 2**64, (rows, BANDS), dtype=np.uint64)
+        copies = np.flatnonzero(drawn.random(rows) < 0.1)
+        of = drawn.integers(1, all_rows // (10 * COPIES) + 2, len(copies), dtype=np.uint64)
+        for band in range(BANDS):
+            entries["key"][copies, band] = of * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(band << 56 | band << 20)
+        entries["row"] = np.arange(rows)[:, None]
+        runs = [entries[first : first + RUN // BANDS].reshape(-1) for first in range(0, rows, RUN // BANDS)]
+        for number, run in enumerate(runs):
+            write_run(files, number, [run])
+        written = np.zeros(rows, dtype=row_type(""))
+        written["shingles"] = 100
+        files.open("rows").write(written.tobytes())
+    return _recorded(folder, shard, rows, files, {"compared": rows}, len(runs))
+
+
+def _recorded(
+    folder: Path, shard: int, rows: int, files: Files, counts: dict[str, int], details: object
+) -> SignedShard:
     state = ShardState(size=0, stamp="", content="", rows=rows, chars=0, bytes=0, head="")
     record = SignatureRecord(
-        input=state, settings={}, reads={}, files=files.states(), rows=rows, compared=rows, counts={"ranked": rows},
-        details=msgspec.to_builtins(output.runs),
+        input=state, settings={}, reads={}, files=files.states(), rows=rows, compared=rows, counts=counts,
+        details=details,
     )  # fmt: skip
     return SignedShard(
-        dataset=dataset, folder=str(where.parent), shard=f"{shard}", number=shard, record=record, own=True
-    )
+        dataset=Dataset(str(folder), str(folder)), folder=str(folder / "signatures"), shard=f"{shard}", number=shard,
+        record=record, own=True,
+    )  # fmt: skip
 
 
 def main(folder: Path, rows: int) -> None:
@@ -141,12 +176,28 @@ def main(folder: Path, rows: int) -> None:
     def ranks(steps: Steps) -> None:
         exact.rank(Work(shards, work, work, "", refit=False, memory=MEMORY, run=steps.run), 0)
 
+    def near(steps: Steps) -> None:
+        work_ = Work(shards, work, work, "", refit=False, memory=MEMORY, run=steps.run)
+        comparing = connecting.Comparing(
+            bands=BANDS, size=None, jaccard=0.8, containment=1.0, descending=False, ranks="", warn=1.0
+        )
+        places = [
+            connecting.ShardPlace(folder=each.path(""), runs=each.record.details, rows=each.record.rows)
+            for each in shards
+        ]
+        layout = connecting.Layout(comparing=comparing, memory=MEMORY, shards=places, own=0, fates=work)
+        connecting.save_layout(work_.scratch, layout)
+        plan(work_, comparing, work_.scratch)
+
     for step in (sample, budget, cuts):
         timed(step, rows)
     for shard in range(len(sizes)):
         (folder / f"keys-{shard}.npy").unlink()
     shards = [signed(folder, shard, size) for shard, size in enumerate(sizes)]
     timed(ranks, rows)
+    shutil.rmtree(folder / "signatures")
+    shards = [banded(folder, shard, size, rows) for shard, size in enumerate(sizes)]
+    timed(near, rows)
     shutil.rmtree(folder)
 
 

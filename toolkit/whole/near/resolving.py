@@ -75,7 +75,7 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     earlier, numbers = _earlier(work.folder, marks)
     layout = msgspec.structs.replace(layout, earlier=earlier, numbers=numbers)
     save_layout(folder, layout)
-    bucketed, candidates, planned = _plan(work, comparing, folder)
+    bucketed, candidates, planned = plan(work, comparing, folder)
     save_layout(folder, msgspec.structs.replace(layout, units=[*accumulate((p.units for p in planned), initial=0)]))
     unread = Counter[int]()
     for each in planned:
@@ -137,8 +137,14 @@ def _settle(work: Work, folder: str, name: str, objects: list[list[str]]) -> Non
     settle(work.run, folder, name, [*chain.from_iterable(objects)])
 
 
-def _plan(work: Work, comparing: Comparing, folder: str) -> tuple[list[Bucketed], dict[int, int], list[Planned]]:
-    """Return what ranges of keys have, how many candidates each shard has, and what is decided together."""
+def plan(work: Work, comparing: Comparing, folder: str) -> tuple[list[Bucketed], dict[int, int], list[Planned]]:
+    """Return what ranges of keys have, how many candidates each shard has, and what is decided together.
+
+    Args:
+        work: Work.
+        comparing: How documents are compared.
+        folder: Folder of the work, which has the layout.
+    """
     compared = sum(each.record.compared for each in work.shards)
     partitions = partitions_of(compared, work.memory)
     bucketing = [

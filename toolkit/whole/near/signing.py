@@ -478,19 +478,22 @@ class NearSigner(KindSigner):
             self._sort()
 
     def _sort(self) -> None:
-        if not self._held:
-            return
-        entries = np.concatenate(self._held)
-        entries = entries[np.argsort(entries["key"], kind="stable")]
-        edges = np.arange(PREFIXES, dtype=np.uint64) << np.uint64(54)
-        places = np.append(np.searchsorted(entries["key"], edges), len(entries))
-        output = self.files.open(f"sorted-{self._runs}")
-        output.write(starts_of(np.diff(places) * entries.itemsize))
-        output.write(entries.tobytes())
-        self._held, self._size = [], 0
-        self._runs += 1
+        if self._held:
+            write_run(self.files, self._runs, self._held)
+            self._held, self._size, self._runs = [], 0, self._runs + 1
 
     def finish(self) -> tuple[dict[str, int], Any]:
         self._sort()
         counts = {"compared": self._compared, "short": self._short, "shingles": self._shingles}
         return counts, self._runs
+
+
+def write_run(files: Files, number: int, held: Sequence[Array]) -> None:
+    """Write keys (`KEY`) as a sorted run of a shard, of which prefixes are read by themselves."""
+    entries = np.concatenate(held)
+    entries = entries[np.argsort(entries["key"], kind="stable")]
+    edges = np.arange(PREFIXES, dtype=np.uint64) << np.uint64(54)
+    places = np.append(np.searchsorted(entries["key"], edges), len(entries))
+    output = files.open(f"sorted-{number}")
+    output.write(starts_of(np.diff(places) * entries.itemsize))
+    output.write(entries.tobytes())
