@@ -105,6 +105,7 @@ def test_every_column_of_a_typed_output_is_described_and_read(out: Path, run: Ru
         "metadata.deep.er": ["at"],
         "metadata.heads": ["name", "value"],
     }
+    pytest.importorskip("mlcroissant")
     read = list(load(out / "croissant.json").records("documents"))
     for name, (_, _, kind, values) in _COLUMNS.items():
         if kind:
