@@ -58,7 +58,7 @@ def made(run: Run, recipe: str, root: str, *commands: str, processes: int = 1) -
         ran = run(command, "-c", path_of(recipe), "--quiet", *places(recipe, root), f"processes={processes}")
         said = ran.out + ran.err
         if "expected the package" in said:
-            pytest.skip(f"{recipe} needs the package{said.rpartition('expected the package')[2].strip()}")
+            pytest.skip(f"{recipe} needs the package {said.rpartition('expected the package')[2].strip()}")
         assert ran.code == 0, said
     return tree(root)
 
