@@ -57,9 +57,9 @@ class Ranges(io.RawIOBase):
             first = missing[0] * BLOCK
             data = store_of(self._path).read(self._path, first, min((missing[-1] + 1) * BLOCK, self._size) - first)
             self._blocks |= {first // BLOCK + i: data[i * BLOCK :][:BLOCK] for i in range(-(-len(data) // BLOCK))}
-        data = b"".join(self._blocks.get(number, b"") for number in numbers)[self._at % BLOCK :][
-            : max(0, end - self._at)
-        ]
+        start = self._at % BLOCK
+        held = b"".join(self._blocks.get(number, b"") for number in numbers)
+        data = held[start : start + max(0, end - self._at)]
         for number in list(self._blocks)[:-BLOCKS]:
             del self._blocks[number]
         buffer[: len(data)] = data

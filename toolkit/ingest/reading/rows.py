@@ -162,17 +162,21 @@ class Documents:
 
     def _taken(self, batch: DraftColumns, made: Iterable[tuple[int, Written]]) -> Iterator[Written]:
         """Yield rows that were made at once, but for those that are left out, or are to be looked at by themselves."""
-        source, counts = self._source, self._source.counts
+        source = self._source
         for i, (state, row) in enumerate(made):
             if state == 0:
                 source.leave_out("trim", row.number, **self._names_of(batch[i]))
             elif state < 0 or len(row.line) > source.max_bytes:
                 yield from self._one_by_one(batch[i : i + 1])
             else:
-                counts["documents"] += 1
-                if source.left_out is not None:
-                    source.left_out.document(row.number)
-                yield row
+                yield self._counted(row)
+
+    def _counted(self, row: Written) -> Written:
+        """Return a document that is kept, after it was counted."""
+        self._source.counts["documents"] += 1
+        if self._source.left_out is not None:
+            self._source.left_out.document(row.number)
+        return row
 
     def _one_by_one(self, batch: Sequence[Draft]) -> Iterator[Written]:
         counts, source = self._source.counts, self._source
@@ -208,10 +212,7 @@ class Documents:
             if len(row.line) > source.max_bytes:
                 source.too_large("document", row.line[:HEAD], draft.number, len(row.line), id=row.id)
             else:
-                counts["documents"] += 1
-                if source.left_out is not None:
-                    source.left_out.document(draft.number)
-                yield row
+                yield self._counted(row)
 
     def _cleared(self, draft: Draft, row: Written) -> Written:
         """Return a document that a takedown lists as it is written."""
