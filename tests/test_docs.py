@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import yaml
 
-from tests import pages
+from tests import pages, sizes
 from tests.conftest import Ran, Run
 from toolkit import cli, command_line, reference
 from toolkit.config import settings
@@ -372,3 +372,16 @@ def test_formats_shows_what_is_on_disk(tagged: Path, monkeypatch: pytest.MonkeyP
     first = [f"{label}\t{prob}" for label, prob in sorted((each["label"], each["prob"]) for each in found)][:3]
     (listed,) = (b.text for b in page if "@tsv" in b.text)
     assert _anywhere(listed).endswith(_anywhere("".join(f"{each}\n" for each in first)))
+
+
+def test_the_pages_stay_as_short_as_they_are() -> None:
+    assert sum(path.stat().st_size for path in PAGES) <= 600_000
+
+
+def test_contributing_has_each_folder_of_the_toolkit_with_a_budget() -> None:
+    files = [path for package in sizes.PRODUCT for path in (ROOT / package).rglob("*.py")]
+    folders = {sizes.folder(path.relative_to(ROOT).as_posix()) for path in files}
+    assert {*sizes.budgets()} == folders | {"tests"}
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    inner = [name.removeprefix("toolkit/") for name in folders if name.startswith("toolkit/") and "*" not in name]
+    assert [name for name in inner if f"`{name}/`" not in page] == []
