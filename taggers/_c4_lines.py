@@ -85,7 +85,7 @@ def _roles() -> Array:
 
 
 class _Notes(NamedTuple):
-    """What may be in brackets but digits: code points, where each begins, and the end of all."""
+    """Bracket contents other than digits: code points, the start of each, and the end of all."""
 
     points: UInt32s
     bounds: Int64s

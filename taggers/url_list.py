@@ -27,7 +27,7 @@ _PORTS = {"http": 80, "https": 443, "ftp": 21}
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What of the lists a URL is on.
+    """Entries of the lists that match a URL.
 
     Attributes:
         host: The host of the document's URL; null if it has none.

@@ -1,4 +1,4 @@
-"""What the command line does before it is imported: names are in UTF-8, and signals end it at once, with a word.
+"""Sets up the process before the command line is imported: UTF-8 mode, and a clean exit on signals.
 
 This module is imported before all others of ours, and imports next to nothing. What is interrupted is half a second of
 imports, of which nothing stays; libraries that are interrupted there have crashed.

@@ -118,7 +118,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the command writes records of datasets."""
 
     REMAKES: ClassVar[Literal["", "sets", "all"]] = ""
-    """What was lost with damaged records and the command makes again: row indexes and sets, or records of inputs, too.
+    """Losses from damaged records that the command repairs: row indexes and sets, or records of inputs, too.
     """
 
     config: str | None = None

@@ -35,7 +35,7 @@ from toolkit.storage.record_log import Group
 from toolkit.storage.threads import for_each
 
 Check = Literal["strict", "warn"]
-"""What a set is for that is out of date: `strict` refuses it, for what writes; `warn` says so, for what only looks."""
+"""Treatment of sets that are out of date: `strict` refuses them (writing), `warn` reports them (reading)."""
 
 RunTasks = Callable[[list[Task[Any]]], list[Result[Seen]]]
 """Runs `look` on files of external sets, in any process, and returns the results in the order of the tasks."""

@@ -51,7 +51,7 @@ MAX_WINDOW = Size(2 << 30)
 
 
 class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is not in the usual environment variables and files of AWS, or should differ from it."""
+    """Settings that AWS's usual environment variables and files lack, or that differ from them."""
 
     endpoint_url: Annotated[str | None, msgspec.Meta(description="the address of an S3 server other than Amazon's")] = (
         None

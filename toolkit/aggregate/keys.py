@@ -22,7 +22,7 @@ from toolkit.text.kernels.signatures import Array
 
 LABELS = (LABEL, "language")
 NAMED = (*LABELS, "source", "crawl", "host", "reason")
-"""What can be grouped by without an expression; an attribute that is called so stands in parentheses."""
+"""Keys to group by without an expression; an attribute of the same name stands in parentheses."""
 
 NOTHING = "null"
 """The key of documents that have no value."""

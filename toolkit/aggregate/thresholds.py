@@ -80,7 +80,7 @@ def compared(rules: Iterable[Rule]) -> list[str]:
 
 
 Paths = Mapping[str, str]
-"""What the variables of loops stand for: elements, ``line_language[]``; empty for what has no such name."""
+"""Elements that loop variables stand for, such as ``line_language[]``; empty where there is no such name."""
 
 
 class Comparison(NamedTuple):

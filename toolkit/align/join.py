@@ -319,7 +319,7 @@ class PartToJoin(ConfigStruct):
 
 
 class Joined(ConfigStruct):
-    """What documents and values of some partitions have of each other.
+    """Matches between documents and values, of some partitions.
 
     Attributes:
         objects: Objects of the rows.
@@ -429,7 +429,7 @@ def _id(name: bytes) -> str:
 
 
 class Sums(ConfigStruct):
-    """What documents and values have of each other, with some examples of each kind.
+    """Matches between documents and values, with examples of each kind.
 
     Attributes:
         counts: documents, ids, missing, surplus, repeated ids among values, shared among documents.

@@ -101,7 +101,7 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
 
 
 class Todo(msgspec.Struct):
-    """What is to be done for a set: its inputs, its schema, and its shards that must be written."""
+    """Work for a set: its inputs, its schema, and the shards to write."""
 
     inputs: list[str]
     schema: sets.SetSchema

@@ -103,7 +103,7 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
 
 
 class Seen(NamedTuple):
-    """What one command has read already, so that a description does not read it again.
+    """Results that one command has read already, so that a description does not read them again.
 
     Attributes:
         looked: Outcomes of looks at whole files, by path.

@@ -64,7 +64,7 @@ class _Faults(Faults):
 
 
 class _NotKnown(Exception):
-    """What stands in the configuration depends on sets of which it does not say how they are made."""
+    """The configuration depends on sets without saying how they are made."""
 
 
 def _others() -> Mapping[str, Mapping[str, Type]]:

@@ -36,7 +36,7 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
 
 
 class MadeByStage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stage made: its path, documents read, shards written, and shards deleted with their input."""
+    """Output of a stage: its path, documents read, shards written, and shards deleted with their input."""
 
     path: str
     documents: int

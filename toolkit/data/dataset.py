@@ -33,7 +33,7 @@ from toolkit.storage.roots import note_roots
 from toolkit.storage.threads import for_each
 
 SHARD_SUFFIXES = (".jsonl.gz", ".json.gz", ".gz", ".jsonl", ".json", ".jsonl.zst", ".jsonl.zstd", ".json.zst")
-"""What a shard of documents, and so its attributes, may end in: the one table; what a suffix says of the compression is
+"""Suffixes of a shard of documents, and so of its attributes: the one table; what a suffix says of the compression is
 in `toolkit.storage.compression`. Where we choose the name it is ``.jsonl.gz`` or ``.jsonl.zst``."""
 
 _TABLES = (TABLE, ".parq", ".pq")
@@ -119,7 +119,7 @@ class Dataset:
 
     @property
     def lineage(self) -> dict[str, Any]:
-        """What documents in place add to the settings of what is made from them; nothing of documents."""
+        """Return what documents in place add to the settings of sets made from them; nothing for other documents."""
         return {"documents": self.in_place.settings()} if self.in_place else {}
 
     def attribute_path(self, set_name: str, shard: str) -> str:

@@ -39,10 +39,10 @@ def escaped(text: str) -> str:
 
 
 IN_MARKDOWN = str.maketrans({each: "\\" + each for each in "\\|`*_[]"} | {"<": "&lt;", "&": "&amp;"})
-"""What external texts become in Markdown, so that it has neither marks nor HTML of theirs."""
+"""Escapes for external texts in Markdown, against their marks and HTML."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What spreadsheets take for the beginning of a formula, and run (OWASP, "CSV Injection")."""
+"""First characters that spreadsheets take for a formula, and run (OWASP, "CSV Injection")."""
 
 
 def unlike_formula(text: str) -> str:

@@ -16,7 +16,7 @@ from toolkit.errors import DataError
 from toolkit.storage.reading import Lines
 
 SUFFIX = ".jsonl.gz"
-"""What the attributes of an external file have behind its name."""
+"""Suffix of the attributes of an external file, after its name."""
 
 _ROWS, _BYTES = 256, 1 << 19
 

@@ -160,7 +160,7 @@ def pairs_in(stream: IO[bytes], path: str) -> Iterator[tuple[int, int]]:
 
 
 class _Stack:
-    """What lies on the stack while a list of pairs of numbers is unpickled: the list, pairs to be added, numbers.
+    """The stack while a list of pairs of numbers is unpickled: the list, pairs to be added, numbers.
 
     Attributes:
         pair: that was made last.

@@ -51,7 +51,7 @@ class _Headers(msgspec.Struct, gc=False, rename="kebab"):
 _HEADERS = msgspec.json.Decoder(_Headers)
 
 OF_RECORD = ("id", "text", "source", "added", "created", *SAME, f"{METADATA}.", HEADERS)
-"""What `paths_in` gives for a record of a WET file."""
+"""Result of `paths_in` for a record of a WET file."""
 
 
 def path_of(text: str) -> tuple[str, ...] | None:

@@ -1,4 +1,4 @@
-"""What was counted for a card, as rows of its tables and as its picture; and external texts as they stand there.
+"""Numbers of a card as rows of its tables and as a picture; and external texts as they stand there.
 
 Labels, hosts and samples are external texts. They stand in a card so that none of them is more than text: on one line
 in code, or in a quoted block of code, whose lines begin neither a heading, nor a mark, nor HTML.

@@ -82,7 +82,7 @@ class ActiveLease:
 
 
 Doing = Callable[[], Mapping[str, Sequence[str]]]
-"""What a run is at now: the keys of what it works on, by stage."""
+"""Current work of a run: keys by stage."""
 
 
 @contextmanager

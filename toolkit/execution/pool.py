@@ -45,7 +45,7 @@ MARGIN = 1 << 14
 """Bytes of a pipe that may stay unused, because a message begins a page."""
 
 END_SECONDS = 3.0
-"""What a process has to end in that is told to, before it is killed."""
+"""Seconds that a process has to end before it is killed."""
 
 Tell = Callable[[Any], None]
 """Sends news of a call, before its answer."""
@@ -73,7 +73,7 @@ class Died(Exception):
 
 
 class Limits(NamedTuple):
-    """What a process may take; the kernel ends one whose call takes longer, and gives it no more memory.
+    """Limits of a process; the kernel ends one whose call takes longer, and refuses it more memory.
 
     Attributes:
         cpu: seconds of processor time of a call.

@@ -7,7 +7,7 @@ import sys
 ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "RAYON")
 } | {"TOKENIZERS_PARALLELISM": "false"}
-"""What keeps libraries from starting threads of their own: processes are what is parallel."""
+"""Environment that keeps libraries from starting threads: processes are the parallelism."""
 
 is_program = False
 """Whether this process is the command line, and nobody else's: what it holds is known, so that it can be forked."""
@@ -33,7 +33,7 @@ def hold_standard_streams() -> set[int]:
 
 
 _M_ARENA_MAX = -8
-"""What ``malloc.h`` calls the greatest number of arenas."""
+"""``M_ARENA_MAX`` of ``malloc.h``."""
 
 
 def one_thread_each() -> None:

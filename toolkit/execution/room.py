@@ -55,7 +55,7 @@ of its kind before it have kept."""
 
 
 class NoRoom(ToolkitError):
-    """What is to be kept does not fit below the bound."""
+    """The output does not fit below the bound."""
 
 
 class Room:

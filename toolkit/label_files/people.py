@@ -69,7 +69,7 @@ def _of_list(source: Input) -> Iterator[bytes]:
 
 
 class _Window:
-    """What is held of a stream: the item that is looked at, and what was read behind it."""
+    """Buffer of a stream: the current item, and the bytes read after it."""
 
     def __init__(self, source: Input, stream: Decompressed) -> None:
         self._source, self._stream = source, stream
@@ -112,7 +112,7 @@ class _Window:
 
 
 What = Literal["scores", "labels", "sets", "texts"]
-"""What the answers to a question are: numbers, one of several labels, any of several labels, texts."""
+"""Kinds of answers to a question: numbers, one of several labels, any of several labels, texts."""
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):

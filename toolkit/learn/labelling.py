@@ -116,7 +116,7 @@ MOST = 100
 
 
 class Names(ConfigStruct):
-    """What the values of a set do not say themselves: by whom they are.
+    """Origin of a set's values, where these do not say it.
 
     Attributes:
         given: on the command line, which count in place of what values say.

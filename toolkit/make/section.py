@@ -364,7 +364,7 @@ def forget_shards(home: Dataset, shards: Sequence[str]) -> None:
 
 
 class _Made(NamedTuple):
-    """What a stage made of a block: rows, their entries in a row index, documents read, bytes of them as stored."""
+    """Output of a stage for a block: rows, their row index entries, documents read, and their stored bytes."""
 
     rows: list[bytes]
     entries: list[tuple[row_index.Entry, int]]

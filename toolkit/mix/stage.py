@@ -124,7 +124,7 @@ class StageRecord(Artifact, frozen=True, kw_only=True):
 
 
 _KEPT, _COPIES, WRITTEN = ".kept", ".copies", ".written"
-"""What is behind the name of an intermediate in those of the files that its documents are noted in."""
+"""Suffixes of an intermediate's name for the files that list its documents."""
 
 
 def stage_path(output: str, digest: str, key: str) -> str:

@@ -34,7 +34,7 @@ _COST = 24
 """Bytes of memory that a document takes while its range of hashes is sorted."""
 
 KEY = np.dtype([("high", "<u8"), ("low", "<u8")])
-"""What `toolkit.data.row_index.key_of` gives: documents with equal ones are the same."""
+"""Result of `toolkit.data.row_index.key_of`: documents with equal keys are the same."""
 
 _PLACE = ("identity", "ids")
 
@@ -242,7 +242,7 @@ class ChosenDocuments:
 
 
 NOTED = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<u4")])
-"""What `toolkit.data.row_index.noted` gives of a document while it is written: its `KEY`, and its row, from 1."""
+"""Result of `toolkit.data.row_index.noted` for a document: its `KEY`, and its row, from 1."""
 
 
 @dataclass(frozen=True)

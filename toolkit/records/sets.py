@@ -244,7 +244,7 @@ class AlignedInput(msgspec.Struct, frozen=True):
 
 
 class Aligned(msgspec.Struct, frozen=True, kw_only=True):
-    """What a set was made from, in order, and what was found: counts by name."""
+    """Inputs of a set, in order, and counts by name."""
 
     version: int = 1
     inputs: list[AlignedInput]

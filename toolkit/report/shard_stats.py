@@ -1,4 +1,4 @@
-"""What a report counts of one shard, from attributes, row index and columns, kept; and the counts of all, added up.
+"""Counts of one shard for a report, from attributes, row index and columns, kept; and their sum over all shards.
 
 
 ``<folder>/<shard>.counts``  a `ShardCounts`, compressed

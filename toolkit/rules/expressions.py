@@ -31,7 +31,7 @@ _NOTHING: Facts = frozenset()
 
 
 A_NAME = "a name that rules can use (letters, digits and _; no word with a meaning there, such as len, document or is)"
-"""What `is_name` asks for, for people."""
+"""Description of what `is_name` accepts, for messages."""
 
 
 def is_name(text: str) -> bool:

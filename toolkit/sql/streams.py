@@ -45,7 +45,7 @@ _TYPES = {
 
 @dataclass
 class Faults:
-    """What ended a stream while a query ran, which DuckDB tells in words of its own: errors of ours, or a signal."""
+    """The error or signal that ended a stream during a query; DuckDB reports it in its own words."""
 
     found: list[BaseException] = field(default_factory=list)
 
@@ -61,7 +61,7 @@ class Faults:
 
 
 class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
-    """What can be scanned as often as one likes; DuckDB asks each scan for some columns, and some rows.
+    """A stream that can be scanned repeatedly; DuckDB asks each scan for some columns, and some rows.
 
     Args:
         schema: of all columns.

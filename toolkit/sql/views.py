@@ -138,7 +138,7 @@ STREAM = "{stream}"
 
 
 class View(NamedTuple):
-    """What is read, and the query over it that the view is, in which `STREAM` stands for it."""
+    """A stream, and the query over it that defines the view; `STREAM` stands for the stream."""
 
     stream: Stream
     query: str

@@ -58,7 +58,7 @@ class _Stage:
 
 @dataclass
 class Running:
-    """What runs tasks, stage by stage; how they are run is in the configuration and the options.
+    """Runs tasks, stage by stage, as the configuration and the options say.
 
     Attributes:
         options: of the command.

@@ -62,7 +62,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What a run has to do of a thing: shards (or inputs), of all there are, and why that is not known."""
+    """Open work of a stage: shards (or inputs) to do, all of them, and why that is unknown."""
 
     kind: Kind
     to_do: int
@@ -77,7 +77,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class ToDo(NamedTuple):
-    """What a run has to do of a thing: its stage, how far that is, and keys of shards (or inputs): to do, and all."""
+    """Open work of a run: a stage, its progress, and the keys of shards (or inputs): to do, and all."""
 
     stage: str
     kind: Kind
@@ -149,7 +149,7 @@ class Faults:
 
 @dataclass
 class Checked:
-    """What sections come to, one after the other in the order of a run.
+    """Result of checking sections, in the order of a run.
 
     Attributes:
         faults: Faults so far; if there are any, `sets` need not be complete.

@@ -304,7 +304,7 @@ def _with_empty(values: Sequence[Any], rows: Sequence[int], type_: Type) -> list
 
 
 class Worked(NamedTuple):
-    """What the taggers of a set did in some shards: documents that these have and that were asked, and seconds."""
+    """Work of a set's taggers in some shards: documents, documents that were tagged, and seconds."""
 
     documents: int = 0
     asked: int = 0

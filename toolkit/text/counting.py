@@ -12,7 +12,7 @@ from toolkit.text.unicode_table import Characters, characters, decoded, number_o
 from toolkit.text.words import find_words
 
 COLUMNS = ("lines", "chars", "bytes", "words", "unicode_words")
-"""What `measure` gives of each text, in this order."""
+"""Columns of the result of `measure`, in order."""
 
 _PADDING = 16
 """Bytes before the first text and behind the last, for code that reads several at once."""

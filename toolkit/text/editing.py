@@ -26,10 +26,10 @@ from toolkit.errors import DataError
 T = TypeVar("T")
 
 Overlaps = Literal["union", "first"]
-"""What edits that overlap become: their union; or, as Dolma does, the first, and nothing of the others."""
+"""Treatment of overlapping edits: their union; or, as Dolma does, the first alone."""
 
 PastEnd = Literal["refuse", "clamp"]
-"""What a span becomes whose end alone is past the text: an error; or, as in Dolma, a span to the end of the text."""
+"""Treatment of a span whose end alone is past the text: an error; or, as in Dolma, a span to the text's end."""
 
 ORIGINAL = "{}"
 TAG = "{tag}"

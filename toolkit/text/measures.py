@@ -27,7 +27,7 @@ END_MARKS = (
     "115c9-115d7 11641-11642 1173c-1173e 11944 11946 11a42-11a43 11a9b-11a9c 11c41-11c42 11ef7-11ef8 11f43-11f44 "
     "16a6e-16a6f 16af5 16b37-16b38 16b44 16d6e-16d6f 16e98 1bc9f 1da88"
 )
-"""What a sentence ends in: Unicode 18.0's Sentence_Terminal and Quotation_Mark, and the ellipsis; code points."""
+"""Code points that end a sentence: Unicode 18.0's Sentence_Terminal and Quotation_Mark, and the ellipsis."""
 BULLETS = (
     "2022-2023 2043 204c-204d 2219 25a0-25a1 25aa-25ab 25b6 25b8 25ba 25c6-25c7 25cb 25cf 25e6 2713-2714 2794 27a2 27a4"
 )

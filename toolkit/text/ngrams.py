@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from toolkit.text.words import Words
 
 PRIME = 0x9E3779B97F4A7C15
-"""What the hash of an n-gram is multiplied by before the next word is added to it."""
+"""Multiplier of an n-gram's hash before the next word is added."""
 
 
 class Top(NamedTuple):

@@ -29,7 +29,7 @@ from toolkit.storage.stores.local.scratch import scratch
 from toolkit.storage.threads import for_each
 
 Severity = Literal["specification", "reader", "advice"]
-"""What a finding is about: data or a description that break their specification, or contradict each other; a program
+"""Severity of a finding: data or a description that break their specification, or contradict each other; a program
 that cannot read them; something that is right, and may be meant otherwise."""
 
 

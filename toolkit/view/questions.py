@@ -126,11 +126,11 @@ def _untested(text: str, names: Mapping[str, Name]) -> list[str]:
 SORT = "sort"
 
 _TOLD = {"document.id", "document.source", "document.chars"}
-"""What attributes and row indexes tell of documents."""
+"""Fields of documents that attributes and row indexes have."""
 
 
 class Wanted(NamedTuple):
-    """What is asked: the condition, the expression that gives scores; and the sets that are on."""
+    """Query: the condition, the expression for scores, and the sets that are on."""
 
     where: str
     sort: str

@@ -32,7 +32,7 @@ from toolkit.view.answers import Answers
 ADDRESS = "127.0.0.1"
 TOKEN = "X-Token"  # noqa: S105  # the name of the header
 HOSTS = ("127.0.0.1", "localhost")
-"""What this machine calls itself. The port may be another one, which a tunnel (``ssh -L``) leads from."""
+"""Names of this machine. The port may differ, where a tunnel (``ssh -L``) leads to it."""
 
 BODY = 1 << 16
 """Bytes of a question."""

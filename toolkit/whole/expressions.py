@@ -1,4 +1,4 @@
-"""What a set of duplicates asks of documents: expressions over earlier sets, checked and run; and groups by them."""
+"""Expressions of a set of duplicates over earlier sets, checked and evaluated; and groups by them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

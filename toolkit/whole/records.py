@@ -71,7 +71,7 @@ class SignatureRecord(Artifact, frozen=True, kw_only=True):
 
 
 class Model(msgspec.Struct, frozen=True):
-    """What was fitted to documents, and is used for those that come later: the path of its file, and its digest."""
+    """A model that was fitted to documents and is applied to later ones: the path of its file, and its digest."""
 
     path: str
     digest: str
@@ -134,7 +134,7 @@ class SignedShard(ConfigStruct):
 
 
 SCRATCH = "work-"
-"""What the names of folders begin with whose files are only for the tasks of a resolution."""
+"""Prefix of folders whose files serve only the tasks of a resolution."""
 
 SHARDS = "shards"
 

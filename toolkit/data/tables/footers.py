@@ -83,7 +83,7 @@ def _footer(stored: IO[bytes]) -> bytes:
 
 
 class _Checks:
-    """What a child says of footers; each is asked about once. Threads may share it.
+    """Answers of a child process about footers, each asked for once. Threads may share it.
 
     Args:
         program: that the child runs.

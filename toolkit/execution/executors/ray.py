@@ -261,7 +261,7 @@ class Ray(Executor):
 
 
 class _Growth:
-    """What tasks wait for where no node has room for the largest: a cluster grows when it sees them wait.
+    """A request for a larger cluster: tasks wait that no node has room for, and the cluster grows.
 
     Args:
         cluster: the executor.

@@ -31,7 +31,7 @@ KEY = "annotation"
 
 
 class AnnotationOfFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What an annotation file says of the document, sample by sample, as it stands there.
+    """A document's annotation in a file, sample by sample, as stored.
 
     Attributes:
         score: what the valid scores come to; null if there is none.
@@ -171,7 +171,7 @@ FOLDER = "generated_annotations"
 """Folder of annotation files below an experiment."""
 
 STATUSES = ("success", "error_server", "error_no_generated_text", "error_faulty_score", "request_collected")
-"""What ml_filter knows to have become of a sample."""
+"""Outcomes of a sample in ml_filter."""
 
 
 def path_of(stem: str, names: tuple[str, str, str]) -> str:

@@ -35,7 +35,7 @@ TEMPERATURE = 0.7
 
 
 BATCH = "batch:"
-"""What `endpoint` begins with in place of the scheme of an address."""
+"""Prefix of `endpoint` in place of a URL scheme."""
 
 KEY = "api_key_env"
 """The option that names the variable with the key of a server."""
@@ -44,7 +44,7 @@ PATHS = {"chat": "/chat/completions", "completions": "/completions"}
 """Of the interfaces, below the address of a server."""
 
 SAMPLE = "sample"
-"""What a count of failed samples is called in records, before their status."""
+"""Prefix of counts of failed samples in records, before their status."""
 
 
 class Prices(ConfigStruct):

@@ -261,7 +261,7 @@ class Ledger:
         self._ratio = max([0.0, *(sums.ended.ratio for sums in self._others.values())])
         self._sum, self._summed_at = 0, 0.0
         self._unspent = 0.0
-        """What ended attempts of this run have cost less than expected, since its last admission."""
+        """Unspent part of the expected cost of this run's ended attempts, since its last admission."""
 
     @property
     def spending(self) -> Spending:

@@ -190,7 +190,7 @@ EXCERPT = 500
 
 
 class Said(NamedTuple):
-    """What an answer says: a score or a label; else what is wrong with it."""
+    """A parsed answer: a score or a label, or the fault in it."""
 
     score: float | None = None
     label: str | None = None

@@ -92,7 +92,7 @@ class ConfusedPair(msgspec.Struct, frozen=True):
 
 
 class Details(msgspec.Struct, kw_only=True):
-    """What is told of a prediction in all documents alone."""
+    """Details of a prediction, over all documents only."""
 
     labels: list[LabelScores] = []
     grades: list[GradeScores] = []

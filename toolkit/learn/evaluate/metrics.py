@@ -35,7 +35,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Level = Literal["nominal", "ordinal", "interval"]
 
 _NOTHING = 1e-12
-"""What rounding leaves of a sum that is 0, beside its terms."""
+"""Rounding error of a sum that is 0, relative to its terms."""
 
 
 def cohen(one: Array, other: Array, same: Array, weights: Array) -> float | None:

@@ -39,7 +39,7 @@ Match = Literal["", "id", "source and id", "text"]
 """By what documents are found in files of labels."""
 
 Kind = Literal["null", "number", "bool", "label", "list"]
-"""What the values of a column are, beside null: ``null`` of one that has nothing else."""
+"""Type of a column's values beside null; ``null`` for a column without any."""
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 

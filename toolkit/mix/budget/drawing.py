@@ -46,7 +46,7 @@ class OfGroup(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What the draws were made of, by content digests, and the groups, in order."""
+    """Content digests of the inputs of the draws, and the groups, in order."""
 
     documents: str
     attributes: dict[str, str]

@@ -37,7 +37,7 @@ LOOSE = 50_000
 """Entries that are kept as they are, at most."""
 
 Place = tuple[str, str]
-"""What an entry is about: a kind of record, and a key among those of its kind."""
+"""Subject of an entry: a kind of record, and a key within that kind."""
 
 
 class Entry(msgspec.Struct, frozen=True):

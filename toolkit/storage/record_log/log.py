@@ -247,7 +247,7 @@ class _Nothing(Contents):
 
 
 class Group:
-    """What a worker has made of some shards and nobody sees yet. A context manager: its end makes it durable.
+    """Files and records of some shards, not visible yet. A context manager: its end makes them durable.
 
     Attributes:
         files: that belong to it, for `toolkit.storage.outputs.Output`.

@@ -62,7 +62,7 @@ CREDENTIALS = {
     "SignatureDoesNotMatch": "check the secret (AWS_SECRET_ACCESS_KEY)",
     "TokenRefreshRequired": "renew the session token; what is done stays done",
 }
-"""What to do about codes that say that the one who asks is not known."""
+"""Next steps for error codes about unknown credentials."""
 
 REGION = ("PermanentRedirect", "301", "TemporaryRedirect", "IllegalLocationConstraintException")
 

@@ -1,4 +1,4 @@
-"""What the ``config.json`` of a model's folder says, and what the numbers mean that a classifier computes.
+"""Reads the ``config.json`` of a model's folder, and the meaning of the numbers that a classifier computes.
 
 Read are the configurations of `transformers`, those that ml_filter's `AnnotatorModel` writes, and ours, which are the
 first with one key more, ``toolkit`` (`Trained`).
@@ -34,7 +34,7 @@ _FROM_PAD = {
 
 
 class Trained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What ``toolkit train`` writes into ``config.json`` of a model, under ``toolkit``.
+    """The key ``toolkit`` of a model's ``config.json``, as ``toolkit train`` writes it.
 
     Attributes:
         task: what is predicted.
@@ -50,7 +50,7 @@ class Trained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read of ``config.json``; the names are those of `transformers` and ml_filter."""
+    """Keys of ``config.json`` that are read; their names are those of `transformers` and ml_filter."""
 
     model_type: str = ""
     architectures: list[str] | None = None

@@ -107,7 +107,7 @@ _WITH_SCRIPT = re.compile(r"([a-z]{3})[_-]([a-z]{4})", re.IGNORECASE | re.ASCII)
 """A label of GlotLID, and of models that label as it does."""
 
 _ENDING = re.compile(r"(?:_meta)?(?:_part)?_\d+$|_meta$")
-"""What names of files have behind the label: ``_part_1``, and in releases ``_meta``, ``_meta_part_1``, ``_meta_1``."""
+"""Endings of file names after the label: ``_part_1``, and in releases ``_meta``, ``_meta_part_1``, ``_meta_1``."""
 
 _COMPRESSIONS = (".gz", ".zst", ".zstd", ".bz2", ".xz")
 

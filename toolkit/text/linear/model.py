@@ -226,7 +226,7 @@ def scores_of(task: Task, labels: Sequence[str], values: Array) -> Array:
 
 
 class Labelled(Protocol):
-    """What a model predicts: its task, and the labels of its probabilities."""
+    """The prediction target of a model: its task, and the labels of its probabilities."""
 
     @property
     def task(self) -> Task: ...

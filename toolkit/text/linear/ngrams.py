@@ -1,4 +1,4 @@
-"""What linear models know of a text: windows of it, and the n-grams of these, counted by buckets.
+"""Features of linear models: windows of a text, and their n-grams, counted by bucket.
 
 Of each word (see `toolkit.text.words`), without regard to case, there are its n-grams of code points, with a mark
 before the first and behind the last one; and there are n-grams of words. Each is hashed to one of the buckets. The

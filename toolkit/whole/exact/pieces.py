@@ -90,7 +90,7 @@ def ccnet(text: str) -> str:
 _SYMBOLS = "´∶～━►"
 
 GONE = 0
-"""What the table has for what goes away; U+0000 itself does."""
+"""Table entry of removed code points; U+0000 itself is removed."""
 
 
 @cache

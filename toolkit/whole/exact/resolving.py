@@ -37,7 +37,7 @@ _MASK = (1 << 128) - 1
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """What is resolved: the runs of all shards, in order, the layout of their keys, and the number of partitions."""
+    """Input of a resolution: the runs of all shards, in order, the layout of their keys, the number of partitions."""
 
     runs: list[RunOfShard]
     layout: Layout
@@ -70,7 +70,7 @@ class PartToResolve(ConfigStruct):
 
 
 class Losers(NamedTuple):
-    """What became of the documents of a run whose hash another document has.
+    """Documents of a run whose hash another document has.
 
     Attributes:
         keys: their numbers in the run, of which documents are equal to others.

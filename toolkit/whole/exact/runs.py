@@ -1,4 +1,4 @@
-"""What is kept of a shard: runs of sorted distinct hashes, and which of them each text or piece has.
+"""Stored hashes of a shard: runs of sorted distinct hashes, and the index of each text's or piece's hash.
 
 ``runs.bin``, which is sealed, has for each run (about `ITEMS` items: it ends with a document), little-endian:
 

@@ -76,7 +76,7 @@ class Comparing(ConfigStruct):
 
 
 class Layout(ConfigStruct):
-    """What the tasks of a resolution work on, in a file of their folder.
+    """Input of the tasks of a resolution, in a file of their folder.
 
     Attributes:
         comparing: How documents are compared.

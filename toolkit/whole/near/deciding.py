@@ -222,7 +222,7 @@ def values_of(path: str, rows: int) -> Iterator[NearCopies | msgspec.Raw]:
 
 
 class Question(ConfigStruct):
-    """What is asked of all shards, in a file: groups, and the names of kept documents."""
+    """Query to all shards, in a file: groups, and the names of kept documents."""
 
     groups: list[Group]
     kept: list[list[str]]

@@ -87,7 +87,7 @@ class Rules(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """What is kept in each bucket, in order: linked entries.
+    """Kept entries of each bucket, in order, as linked lists.
 
     Attributes:
         heads: int64, the first entry of each bucket; -1 where nothing is kept.

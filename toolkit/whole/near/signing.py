@@ -140,7 +140,7 @@ CHARACTERS_OF_A_WORD = 2
 
 
 class Weights(NamedTuple):
-    """What a word weighs, what a character of a script without spaces weighs, and what a shingle weighs at least."""
+    """Weights of a word and of a character in a script without spaces, and the least weight of a shingle."""
 
     word: int
     character: int

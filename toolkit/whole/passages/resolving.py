@@ -182,7 +182,7 @@ _DONE = "gathered.json"
 
 
 class Done(ConfigStruct):
-    """What the step comes to."""
+    """Result of the step."""
 
     fates: dict[str, str]
     counts: dict[str, int]

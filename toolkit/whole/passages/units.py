@@ -158,7 +158,7 @@ BYTES = 8
 
 
 class Counted(ConfigStruct):
-    """What is counted, and the file of the tokenizer, where that is tokens."""
+    """Unit of lengths, and the tokenizer's file if the unit is tokens."""
 
     unit: Unit = "byte"
     tokenizer: str = ""

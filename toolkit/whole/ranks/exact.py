@@ -72,7 +72,7 @@ class PartToRank(ConfigStruct):
 
 
 class Ranking(msgspec.Struct, frozen=True):
-    """What is known of one of a document's scores when all partitions are ranked.
+    """Ranking of one score over all partitions.
 
     Attributes:
         groups: by label.

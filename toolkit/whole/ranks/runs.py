@@ -1,4 +1,4 @@
-"""What is kept of a shard's scores: runs of sorted distinct scores, and which of them each row has.
+"""Stored scores of a shard: runs of sorted distinct scores, and the index of each row's score.
 
 ``scores.bin``, which is sealed, has for each run (`ROWS` rows, fewer at the end of a shard), little-endian:
 

@@ -47,7 +47,7 @@ class SeenItem(msgspec.Struct, array_like=True):
 
 
 class Seen:
-    """What was seen of an index in a shard, in memory that depends on the index alone.
+    """Matches of an index in a shard, in memory that depends on the index alone.
 
     Args:
         items: how many there are.

@@ -40,7 +40,7 @@ _BYTES = 8 + 4 + 1
 
 
 class Strata(NamedTuple):
-    """What the record of a shard says of its strata: their labels, and how many documents each has there."""
+    """Strata of a shard, as recorded: their labels, and the number of documents of each."""
 
     labels: list[str]
     counts: list[int]
