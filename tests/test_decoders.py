@@ -10,7 +10,7 @@ from tests.marks import slow
 PROGRAM = """
 import sys, threading
 import msgspec
-from toolkit.decoders import decoded, decoder_of, know_types
+from toolkit.storage.json_files import decoded, decoder_of, know_types
 
 sys.setswitchinterval(1e-6)
 for i in range(300):

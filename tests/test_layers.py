@@ -3,6 +3,7 @@
 import ast
 import functools
 import importlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -80,7 +81,12 @@ def test_data_needs_neither_compiled_code_nor_models_nor_downloads() -> None:
     """Words are split by what `toolkit` passes in."""
     known = {name for module, path in MODULES.items() if module.startswith("toolkit.data") for name in ours(path)}
     others = {name for name in known if folder(name) not in ("data", "storage", "errors")}
-    assert others <= {"toolkit.config.docstrings", "toolkit.decoders", "toolkit.distribution", "toolkit.session"}
+    assert others <= {
+        "toolkit.config.docstrings",
+        "toolkit.storage.json_files",
+        "toolkit.distribution",
+        "toolkit.session",
+    }
 
 
 def test_executors_know_nothing_of_the_work() -> None:
@@ -89,12 +95,11 @@ def test_executors_know_nothing_of_the_work() -> None:
     known = {name for path in executors for name in ours(path)}
     assert {name for name in known if folder(name) != "execution"} == {
         "toolkit.config.settings",
-        "toolkit.config.sizes",
+        "toolkit.storage_options",
         "toolkit.distribution",
         "toolkit.errors",
         "toolkit.interrupts",
         "toolkit.session",
-        "toolkit.storage_options",
     }
 
 
@@ -178,3 +183,27 @@ def test_each_stage_is_declared_in_its_command() -> None:
     found = {name: importlib.import_module(f"toolkit.commands.{name}").STAGE for name in settings.stages()}
     assert {type(stage).__name__ for stage in found.values()} == {"Declaration"}
     assert len(stage_fields := next(iter(found.values())).__dataclass_fields__) <= 8, stage_fields
+
+
+def test_a_command_imports_what_it_needs(tmp_path: Path) -> None:
+    """A search for duplicates needs no rules and formats of a mix, and reads no inputs: few files to follow."""
+    (tmp_path / "in.jsonl").write_text('{"id": "0", "text": "The library opens at nine."}\n')
+    config = {
+        "dataset": str(tmp_path / "data"),
+        "ingest": [{"format": "jsonl", "from": [str(tmp_path / "in.jsonl")], "source": "s"}],
+        "dedup": {"exact-0": {"kind": "exact"}},
+    }
+    (tmp_path / "c.yaml").write_text(json.dumps(config))
+    code = """
+import sys
+from toolkit.cli import main
+for command in sys.argv[2:]:
+    assert main([command, "-c", sys.argv[1]]) == 0
+print(*(name for name in sys.modules if name.partition(".")[0] in ("toolkit", "taggers", "mixers")), file=sys.stderr)
+"""
+    for command in ("ingest", "dedup"):
+        line = [sys.executable, "-c", code, str(tmp_path / "c.yaml"), command]
+        ran = subprocess.run(line, capture_output=True, text=True, check=True)
+    names = ran.stderr.splitlines()[-1].split()
+    assert not {name for name in names if name.startswith(("toolkit.mix.settings", "toolkit.rules.kinds", "mixers"))}
+    assert len(names) <= 151, sorted(names)

@@ -19,7 +19,7 @@ REASONS = {
     "toolkit/text/kernels/signatures.py CALLED": "compiled functions, for those who compile all",
     "toolkit/storage/models.py _sha256": "digests of files, by path and version",
     "toolkit/text/fasttext/model.py _check": "the check of a model, by path and digest",
-    "toolkit/storage/owners.py machine": "the name of this machine",
+    "toolkit/storage/stores/local/scratch.py machine": "the name of this machine",
     "toolkit/text/kernels/compiling.py _source_of": "source of an installed module",
     "toolkit/text/languages/spacy_words.py _table": "an installed file",
     "toolkit/plugins.py _modules_of": "installed modules",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from toolkit.api.dataset import Dataset
     from toolkit.api.trial import try_tagger
-    from toolkit.config.sizes import Size
+    from toolkit.storage_options import Size
     from toolkit.data.documents import Document, Labelled, Prediction, Span
     from toolkit.distribution import require_extra
     from toolkit.errors import ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError

@@ -35,9 +35,10 @@ from toolkit.execution.executors import Report, Result, Task
 from toolkit.ingest import inputs, plan, run
 from toolkit.ingest.attempts import Grouped
 from toolkit.ingest.run import FreshBlock
-from toolkit.mix import join, stage
+from toolkit.mix import bindings, stage
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.encode import Encoded, Encoder
-from toolkit.mix.join import Joiner, ShardToMix
+from toolkit.mix.join import Joiner
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import StageOutput
 from toolkit.records import ingested, sets
@@ -273,7 +274,7 @@ class InputToPass(ConfigStruct):
 
     input: plan.InputToIngest
     tag: tagging.ShardToTag | None
-    mix: join.ShardToMix | None
+    mix: bindings.ShardToMix | None
     sign: "ShardToSign | None" = None
     processes: int = 1
 
@@ -285,7 +286,7 @@ class InputToPass(ConfigStruct):
         """Return how a shard is tagged."""
         return self.tag and msgspec.structs.replace(self.tag, shard=shard, processes=self.processes)
 
-    def mixed(self, shard: str) -> join.ShardToMix:
+    def mixed(self, shard: str) -> bindings.ShardToMix:
         """Return how a shard is mixed, of inputs that are."""
         assert self.mix
         return msgspec.structs.replace(self.mix, shard=shard, processes=self.processes)
@@ -424,7 +425,7 @@ def is_mixed(work: InputToPass, record: ingested.InputRecord) -> bool:
     return True
 
 
-def attributes_by_record(work: join.ShardToMix, documents: str) -> dict[str, str] | None:
+def attributes_by_record(work: bindings.ShardToMix, documents: str) -> dict[str, str] | None:
     """Return the content digests of a shard's attributes, as `toolkit.mix.join.inputs_of`; the files may be gone.
 
     Args:

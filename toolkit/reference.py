@@ -31,7 +31,7 @@ from toolkit.ingest.section import Common, Trim
 from toolkit.learn.annotate.annotator import Annotator
 from toolkit.learn.annotate.prompt import Prompt
 from toolkit.learn.train.trainer import TRAINERS
-from toolkit.mix.budget.settings import BudgetForm
+from toolkit.mix.budget import BudgetForm
 from toolkit.mix.settings import OutputSettings
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind

@@ -29,7 +29,7 @@ class Part:
     """The part of a session that travels; without a repr, because addresses have secrets.
 
     Attributes:
-        roots: by path, device and inode, for processes of the same machine; see `toolkit.storage.roots`.
+        roots: by path, device and inode, for processes of the same machine; see `toolkit.storage.store`.
         scratch: path of the folder for what is kept apart, for processes of the same machine.
         root: folder that relative paths of the configuration are below; empty without one.
     """
@@ -52,9 +52,9 @@ class Session:
         addresses: whole addresses with their secrets, by what is shown of them; see `toolkit.storage.addresses`.
         inputs: whole addresses of single inputs, which do not travel: each task has its own.
         hosts: those that have answered; see `toolkit.storage.retrying`.
-        roots: folders that were there when it began; see `toolkit.storage.roots`.
+        roots: folders that were there when it began; see `toolkit.storage.store`.
         columns: text and id of external files, where the user names them; see `toolkit.interop.foreign`.
-        scratch: path of the folder for what is kept apart in this run; see `toolkit.storage.record_log.apart`.
+        scratch: path of the folder for what is kept apart in this run; see `toolkit.storage.apart`.
         apart: folder for what is kept apart in one task; empty where records are kept.
         stores: the stores made so far, by scheme; see `toolkit.storage.store_of`.
         has_remote_stores: True if a store is not local: an answer takes the time of a request.

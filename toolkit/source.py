@@ -24,8 +24,7 @@ from toolkit.errors import ConfigError, ToolkitError, mismatch, short
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import Work, in_one_group, log_of_dataset
 from toolkit.mix.join import JoinedShard
-from toolkit.mix.joined_sets import JoinedSet, Key
-from toolkit.mix.settings import Joined, Stream
+from toolkit.mix.joined_sets import Joined, JoinedDataset, JoinedSet, Key
 from toolkit.records import sets as records
 from toolkit.records.foreign import External, Seen, look_at, types_of, values_of
 from toolkit.rules.expressions import sets_read
@@ -94,7 +93,7 @@ class Resolved:
         unreadable: Messages of shards whose external attributes cannot be read, by shard.
     """
 
-    stream: Stream
+    stream: JoinedDataset
     shards: list[str]
     sets: list[JoinedSet]
     unreadable: dict[str, str] = field(default_factory=dict)
@@ -173,7 +172,7 @@ class Source:
     check_settings: Callable[[Dataset, Collection[str]], None]
     warn: Callable[[Iterable[str]], None]
 
-    def resolve(self, stream: Stream, *, check: Check) -> Resolved:
+    def resolve(self, stream: JoinedDataset, *, check: Check) -> Resolved:
         """Return the shards with the sets that a stream joins.
 
         Raises:
@@ -183,7 +182,7 @@ class Source:
         self.check([joining.set for joining in stream.attributes], check)
         return self.typed(stream)
 
-    def typed(self, stream: Stream) -> Resolved:
+    def typed(self, stream: JoinedDataset) -> Resolved:
         """Return the shards with the sets that a stream joins, whether or not these are out of date; as `resolve`."""
         with looking():
             seen, unreadable = self.external(external_sets(stream, {}))
@@ -196,13 +195,13 @@ class Source:
             ToolkitError: if no file of an external set can be read.
         """
         self.check(names, check)
-        together = Stream.over(self.dataset, dict.fromkeys(names), place)
-        resolved = Resolved(Stream.over(self.dataset), self.shards, [])
+        together = JoinedDataset.over(self.dataset, dict.fromkeys(names), place)
+        resolved = Resolved(JoinedDataset.over(self.dataset), self.shards, [])
         seen, resolved.unreadable = self.external(external_sets(together, {}))
         if not all(seen.values()):
             resolved.refuse_unreadable()
         for name in names:
-            resolved.sets += resolve_sets(Stream.over(self.dataset, [name], place), {}, seen)
+            resolved.sets += resolve_sets(JoinedDataset.over(self.dataset, [name], place), {}, seen)
         return resolved
 
     def check(self, names: Sequence[str], check: Check) -> None:
@@ -272,7 +271,7 @@ class Source:
 
 
 def resolve_sets(
-    stream: Stream, planned: Mapping[str, records.SetSchema], seen: Mapping[str, Iterable[Seen]]
+    stream: JoinedDataset, planned: Mapping[str, records.SetSchema], seen: Mapping[str, Iterable[Seen]]
 ) -> list[JoinedSet]:
     """Return the joined sets with the types of their keys.
 
@@ -328,7 +327,7 @@ def resolve_sets(
     return result
 
 
-def external_sets(stream: Stream, planned: Mapping[str, records.SetSchema]) -> list[str]:
+def external_sets(stream: JoinedDataset, planned: Mapping[str, records.SetSchema]) -> list[str]:
     """Return the names of the joined sets that another program made."""
     there = stream.dataset.sets()
     return [
@@ -381,7 +380,7 @@ class AvailableSets:
             for name in sets_read(text, named, here, there):
                 wanted.setdefault(name, Joined(set=name, place=place.where(())))
         seen = {name: self.external(name) for name in wanted if self.schema(name) is None}
-        stream = Stream(name="", dataset=self.dataset, attributes=list(wanted.values()), rules=[])
+        stream = JoinedDataset(name="", dataset=self.dataset, attributes=list(wanted.values()))
         return resolve_sets(stream, self.known, seen)
 
     def _keys(self, name: str) -> list[str]:

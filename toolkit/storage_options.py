@@ -1,4 +1,4 @@
-"""How remote files are reached: the section ``storage:`` of a configuration."""
+"""Sizes and times as a configuration writes them; the section ``storage:``, how remote files are reached."""
 
 import re
 from typing import Annotated, Literal
@@ -86,3 +86,13 @@ class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 DEFAULTS = StorageOptions()
+
+
+_WORDS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
+
+
+def size_in_words(size: int, total: int | None = None) -> str:
+    """Return bytes in words, of all if that is given: ``1.2 of 34.5 GB``."""
+    most = size if total is None else total
+    unit, name = next(((unit, name) for unit, name in _WORDS if most >= unit), _WORDS[-1])
+    return f"{size / unit:.1f} {name}" if total is None else f"{size / unit:.1f} of {total / unit:.1f} {name}"

@@ -19,8 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from toolkit.storage.record_log import log
-from toolkit.storage.record_log.entries import Contents, Entry
+from toolkit.storage.record_log import Contents, Entry, _write_entries
 
 MADE = 8
 """Shards that are made by the toolkit."""
@@ -90,7 +89,7 @@ def _multiply(root: Path, shards: int) -> None:
     for file in files:
         if file.name.partition(".")[0] == "records":
             entries = sorted(_copied(Contents(str(file), file.read_bytes()), shards), key=lambda each: each.place)
-            log._write_entries(str(file), len(entries), entries)
+            _write_entries(str(file), len(entries), entries)
 
 
 def _copied(entries: Contents, shards: int) -> Iterator[Entry]:

@@ -24,11 +24,11 @@ from toolkit.config.settings import (
     show,
     split,
 )
-from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError, MissingExtra
 from toolkit.ingest.reader import READERS
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind
+from toolkit.storage_options import Size
 
 
 class Inner(ConfigStruct):

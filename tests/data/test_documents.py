@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, to_document
-from toolkit.data.lines import joined_lines, split_lines
+from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, joined_lines, split_lines, to_document
 from toolkit.errors import AlignmentError, DataError
 
 TEXTS = (

@@ -30,7 +30,6 @@ from tests.execution.tasks import (
 )
 from tests.marks import slow
 from tests.waiting import wait_until
-from toolkit.config.sizes import Size
 from toolkit.errors import DataError
 from toolkit.execution import grouped, processes, workers
 from toolkit.execution.executors import Executor, Report, Result, Task, attempt, local
@@ -41,7 +40,7 @@ from toolkit.execution.pool import Died
 from toolkit.interrupts import Ended
 from toolkit.storage.outputs import write_file
 from toolkit.storage.record_log import Group, RecordLog
-from toolkit.storage_options import Duration
+from toolkit.storage_options import Duration, Size
 
 
 def collect(

@@ -17,8 +17,8 @@ from toolkit.errors import ConfigError, ToolkitError, Unreadable
 from toolkit.execution import leases
 from toolkit.execution.leases import active, hold
 from toolkit.interrupts import pause
-from toolkit.storage import owners
 from toolkit.storage.outputs import write_file
+from toolkit.storage.stores.local import scratch
 
 RUNS = 5
 
@@ -190,19 +190,19 @@ def test_a_lease_that_a_run_could_not_delete_does_not_stop_it(tmp_path: Path, mo
 
 def test_a_machine_that_is_called_the_same_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Say, a node of another team's cluster that works on the same bucket: its processes cannot be looked at here."""
-    gone = f"{owners.machine()}.999999999-1"
-    assert owners.is_gone(gone)
+    gone = f"{scratch.machine()}.999999999-1"
+    assert scratch.is_gone(gone)
     other = tmp_path / "machine-id"
     other.write_text("of another machine\n")
-    monkeypatch.setattr(owners, "MACHINE_IDS", (str(other),))
-    owners.machine.cache_clear()
+    monkeypatch.setattr(scratch, "MACHINE_IDS", (str(other),))
+    scratch.machine.cache_clear()
     try:
-        assert owners.machine().startswith(os.uname().nodename.replace(".", "-"))
-        assert not owners.is_gone(gone)
+        assert scratch.machine().startswith(os.uname().nodename.replace(".", "-"))
+        assert not scratch.is_gone(gone)
         lease = leases.Lease(holds={"the output": ""}, since=0.0, owner=gone)
         (tmp_path / "leases").mkdir()
         (tmp_path / "leases" / f"{gone}.0.json").write_bytes(msgspec.json.encode(lease))
         with pytest.raises(ConfigError, match="expected no other run"):
             hold(str(tmp_path / "leases"), "it", {"the output": "ours"}).__enter__()
     finally:
-        owners.machine.cache_clear()
+        scratch.machine.cache_clear()

@@ -16,7 +16,6 @@ from tests.conftest import ROOT, Run
 from tests.execution.tasks import half, shout
 from tests.pipeline.conftest import Project, document, write_rows
 from tests.waiting import PATIENCE
-from toolkit.config import sizes
 from toolkit.execution import progress
 from toolkit.execution.blocks import BLOCK_ROWS
 from toolkit.execution.executors import Executor, Report, Task
@@ -27,6 +26,7 @@ from toolkit.execution.processes import ONE_THREAD
 from toolkit.execution.progress import Pace, Position, Progress, Share
 from toolkit.session import current
 from toolkit.storage.threads import for_each
+from toolkit.storage_options import size_in_words
 
 MB = 10**6
 
@@ -217,7 +217,7 @@ def test_the_last_line_has_the_mean(capfd: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_sizes_are_in_the_unit_of_the_larger(done: int, total: int | None, text: str) -> None:
-    assert sizes.in_words(done, total) == text
+    assert size_in_words(done, total) == text
 
 
 # Workers are what is parallel: the libraries in them start no threads of their own.

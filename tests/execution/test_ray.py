@@ -29,7 +29,7 @@ from toolkit.execution.node import Caller, Returned, Unfit, caller, version, wor
 from toolkit.session import InSession, Session, current
 from toolkit.storage.addresses import hidden, whole
 from toolkit.storage.retrying import note_answer
-from toolkit.storage.roots import note_roots
+from toolkit.storage.store import note_roots
 from toolkit.storage_options import StorageOptions
 
 SECRET = "a-secret-that-is-in-no-log"

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.execution.tasks import ignore, shout
 from toolkit.config.settings import ConfigStruct, parse
-from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
 from toolkit.execution import room as rooms
 from toolkit.execution.executors import Executor, Report, Task, unheard
@@ -21,6 +20,7 @@ from toolkit.execution.executors.local import Local, LocalSettings
 from toolkit.execution.executors.ray import Ray, RaySettings
 from toolkit.execution.room import NOTHING, Need, NoRoom, Room, bytes_below
 from toolkit.execution.workers import Chosen, Workers, read
+from toolkit.storage_options import Size
 
 MB = 1 << 20
 

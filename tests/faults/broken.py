@@ -4,9 +4,8 @@ import sys
 from typing import Any
 
 from toolkit.errors import ToolkitError
-from toolkit.storage import json_files
-from toolkit.storage.record_log import log
-from toolkit.storage.record_log.entries import Contents
+from toolkit.storage import json_files, record_log
+from toolkit.storage.record_log import Contents
 from toolkit.storage.stores.local import writing
 
 
@@ -30,13 +29,13 @@ def swallow_errors() -> None:
 
     for original in (json_files.load, strictly):
         _replace(original, load)
-    read = log._contents
+    read = record_log._contents
 
     def contents(path: str, *, there: bool = True) -> Contents:
         try:
             return read(path, there=there)
         except ToolkitError:
-            return log._Nothing(path, b"")
+            return record_log._Nothing(path, b"")
 
     _replace(read, contents)
 

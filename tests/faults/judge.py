@@ -21,8 +21,7 @@ from tests.faults.kinds import is_shown, kind_of
 from tests.faults.places import File, State
 from tests.faults.rows import Row
 from toolkit.data.record_logs import INGEST
-from toolkit.storage.record_log import Entry, Place
-from toolkit.storage.record_log.entries import Contents
+from toolkit.storage.record_log import Contents, Entry, Place
 
 SHARD = re.compile(r"\w/\d\.jsonl\.gz")
 """A shard in a path."""

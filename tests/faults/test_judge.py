@@ -13,8 +13,7 @@ from tests.faults.columns import COLUMNS
 from tests.faults.judge import Disturbed, Undisturbed, judge
 from tests.faults.places import File, State
 from tests.faults.rows import ROWS
-from toolkit.storage.record_log import Entry
-from toolkit.storage.record_log.entries import header, line_of
+from toolkit.storage.record_log import Entry, header, line_of
 
 BY_ID = {cell.id: cell for cell in cells()}
 EIO = next(row for row in ROWS if row.name == "EIO")

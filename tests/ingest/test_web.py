@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.data.test_documents import TEXTS
-from toolkit.data.lines import split_lines
+from toolkit.data.documents import split_lines
 from toolkit.ingest.reading.rows import trim
 from toolkit.ingest.web.html import charset_of, decode_page, is_binary, parse_content_type, sniffed
 from toolkit.ingest.web.http import YEARS, TooLarge, UnknownCoding, decoded_body, http_date, parse_response

@@ -20,8 +20,8 @@ from toolkit.errors import ConfigError
 from toolkit.exchange import thresholds
 from toolkit.exchange.thresholds import Keys, KeySource
 from toolkit.mix import assemble
+from toolkit.mix.budget import BudgetSettings, read_budget
 from toolkit.mix.budget.bounds import Bound, find_bounds, settled
-from toolkit.mix.budget.settings import BudgetSettings, read_budget
 from toolkit.mix.orphans import COPY, ELSEWHERE, GONE, Noted, Orphan, judge
 from toolkit.mix.plan import PartPlan
 from toolkit.rules.kinds.repeat import EVERYTHING

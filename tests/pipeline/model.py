@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.pipeline.conftest import JsonRows, Project, attributes, document, read_rows, write_rows
-from toolkit.rules import sample_hash
+from toolkit.rules.rule import sample_hash
 
 PARAMETERS: dict[str, Any] = {"parameters": {"p": 6}, "languages": {"en": {"p": 2}, "de": {"p": 9}}}
 LABEL = "lang.label"

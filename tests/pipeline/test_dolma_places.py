@@ -18,10 +18,10 @@ from toolkit import command_line
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.schema import FLOAT, SPANS
 from toolkit.interop import dolma as interop
-from toolkit.rules import RuleSet
 from toolkit.rules.checker import Name
 from toolkit.rules.filters import matcher
 from toolkit.rules.kinds.drop import Drop, Keep
+from toolkit.rules.ruleset import RuleSet
 from toolkit.storage.compression import compressor_for
 from toolkit.storage.outputs import write_file
 from toolkit.storage.reading import Lines

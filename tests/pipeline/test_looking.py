@@ -14,7 +14,7 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from toolkit.data import excerpts
 from toolkit.data.row_index import row_hash
-from toolkit.rules import sample_hash
+from toolkit.rules.rule import sample_hash
 from toolkit.tag.sample import key_of
 
 COUNT = 300

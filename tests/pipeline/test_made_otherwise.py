@@ -15,7 +15,7 @@ from tests.recipes import mix_of
 from toolkit.data.dataset import open_dataset
 from toolkit.execution.leases import Lease
 from toolkit.records.ingested import save
-from toolkit.storage.owners import owner
+from toolkit.storage.stores.local.scratch import owner
 
 TAGGER = '''"""A tagger for tests."""
 

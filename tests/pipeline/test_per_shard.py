@@ -13,7 +13,7 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree
 from tests.pipeline.test_kill import kill_at_random
 from toolkit.mix import publish
-from toolkit.storage.owners import machine
+from toolkit.storage.stores.local.scratch import machine
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 

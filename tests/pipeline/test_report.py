@@ -15,7 +15,7 @@ import toolkit
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, tree, write_rows
 from toolkit.report import facts
-from toolkit.storage.record_log import log
+from toolkit.storage import record_log
 
 SHARDS, DOCUMENTS = 3, 120
 LANGUAGES = ("en", "en", "en", "fi", "fi", "ar", None)
@@ -622,13 +622,13 @@ def test_files_that_are_looked_at_are_recorded_in_groups(project: Project, monke
         write_rows(project.documents / f"{i:02d}.jsonl.gz", [document(str(i), "text")])
         write_rows(project.attributes / "said" / f"{i:02d}.jsonl.gz", [attributes(str(i), {"score": i / 40})])
     written: list[str] = []
-    write = log._write_entries
+    write = record_log._write_entries
 
     def counting(path: str, *rest: Any, **more: Any) -> None:
         written.append(path)
         write(path, *rest, **more)
 
-    monkeypatch.setattr(log, "_write_entries", counting)
+    monkeypatch.setattr(record_log, "_write_entries", counting)
     project.config["mix"] = {"attributes": ["said"], "output": {"format": "dolma", "path": str(project.out)}}
     project.ok("report", "-o", project.root / "report.json")
     assert 2 <= len(written) <= 6

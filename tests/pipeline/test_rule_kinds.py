@@ -10,8 +10,9 @@ from tests.pipeline.conftest import Project, document, tree, write_rows
 from toolkit.describe.made import mixed_sets
 from toolkit.inspect.targets import recorded_format
 from toolkit.mix.publish import load_manifest
-from toolkit.rules import Role, kind_called, kinds
-from toolkit.rules.kinds import all_forms, all_kinds
+from toolkit.rules import kinds
+from toolkit.rules.kinds import all_forms, all_kinds, kind_called
+from toolkit.rules.rule import Role
 
 SHORTEN = '''
 """``{shorten: 10}``: the text ends behind so many characters."""

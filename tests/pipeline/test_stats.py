@@ -17,7 +17,7 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 from toolkit.aggregate import columns
 from toolkit.commands import _mix_preparation
-from toolkit.data.lines import split_lines
+from toolkit.data.documents import split_lines
 from toolkit.inspect import counting as stats_cache
 from toolkit.records.failures import FailureRecords
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, attributes, document, inputs_of, read_rows, tree, write_rows
 from toolkit.mix.effects import unmatched
-from toolkit.records.rejected import Tally, too_many
+from toolkit.records.left_out import Tally, too_many
 
 RULES = [
     {"drop": "metadata.adlut is not None and metadata.adlut > 0.5", "name": "misspelt"},

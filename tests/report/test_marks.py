@@ -6,7 +6,8 @@ import pytest
 
 from toolkit.config.settings import ConfigNode
 from toolkit.report.fields import computed_of, marks_of, ratio_marks
-from toolkit.rules import Rule, read_rules
+from toolkit.rules.reading import read_rules
+from toolkit.rules.rule import Rule
 
 KNOWN = ("a", "b")
 

@@ -15,11 +15,12 @@ from tests.rules.test_ruleset import rules as rules_repeating
 from toolkit.config import settings as config
 from toolkit.data.schema import INT, STR, Type, list_of, nullable
 from toolkit.errors import ConfigError, DataError
-from toolkit.rules import Rule, RuleSet, merged, read_rules, read_scope
 from toolkit.rules.checker import Name
 from toolkit.rules.kinds.blocklist import Blocklist
 from toolkit.rules.kinds.drop import Sample
-from toolkit.rules.rule import sample_hash
+from toolkit.rules.reading import merged, read_rules, read_scope
+from toolkit.rules.rule import Rule, sample_hash
+from toolkit.rules.ruleset import RuleSet
 
 NAMES = {
     "n": Name(INT, "n"),

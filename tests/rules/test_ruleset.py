@@ -9,8 +9,10 @@ from toolkit.config import settings
 from toolkit.data.documents import Document
 from toolkit.data.schema import ANY, INT, STR, Type, list_of, nullable
 from toolkit.errors import ConfigError, DataError
-from toolkit.rules import RuleSet, read_rules, read_scope, sample_hash
 from toolkit.rules.checker import Name
+from toolkit.rules.reading import read_rules, read_scope
+from toolkit.rules.rule import sample_hash
+from toolkit.rules.ruleset import RuleSet
 
 NAMES = {
     "n": Name(nullable(INT), "n"),

@@ -23,9 +23,9 @@ from toolkit.session import current
 from toolkit.storage import store_of
 from toolkit.storage.compression import compress_zstd, zstd
 from toolkit.storage.globs import glob_regex
-from toolkit.storage.owners import machine
 from toolkit.storage.paths import expand, fixed_part, list_files, remove_stale_temporaries
 from toolkit.storage.reading import Decompressed, Lines
+from toolkit.storage.stores.local.scratch import machine
 from toolkit.storage.stores.local.writing import temporary_name
 from toolkit.storage_options import Size, StorageOptions
 

@@ -205,7 +205,7 @@ def test_options_that_are_set_after_a_store_was_used_count(bucket: str) -> None:
 
 # --- nothing goes around ----------------------------------------------------------------------------------------------
 
-LOCAL = ("toolkit.storage.stores.local.scratch", "toolkit.storage.stores.local.private")
+LOCAL = ("toolkit.storage.stores.local.scratch", "toolkit.storage.stores.local.scratch")
 """Scratch files and private folders are of this machine, whatever the stores."""
 
 INSIDE = ("toolkit/storage/", "toolkit/testing/", "toolkit/learn/annotate/")

@@ -17,7 +17,8 @@ from tests.storage.conftest import use
 from tests.storage.faults import environment
 from tests.storage.servers import Asked, Faults, Seaweed, proxy
 from toolkit.errors import DataError, Forbidden, Unreadable
-from toolkit.storage import json_files, roots, store_of
+from toolkit.storage import json_files, store_of
+from toolkit.storage import store as stores
 from toolkit.storage.objects import SMALL
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
@@ -324,7 +325,7 @@ def test_below_a_root_that_has_vanished_nothing_is_known_to_be_missing(
 ) -> None:
     root = tmp_path / "root"
     write_file(str(root / "a" / "x"), b"1")
-    roots.note_roots([str(root), "s3://b/x"])
+    stores.note_roots([str(root), "s3://b/x"])
     path = str(root / "a" / "nothing")
     store = store_of(path)
     assert store.stat(path) is None
@@ -341,14 +342,14 @@ def test_below_a_root_that_has_vanished_nothing_is_known_to_be_missing(
     assert not root.exists()
     (tmp_path / "away").rename(root)
     assert store.stat(path) is None
-    before = roots._identity(str(root))
+    before = stores._identity(str(root))
     assert before
     with monkeypatch.context() as patch:  # the folder that something was mounted on
-        patch.setattr(roots, "_identity", lambda folder: (before[0] + 1, before[1] + 1))
+        patch.setattr(stores, "_identity", lambda folder: (before[0] + 1, before[1] + 1))
         with pytest.raises(Unreadable, match="has vanished"):
             store.stat(path)
     with monkeypatch.context() as patch:  # an automounter's
-        patch.setattr(roots, "_identity", lambda folder: (before[0] + 1, before[1]))
+        patch.setattr(stores, "_identity", lambda folder: (before[0] + 1, before[1]))
         assert store.stat(path) is None
 
 
@@ -366,7 +367,7 @@ def test_errors_of_the_system_are_no_files_that_are_not_there(
         for name in ("stat", "listdir", "scandir"):
             patch.setattr(os, name, fail)
         patch.setattr("builtins.open", fail)
-        patch.setattr("toolkit.storage.stores.local.reading.File", fail)
+        patch.setattr("toolkit.storage.stores.local.writing.File", fail)
         looks: list[Callable[[], object]] = [
             lambda: store.stat(path), lambda: store.age(path), lambda: store.read(path), lambda: store.open(path),
             lambda: list(store.files(str(tmp_path))), lambda: store.folders(str(tmp_path)),

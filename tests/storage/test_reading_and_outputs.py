@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.waiting import PATIENCE
-from toolkit.config.sizes import Size
 from toolkit.errors import DataError, Unreadable
 from toolkit.storage import compression, outputs, reading
 from toolkit.storage.compression import COMPRESSORS, decompress
@@ -26,6 +25,7 @@ from toolkit.storage.outputs import Compressing, Output, RowOutput, write_file
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines, content_digest
 from toolkit.storage.stores.local import writing
+from toolkit.storage_options import Size
 
 ANY = 10**9
 ROWS = [b"row %d " % i + b"x" * (i % 97) for i in range(40_000)]

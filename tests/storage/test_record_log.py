@@ -20,8 +20,7 @@ from toolkit.errors import Unreadable
 from toolkit.session import Session
 from toolkit.storage import Stat
 from toolkit.storage.paths import join, list_files, looking
-from toolkit.storage.record_log import Place, RecordLog
-from toolkit.storage.record_log.entries import Contents, Entry, State, entry_of, line_of
+from toolkit.storage.record_log import Contents, Entry, Place, RecordLog, State, entry_of, line_of
 from toolkit.testing import MemoryStore
 
 KINDS = ("set a", "rows")
@@ -89,7 +88,7 @@ def _memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def store_of(path: str) -> storage.Store:
         return made[-1] if path.startswith("memory://") else original(path)
 
-    for module in ("toolkit.storage.paths", "toolkit.storage.outputs", "toolkit.storage.record_log.log"):
+    for module in ("toolkit.storage.paths", "toolkit.storage.outputs", "toolkit.storage.record_log"):
         monkeypatch.setattr(f"{module}.store_of", store_of)
     yield
     _made.clear()
@@ -404,8 +403,8 @@ def test_a_state_holds_the_highest_number_wherever_an_entry_is_kept(
     entries = [Entry(*place, n, record) for place, n, record in found]
     packed = data.draw(st.lists(st.sampled_from(entries), max_size=40)) if entries else []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("toolkit.storage.record_log.entries.BLOCK", data.draw(st.sampled_from([1, 300, 1 << 18])))
-        patch.setattr("toolkit.storage.record_log.entries.LOOSE", data.draw(st.sampled_from([1, 3, 1000])))
+        patch.setattr("toolkit.storage.record_log.BLOCK", data.draw(st.sampled_from([1, 300, 1 << 18])))
+        patch.setattr("toolkit.storage.record_log.LOOSE", data.draw(st.sampled_from([1, 3, 1000])))
         state = State(packed)
         state.add(entries)
     best: dict[Place, Entry] = {}

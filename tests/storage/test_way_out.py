@@ -14,14 +14,12 @@ from tests.conftest import ROOT
 from tests.sources import nodes
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.storage.outputs import NamedOutput, Output, write_file
-from toolkit.storage.owners import machine, owner
 from toolkit.storage.paths import move, remove, remove_tree
-from toolkit.storage.stores.local.scratch import scratch, tidy_scratch
+from toolkit.storage.stores.local.scratch import machine, owner, scratch, tidy_scratch
 
 WAY_OUT = {
     "toolkit/storage/stores/local/writing.py": "the way out: files that appear, and deleting",
-    "toolkit/storage/stores/local/private.py": "the way out: folders of this user alone, by descriptors",
-    "toolkit/storage/stores/local/scratch.py": "the way out: scratch files, logs and locks, written in place",
+    "toolkit/storage/stores/local/scratch.py": "the way out: private folders, scratch files, logs and locks",
     "toolkit/storage/stores/local/__init__.py": "the way out: empty folders",
     "toolkit/cli.py": "standard output that has broken is /dev/null",
     "toolkit/execution/processes.py": "standard streams that are closed are /dev/null",

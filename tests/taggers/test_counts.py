@@ -30,7 +30,7 @@ from taggers.word_list import Hits, WordList
 from tests.conftest import ROOT
 from toolkit import ConfigError, Document, Span
 from toolkit.config.settings import convert, parse
-from toolkit.rules import sample_hash
+from toolkit.rules.rule import sample_hash
 from toolkit.tag.tagger import settings
 from toolkit.text import split_lines
 from toolkit.text.editing import apply, edits_of_spans

@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit import Document
-from toolkit.data.documents import Prediction
-from toolkit.data.lines import split_lines
+from toolkit.data.documents import Prediction, split_lines
 from toolkit.text.batch import Batch, Column
 from toolkit.text.fasttext.predictions import LinePredictions
 from toolkit.text.line_table import PADDING, LineTable

@@ -15,7 +15,7 @@ import pytest
 
 from tests.waiting import PATIENCE
 from toolkit.session import Session
-from toolkit.storage.stores.local.private import PrivateFolder, UnsafeFolder
+from toolkit.storage.stores.local.scratch import PrivateFolder, UnsafeFolder
 from toolkit.text.kernels.compiling import code_folder
 
 CODE = b"machine code"

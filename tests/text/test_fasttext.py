@@ -38,8 +38,7 @@ from tests.text.fasttext_models import (
     trained,
 )
 from tests.waiting import PATIENCE
-from toolkit.data.documents import Prediction
-from toolkit.data.lines import split_lines
+from toolkit.data.documents import Prediction, split_lines
 from toolkit.storage import models
 from toolkit.text.fasttext.model import FastTextModel, load_fasttext
 from toolkit.text.line_table import PADDING, LineTable

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolkit import Batch, Document
-from toolkit.data.lines import split_lines
+from toolkit.data.documents import split_lines
 from toolkit.text import Repeated, Sequences, Top
 from toolkit.text.counting import Counts, measure, measure_json
 from toolkit.text.line_table import LineTable

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.whole.making import make, write_shards
-from toolkit.data.lines import split_lines
+from toolkit.data.documents import split_lines
 from toolkit.whole.exact import pieces as pieces_module
 from toolkit.whole.exact import runs
 

@@ -18,7 +18,8 @@ from toolkit.data import row_index
 from toolkit.execution.executors import Report
 from toolkit.mix.effects.preview import BLOCK, blocks
 from toolkit.mix.join import JoinedShard, Joiner, joint_blocks
-from toolkit.rules import WHOLE, RuleSet
+from toolkit.rules.expressions import WHOLE
+from toolkit.rules.ruleset import RuleSet
 from toolkit.storage.paths import join, unlike_data
 from toolkit.storage.record_log import Group
 from toolkit.text.counting import COLUMNS

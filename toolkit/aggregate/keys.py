@@ -13,11 +13,12 @@ from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest import folders
 from toolkit.mix.joined_sets import null_safe
-from toolkit.rules import LABEL, RuleSet
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import check
 from toolkit.rules.kinds.set import Set
+from toolkit.rules.rule import LABEL
+from toolkit.rules.ruleset import RuleSet
 from toolkit.text.kernels.signatures import Array
 
 LABELS = (LABEL, "language")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from toolkit.data.schema import is_number
-from toolkit.rules import Rule
 from toolkit.rules.expression_tree import ExpressionError, parse
+from toolkit.rules.rule import Rule
 
 HOLDS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,

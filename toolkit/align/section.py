@@ -20,7 +20,7 @@ from toolkit.label_files.reader import named_so
 from toolkit.records import sets
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
 from toolkit.storage.paths import is_set_name, join, list_files, strip_suffix
-from toolkit.storage.roots import note_roots
+from toolkit.storage.store import note_roots
 
 FORMATS = "parquet, arrow, jsonl, csv, tsv, annotations, label_studio or argilla"
 

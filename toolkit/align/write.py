@@ -16,7 +16,7 @@ from toolkit.exchange.scatter import gather
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
 from toolkit.records import sets
-from toolkit.records.freshness import ShardAttributes
+from toolkit.records.sets import ShardAttributes
 from toolkit.storage.outputs import RowOutput
 
 _BLOCKS = 4

@@ -229,8 +229,8 @@ class Dataset:
 
         check_installed()
         from toolkit.commands.sql import catalog_of
-        from toolkit.config.sizes import Size
         from toolkit.sql import session
+        from toolkit.storage_options import Size
 
         try:
             size = Size.parse(memory)
@@ -286,8 +286,9 @@ class Dataset:
 
 
 def _stream(dataset: "Places", sets: Sequence[Any], where: Any) -> "Stream":
-    from toolkit.mix.settings import Stream, read_joined
-    from toolkit.rules import read_rules
+    from toolkit.mix.joined_sets import read_joined
+    from toolkit.mix.settings import Stream
+    from toolkit.rules.reading import read_rules
 
     for each in sets:
         if not isinstance(each, str | Mapping):

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import msgspec
 
 from toolkit.data.documents import NO_ATTRIBUTES, Document
 from toolkit.data.schema import Type
-from toolkit.data.tables.typed import Value, arrow_type, record_batch, shape_of
+from toolkit.data.tables.restored import Value, arrow_type, record_batch, shape_of
 from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError, DataError, mismatch
 from toolkit.session import Session
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolkit.mix.join import JoinedShard, Joint
     from toolkit.mix.joined_sets import JoinedSet
     from toolkit.mix.settings import Stream
-    from toolkit.rules import RuleSet
+    from toolkit.rules.ruleset import RuleSet
 
 NAMED = ("id", "source")
 OWN = (*NAMED, "text", "added", "created", "metadata")
@@ -272,7 +272,7 @@ class Rows(Generic[T]):
         if work.sets:
             inputs_of(work)
         names = [_renamed(joined) for joined in work.sets]
-        if not text and not (rules := rules_of(work.stream, work.sets)).needs.documents:
+        if not text and not (rules := rules_of(cast("Stream", work.stream), work.sets)).needs.documents:
             for document, number, values in self._without_text(work, rules):
                 yield Row(document, shard, number, names, values)
             return
@@ -303,7 +303,8 @@ class Rows(Generic[T]):
         if self._ids is not None:
             ids = self._ids
             rows = (row for row in rows if row[0].id in ids)
-        return _kept(rows, rules_of(work.stream, work.sets), work) if work.stream.rules else rows
+        stream = cast("Stream", work.stream)
+        return _kept(rows, rules_of(stream, work.sets), work) if stream.rules else rows
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> "pa.RecordBatchReader":
         """Return the rows as record batches, for pyarrow, polars, pandas and DuckDB.
@@ -357,7 +358,7 @@ def rules_of(stream: "Stream", sets: "Sequence[JoinedSet]") -> "RuleSet":
         ConfigError: if it cannot be used with these sets.
     """
     from toolkit.mix.joined_sets import names_for_rules
-    from toolkit.rules import RuleSet
+    from toolkit.rules.ruleset import RuleSet
 
     return RuleSet(stream.rules, names_for_rules(sets, stream.own), (*(f"r{i}" for i in range(len(sets))), "document"))
 

@@ -24,7 +24,7 @@ from toolkit.stages.context import Context, Outcome, failures, show_plan
 from toolkit.storage import json_files
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import BOOKKEEPING, exists, is_folder, is_set_name, join, remove_tree
-from toolkit.storage.roots import note_roots
+from toolkit.storage.store import note_roots
 
 UNKNOWN = "und"
 """The language of no prompt, as ISO 639-2 calls what is not determined."""

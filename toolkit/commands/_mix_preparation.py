@@ -25,13 +25,12 @@ from toolkit.exchange import thresholds
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import shard_tasks, tasks_of
 from toolkit.ingest import own_types
-from toolkit.mix import joined_sets, publish
-from toolkit.mix.budget import bounds, drawing
+from toolkit.mix import bindings, joined_sets, publish
+from toolkit.mix.bindings import ShardToMix
+from toolkit.mix.budget import BudgetSettings, bounds, drawing
 from toolkit.mix.budget.bounds import GroupBudget
-from toolkit.mix.budget.settings import BudgetSettings
 from toolkit.mix.effects import preview
 from toolkit.mix.effects.counts import GroupCount, Totals
-from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import MixSettings, Stream
@@ -182,7 +181,7 @@ def _tell_compiled(context: Context, settings: MixSettings, stream: Stream, join
     asked = [text for rule in stream.rules if rule.foreign for text in rule.foreign.texts]
     if context.options.quiet:
         return
-    slow = joined_sets.compile_rules(settings, stream, joined).needs.by_library
+    slow = bindings.compile_rules(settings, stream, joined).needs.by_library
     of_stream = f" of the stream {stream.name}" if stream.name else ""
     print(f"{len(asked) - len(slow)} of {len(asked)} patterns{of_stream} run compiled", file=sys.stderr)
     for pattern in slow:
@@ -332,7 +331,7 @@ def _to_mix(
 
 def bound(
     settings: MixSettings, stream: Stream, joined: list[JoinedSet], planned: Mapping[str, records.SetSchema] = _NO_SETS
-) -> tuple[dict[str, joined_sets.Binding], list[joined_sets.Binding]]:
+) -> tuple[dict[str, bindings.Binding], list[bindings.Binding]]:
     """Return the attributes of the writer, and those of rules that set fields; check all that they need.
 
     Args:
@@ -345,16 +344,16 @@ def bound(
         ConfigError: for a rule or an option that cannot be used.
     """
     try:
-        rules = joined_sets.compile_rules(settings, stream, joined)
+        rules = bindings.compile_rules(settings, stream, joined)
     except UnknownAttribute as error:
         hint = joined_sets.set_hint(error.name, stream, joined, planned)
         raise ConfigError(f"{error.message}{hint}" if hint else str(error)) from None
-    bindings = joined_sets.bind_writer(settings, joined, rules, stream.text)
-    of_rules = joined_sets.bind_rules(settings, joined, rules, stream.text)
-    named = {(each.set, each.key) for each in (*bindings.values(), *of_rules)}
+    of_writer = bindings.bind_writer(settings, joined, rules, stream.text)
+    of_rules = bindings.bind_rules(settings, joined, rules, stream.text)
+    named = {(each.set, each.key) for each in (*of_writer.values(), *of_rules)}
     wanted = [key.name for i, found in enumerate(joined) for key in found.keys if (i, key.key) in named]
-    joined_sets.check_texts(settings, stream, joined, wanted)
-    return bindings, of_rules
+    bindings.check_texts(settings, stream, joined, wanted)
+    return of_writer, of_rules
 
 
 def prepare(context: Context, settings: MixSettings) -> PreparedMix:

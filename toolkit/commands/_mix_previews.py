@@ -23,11 +23,11 @@ from toolkit.data.documents import DOCUMENT_DECODER
 from toolkit.errors import ConfigError, amount, mismatch
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects import explain as explaining
 from toolkit.mix.effects import preview, unmatched
 from toolkit.mix.effects.counts import RuleEffect, Totals, added
 from toolkit.mix.effects.preview import LabelCount, uneven_losses
-from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import BlocklistCount, OrphanCount, Unseen
 from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids

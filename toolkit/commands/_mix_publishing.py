@@ -26,10 +26,11 @@ from toolkit.execution.grouped import shard_tasks
 from toolkit.execution.room import Need
 from toolkit.mix import assemble, orphans, plan, publish, stage
 from toolkit.mix import settings as mix_settings
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects import unmatched
 from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals, added
 from toolkit.mix.effects.preview import Preview, ShardToPreview
-from toolkit.mix.join import RAW_ATTRIBUTES, ShardToMix
+from toolkit.mix.join import RAW_ATTRIBUTES
 from toolkit.mix.orphans import FIELD
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen, orphan_counts
 from toolkit.mix.settings import COPY, MixSettings
@@ -37,7 +38,7 @@ from toolkit.mix.stage import StageRecord
 from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.rules import kind_called
+from toolkit.rules.kinds import kind_called
 from toolkit.stages.context import Context, Outcome, all_values, failures
 from toolkit.stages.disk import FILES
 from toolkit.storage.outputs import write_file

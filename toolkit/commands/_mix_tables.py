@@ -13,7 +13,7 @@ from toolkit.mix.effects.explain import VALUE_CHARS, Comparison
 from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, Unseen
 from toolkit.mix.settings import MixSettings, Stream
-from toolkit.rules import kind_called
+from toolkit.rules.kinds import kind_called
 from toolkit.stages.context import table
 
 _NULLS = 8

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from toolkit.config.explaining import Path
 from toolkit.config.settings import ConfigNode
+from toolkit.config.yaml_nodes import Path
 from toolkit.data.dataset import Dataset
 from toolkit.describe.about import read_splits
 from toolkit.errors import ConfigError

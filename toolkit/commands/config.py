@@ -15,9 +15,11 @@ from toolkit.describe.about import read_about
 from toolkit.errors import ConfigError, MissingExtra, MissingModel
 from toolkit.learn.annotate import section as annotate_section
 from toolkit.learn.train import section as train_section
-from toolkit.rules import Rule, RuleSet, expressions
+from toolkit.rules import expressions
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.rule import Rule
+from toolkit.rules.ruleset import RuleSet
 from toolkit.stages.context import Context, Outcome, show_settings
 from toolkit.stages.stage import Faults
 from toolkit.tag import plan as tag_plan

@@ -17,7 +17,7 @@ from toolkit.records import origins
 from toolkit.records.failures import FailureRecords
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.storage.paths import check_writable, size_of
-from toolkit.storage.roots import note_roots
+from toolkit.storage.store import note_roots
 
 
 class Export(CommandResult, kw_only=True):

@@ -5,7 +5,6 @@ from typing import Annotated, ClassVar
 
 from toolkit.command_line import CommandResult, Flag, Words, absent
 from toolkit.command_line import Options as Common
-from toolkit.config.sizes import Size, in_words
 from toolkit.data.places import Place, check_apart
 from toolkit.errors import ConfigError, amount, few
 from toolkit.execution.executors import Task
@@ -13,7 +12,8 @@ from toolkit.publish.fetching import FetchJob, Target, fetch, first_parts
 from toolkit.publish.release import MOST_LISTED, Part, Release
 from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.paths import check_writable
-from toolkit.storage.roots import note_roots
+from toolkit.storage.store import note_roots
+from toolkit.storage_options import Size, size_in_words
 
 
 def _size(text: str) -> Size:
@@ -140,7 +140,7 @@ def run(context: Context, options: Options) -> Outcome:
         if became.get(job.file.path) == "replaced"
     ]
     fetched = [files[name] for name, what in became.items() if what != "there"]
-    told = f"{folder}: fetched {amount(len(fetched), 'file')} ({in_words(sum(file.size for file in fetched))}), "
+    told = f"{folder}: fetched {amount(len(fetched), 'file')} ({size_in_words(sum(file.size for file in fetched))}), "
     told += f"{len(right) - len(fetched)} were there; all {len(right)} match their checksums"
     failed = failures(results)
     return Outcome("\n".join([shown, "", *notes, told]), result, failed)

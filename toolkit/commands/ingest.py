@@ -26,14 +26,14 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded, lost_shards
-from toolkit.mix import join, publish, stage
+from toolkit.mix import bindings, publish, stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.writer import not_carried
 from toolkit.one_pass import InputToPass
-from toolkit.records import ingested, rejected
+from toolkit.records import ingested, left_out
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.records.rejected import Verdict
+from toolkit.records.left_out import Verdict
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk import Kept
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
@@ -67,7 +67,7 @@ class Passing:
     """
 
     tag: tagging.ShardToTag | None
-    mix: join.ShardToMix | None
+    mix: bindings.ShardToMix | None
     sign: "ShardToSign | None" = None
     plans: "list[whole_section.Plan]" = field(default_factory=list)
     deletes: bool = False
@@ -549,7 +549,7 @@ def verdicts(
     """
     done = {result.name: result.value for result in results if result.value}
     inputs = [
-        rejected.Tally(
+        left_out.Tally(
             counts=found.counts,
             entry=work.entry.name,
             max_rejected=work.entry.settings().max_rejected,
@@ -558,7 +558,7 @@ def verdicts(
         for work in works
         if (found := done.get(task_name(work)))
     ]
-    refused = rejected.too_many(inputs, context.dataset.bookkeeping)
+    refused = left_out.too_many(inputs, context.dataset.bookkeeping)
     if not context.in_part:
         return refused
     context.warn(f"of the inputs so far: {each}" for each in refused)
@@ -638,7 +638,7 @@ def _progress(look: Look) -> Iterator[Progress]:
         "ingest",
         "ingest",
         dict(zip((work.key for work in works), for_each(cause, works), strict=True)),
-        failed={each.entry: str(each) for each in rejected.too_many(made, context.dataset.bookkeeping)},
+        failed={each.entry: str(each) for each in left_out.too_many(made, context.dataset.bookkeeping)},
         shards={work.key: work.shard for work in works},
         notes=[f"salvaged: {note}" for note in notes],
         data={"salvaged": notes} if notes else {},

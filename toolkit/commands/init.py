@@ -15,7 +15,6 @@ from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
 from toolkit.config import recipes
 from toolkit.config import settings as config
-from toolkit.config.sizes import in_words
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER
 from toolkit.data.places import is_within, normal
@@ -35,6 +34,7 @@ from toolkit.storage import store_of
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
 from toolkit.storage.paths import exists, expand_listed, fixed_part, is_folder, is_glob, join, list_files, strip_suffix
 from toolkit.storage.reading import Decompressed, Lines
+from toolkit.storage_options import size_in_words
 
 # --- what is at a path: the input format that reads it, and its fields ------------------------------------------------
 
@@ -443,7 +443,7 @@ def text_for(path: str, config_path: str) -> str:
         entry["ids"], notes["ids"] = "{path}/{id}", os.path.basename(twin)
         seen, *_ = _seen(entry, root)
     size = sum(stored.size for _, _, stored in there.files if stored)
-    much = f", {in_words(size)}" if size >= 1e5 else ""
+    much = f", {size_in_words(size)}" if size >= 1e5 else ""
     what = f"{amount(len(there.files), 'file')}{much}, read by `format: {there.format}`"
     parts = [_HEAD.format(path=path, what=what, config=config_path)]
     parts.append(f"dataset: {root:32} # documents and attributes go there\n")

@@ -23,7 +23,7 @@ from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, a
 from toolkit.execution.executors import Task
 from toolkit.execution.grouped import shard_tasks
 from toolkit.execution.room import NOTHING, Need, Needs
-from toolkit.mix import join, lock, publish, stage
+from toolkit.mix import bindings, join, lock, publish, stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.lock import Lock
@@ -41,7 +41,7 @@ from toolkit.storage import artifact
 from toolkit.storage.addresses import whole
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import absolute, exists, size_of, work_folder
-from toolkit.storage.roots import note_roots
+from toolkit.storage.store import note_roots
 from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
@@ -445,7 +445,7 @@ def _progress(look: Look) -> Iterator[Progress]:
         return
     stale = _stale(look, settings)
 
-    def cause(work: join.ShardToMix) -> tuple[str, bool]:
+    def cause(work: bindings.ShardToMix) -> tuple[str, bool]:
         """Return why a shard is not done, and whether it is in what is published."""
         try:
             if why := stale.get(work.stream.name):
@@ -489,7 +489,7 @@ def _stale(look: Look, settings: MixSettings) -> dict[str, DataError]:
     return stale
 
 
-def _works(look: Look, settings: MixSettings, stream: Stream) -> list[join.ShardToMix] | None:
+def _works(look: Look, settings: MixSettings, stream: Stream) -> list[bindings.ShardToMix] | None:
     """Return the shards of a stream, without the types of attributes, which are not needed; None without documents."""
     joined = [
         JoinedSet(set=given.set, keys=[], ours=sets.load_schema(stream.dataset, given.set) is not None)
@@ -499,7 +499,7 @@ def _works(look: Look, settings: MixSettings, stream: Stream) -> list[join.Shard
         shards = look.shards(stream.dataset)
     except NothingThere:
         return None
-    whole = join.ShardToMix(
+    whole = bindings.ShardToMix(
         settings=settings,
         stream=stream,
         sets=joined,
@@ -511,7 +511,7 @@ def _works(look: Look, settings: MixSettings, stream: Stream) -> list[join.Shard
     return [msgspec.structs.replace(whole, shard=shard) for shard in shards]
 
 
-def _inputs(work: join.ShardToMix) -> tuple[str, dict[str, str]]:
+def _inputs(work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
     """Return the content digests of a shard's documents and attributes, from records alone.
 
     Raises:
@@ -592,11 +592,11 @@ def _kept(context: Context) -> Kept:
     )
 
 
-def _needs(context: Context, tasks: list[Task[join.ShardToMix]]) -> Needs:
+def _needs(context: Context, tasks: list[Task[bindings.ShardToMix]]) -> Needs:
     """Return what tells what the shards of a mix need on disk, as `Disk.checked`."""
     kept = _kept(context)
 
-    def need(task: Task[join.ShardToMix]) -> Need:
+    def need(task: Task[bindings.ShardToMix]) -> Need:
         work = task.payload
         shuffle = work.settings.output.shuffle
         sorted_ = SORTED / (LINE if shuffle.unit == "line" else DOCUMENT) if shuffle else 0.0

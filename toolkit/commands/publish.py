@@ -5,7 +5,6 @@ from typing import Annotated, Any, ClassVar
 from toolkit.command_line import CommandResult, Flag, Looking, Words, absent
 from toolkit.commands import _sections as sections
 from toolkit.commands import validate
-from toolkit.config.sizes import in_words
 from toolkit.data.places import Place as Written
 from toolkit.data.places import check_apart
 from toolkit.distribution import NAME
@@ -18,7 +17,8 @@ from toolkit.publish.publishing import Place, credentials, files_of
 from toolkit.publish.release import FORM, File, is_hub, parse
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage.paths import check_writable, join
-from toolkit.storage.roots import note_roots
+from toolkit.storage.store import note_roots
+from toolkit.storage_options import size_in_words
 
 
 class Publication(CommandResult, kw_only=True):
@@ -89,7 +89,7 @@ def run(context: Context, options: Options) -> Outcome:
         result.findings = findings
         told = f"{output}: {amount(len(findings), 'finding')}; nothing is published; correct that, then run again"
         return Outcome("\n".join([*findings, "", told]), result, exit_code=1)
-    listed = f"{amount(len(files), 'file')} ({in_words(size)})"
+    listed = f"{amount(len(files), 'file')} ({size_in_words(size)})"
     if options.dry_run:
         lines = [f"{file.path}  {file.size:,}" for file in files]
         where = f"{options.to}{_visibility(repository)}"

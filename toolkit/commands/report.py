@@ -27,9 +27,9 @@ from toolkit.execution.grouped import Work, in_one_group, log_of_dataset
 from toolkit.ingest.tables.arrow import NOT_FINITE
 from toolkit.inspect import targets
 from toolkit.mix import plan, publish, stage
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import Totals, added
 from toolkit.mix.effects.preview import uneven_losses
-from toolkit.mix.join import ShardToMix
 from toolkit.mix.publish import unchanged_manifest
 from toolkit.mix.settings import MixSettings, OutputSettings, Stream
 from toolkit.pages.report import render
@@ -46,7 +46,7 @@ from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import check_writable, exists, join, size_of
 from toolkit.storage.record_log import Group
-from toolkit.storage.roots import note_roots
+from toolkit.storage.store import note_roots
 from toolkit.storage.stores.local.scratch import scratch
 
 LABELS = ("language.label", "text_language.label")

@@ -20,7 +20,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NoDocuments, few
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
-from toolkit.mix import join, publish, stage
+from toolkit.mix import bindings, publish, stage
 from toolkit.mix.publish import is_unchanged, unchanged_manifest
 from toolkit.mix.settings import MixSettings
 from toolkit.one_pass import InputToPass, attributes_by_record
@@ -279,7 +279,7 @@ def _check_no_others(found: PlannedIngest, dataset: Dataset) -> None:
 
 def _shards(
     listed: list[InputToPass], record_of: Callable[[ingest_plan.InputToIngest], ingested.InputRecord | None]
-) -> dict[str, tuple[join.ShardToMix, str]] | None:
+) -> dict[str, tuple[bindings.ShardToMix, str]] | None:
     """Return what is mixed of each shard, and the content digest of its documents, by key; None if one is not done."""
     found = {}
     for work, record in zip(listed, for_each(lambda work: record_of(work.input), listed), strict=True):
@@ -312,13 +312,13 @@ def _already(context: Context, listed: list[InputToPass]) -> Outcome | None:
     return Outcome(text=f"published in {output} already", data=data)
 
 
-def _by_record(documents: dict[str, str], work: join.ShardToMix) -> tuple[str, dict[str, str]] | None:
+def _by_record(documents: dict[str, str], work: bindings.ShardToMix) -> tuple[str, dict[str, str]] | None:
     attributes = attributes_by_record(work, documents[work.key])
     return None if attributes is None else (documents[work.key], attributes)
 
 
 def _prepared(
-    settings: MixSettings, shards: dict[str, tuple[join.ShardToMix, str]], omitted: dict[str, str]
+    settings: MixSettings, shards: dict[str, tuple[bindings.ShardToMix, str]], omitted: dict[str, str]
 ) -> PreparedMix:
     listed = [work for work, _ in shards.values()]
     return PreparedMix(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))

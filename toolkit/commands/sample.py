@@ -12,7 +12,7 @@ from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Task
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage.artifact import state
-from toolkit.storage.roots import note_roots
+from toolkit.storage.store import note_roots
 from toolkit.whole import resolve
 from toolkit.whole.kinds.sample import Copy, Sample, copies
 from toolkit.whole.records import SignedShard, fates_folder

@@ -10,7 +10,6 @@ import msgspec
 
 from toolkit.command_line import CommandResult, Flag, Limited, Words
 from toolkit.commands import _sections as sections
-from toolkit.config.sizes import Size
 from toolkit.data.dataset import open_dataset
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
@@ -22,6 +21,7 @@ from toolkit.sql.streams import Faults
 from toolkit.sql.views import Reading, View
 from toolkit.stages.context import Context, Outcome
 from toolkit.storage.outputs import NamedOutput
+from toolkit.storage_options import Size
 
 MEMORY = "2 GB"
 """Memory of DuckDB, unless `--memory` says otherwise."""

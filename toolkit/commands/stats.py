@@ -47,9 +47,10 @@ from toolkit.mix.effects.counts import BeforeAfter, SizesByLabel
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.settings import Stream
 from toolkit.mix.writer import Writer
-from toolkit.records import ingested, rejected
-from toolkit.rules import Rule, kind_called
+from toolkit.records import ingested, left_out
 from toolkit.rules.checker import Name
+from toolkit.rules.kinds import kind_called
+from toolkit.rules.rule import Rule
 from toolkit.session import current
 from toolkit.source import Resolved
 from toolkit.stages.context import Context, Outcome, failures
@@ -407,7 +408,7 @@ class _Finder:
     def _add_stream(self, stream: Stream, settings: Settings, label: str | None = None) -> None:
         shards, notes = self._context.shards(stream.dataset)
         self.found.notes += notes
-        self.found.rejected.update(rejected.by_reason(ingested.load_all(stream.dataset).values()))
+        self.found.rejected.update(left_out.by_reason(ingested.load_all(stream.dataset).values()))
         self.found.unit = "shards"
         own = own_types.of_documents(stream.dataset, shards)
         stream = msgspec.structs.replace(stream, own=own, text=None)  # sizes are those of the documents' own text

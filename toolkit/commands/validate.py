@@ -26,7 +26,7 @@ from toolkit.mix import settings as mix_settings
 from toolkit.mix.lock import Lock
 from toolkit.mix.lock import load as load_lock
 from toolkit.mix.stage import check_shard
-from toolkit.records import ingested, rejected, sets
+from toolkit.records import ingested, left_out, sets
 from toolkit.source import external_sets
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.stages.state import state_of
@@ -267,7 +267,7 @@ class _Checks:
             self.findings += [str(state.error)] if state.error else []
         if self.options.first is None and self.options.shard is None:
             self.findings += whole_dataset.check_ingested(dataset, mine)
-            self.findings += map(str, rejected.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
+            self.findings += map(str, left_out.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
             self.findings += [
                 f"{path}: expected to be ingested, it failed or was interrupted"
                 for path in attempts.unfinished(dataset)

@@ -20,7 +20,7 @@ from toolkit.errors import ConfigError, amount, choices
 from toolkit.ingest import own_types
 from toolkit.inspect import targets
 from toolkit.inspect.documents import expected_format, merged_types
-from toolkit.mix.join import ShardToMix
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import REJECTED, MixSettings, Stream

@@ -16,13 +16,11 @@ import msgspec
 import yaml
 
 from toolkit.config import recipes
-from toolkit.config.explaining import Path, explained, path_of
-from toolkit.config.sizes import Size
-from toolkit.config.yaml_nodes import Loader
+from toolkit.config.yaml_nodes import Loader, Path, explained, path_of
 from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
 from toolkit.storage import store_of
 from toolkit.storage.addresses import cleaned, has_secret, hidden
-from toolkit.storage_options import Duration, StorageOptions
+from toolkit.storage_options import Duration, Size, StorageOptions
 
 T = TypeVar("T")
 

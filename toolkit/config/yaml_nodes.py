@@ -1,9 +1,12 @@
-"""A loader of YAML: version 1.2 where 1.1 surprises, and bounds on what a small text can ask for."""
+"""A loader of YAML: version 1.2 where 1.1 surprises, bounds on what a small text can ask for; errors in our form."""
 
 import re
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
+import msgspec
 import yaml
+
+from toolkit.errors import did_you_mean, in_words, short
 
 MAX_DEPTH = 100
 """Levels of lists and mappings in each other."""
@@ -75,3 +78,104 @@ def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
 
 
 Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+
+
+Path = tuple[str | int, ...]
+
+
+def path_of(place: str) -> Path:
+    """Return the keys and indexes of a place as msgspec writes it: ``$.rules[1].drop``."""
+    path: list[str | int] = []
+    for key, index, name in re.findall(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]", place):
+        if key:
+            path.append(key)
+        elif index:
+            path.append(int(index))
+        elif name:
+            break
+    return tuple(path)
+
+
+def explained(text: str, path: Path, value: Any, type_: Any, what: str) -> str:
+    """Return msgspec's words for what is wrong in our form: expected …, got …, with what is known and what was meant.
+
+    Args:
+        text: of msgspec's error, without its place.
+        path: that place, by keys and indexes.
+        value: as a whole.
+        type_: that it should have been of.
+        what: named in errors about unknown options.
+    """
+    if m := re.match(r"Object contains unknown field `(.+)`", text):
+        known = _fields_at(type_, path)
+        about = f" of {what}" if what else ""
+        listed = f"; known: {', '.join(sorted(known))}" if known else "; there are none"
+        return f"unknown option {m[1]!r}{about}{did_you_mean(m[1], known) or listed}"
+    if m := re.match(r"Object missing required field `(.+)`", text):
+        inside = value
+        for key in path:
+            inside = inside[key]
+        unknown = [str(key) for key in inside if key not in _fields_at(type_, path)] if isinstance(inside, dict) else []
+        meant = next((f"; was {key!r} meant for it?" for key in unknown if did_you_mean(key, [m[1]])), "")
+        return f"expected the option {m[1]!r}, which is missing{meant}"
+    try:
+        for key in path:
+            value = value[key]
+        if choices := _choices(_type_at(type_, path)) if text.startswith("Invalid enum value") else ():
+            others = [*(["a mapping"] if _struct_in(_type_at(type_, path)) else ()), *choices[:-1]]
+            named = f"{', '.join(others)} or {choices[-1]}" if others else choices[-1]
+            return f"expected {named}, got {_shown(value)}"
+        if title := _title(_type_at(type_, path)):
+            return f"expected {title}, got {_shown(value)}"
+    except (KeyError, IndexError, TypeError):
+        return in_words(text)
+    if text.startswith("Expected `"):  # of msgspec; an option that can be left out need not be null
+        text = in_words(text.partition(", got ")[0].replace(" | null`", "`")).replace("an object", "a mapping")
+    said = in_words(text)
+    if ", got " in said:
+        return said
+    if re.fullmatch(r"expected a number of at most 1(\.0)?", said) and isinstance(value, int | float) and value <= 100:
+        return f"{said}, got {_shown(value)}; write {value / 100:g} for {value:g} %"
+    number = isinstance(value, int | float) and not isinstance(value, bool)  # of 23.10 the last digit is lost by now
+    return f"{said}, got {_shown(value)}" + ("; write it in quotes" if number and said == "expected a text" else "")
+
+
+def _shown(value: Any) -> str:
+    """Return a value as YAML may have it."""
+    return "a mapping" if isinstance(value, dict) else repr(value) if isinstance(value, str) else short(value)
+
+
+def _fields_at(type_: Any, path: Path) -> list[str]:
+    """Return the options that are known at a place: of the Struct that the path leads to."""
+    struct = _struct_in(_type_at(type_, path))
+    return [f.encode_name for f in msgspec.structs.fields(struct)] if struct else []
+
+
+def _type_at(type_: Any, path: Path) -> Any:
+    """Return the type that the path leads to; None if there is none."""
+    for key in path:
+        if isinstance(key, int):
+            continue  # into a list: `_struct_in` finds what its elements are
+        struct = _struct_in(type_)
+        if struct is None:
+            return None
+        type_ = {f.encode_name: f.type for f in msgspec.structs.fields(struct)}.get(key)
+    return type_
+
+
+def _title(type_: Any) -> str:
+    """Return what a type says that it is in words, as `Meta(title=…)`; empty if it says nothing."""
+    return next((meta.title for meta in getattr(type_, "__metadata__", ()) if getattr(meta, "title", None)), "")
+
+
+def _choices(type_: Any) -> list[str]:
+    """Return the words of all `Literal` types in a type."""
+    if get_origin(type_) is Literal:
+        return [str(each) for each in get_args(type_)]
+    return [word for inner in get_args(type_) for word in _choices(inner)]
+
+
+def _struct_in(type_: Any) -> type[msgspec.Struct] | None:
+    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        return type_
+    return next((found for inner in get_args(type_) if (found := _struct_in(inner))), None)

@@ -29,7 +29,7 @@ from toolkit.storage.paths import (
     size_of,
     strip_suffix,
 )
-from toolkit.storage.roots import note_roots
+from toolkit.storage.store import note_roots
 from toolkit.storage.threads import for_each
 
 SHARD_SUFFIXES = (".jsonl.gz", ".json.gz", ".gz", ".jsonl", ".json", ".jsonl.zst", ".jsonl.zstd", ".json.zst")

@@ -30,8 +30,8 @@ from toolkit.data.schema import (
     to_json,
 )
 from toolkit.data.tables.restored import unified
-from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
+from toolkit.storage.json_files import decoder_of
 
 COLUMNS = "the columns of all files"
 """By what types are known that schemas tell."""

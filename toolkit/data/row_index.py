@@ -33,14 +33,14 @@ from toolkit.data.in_place import START, Begin, ShardLines
 from toolkit.data.metadata_fields import FieldCounts, paths_in
 from toolkit.data.places import normal
 from toolkit.errors import DataError
-from toolkit.storage import Stat, artifact
+from toolkit.storage import Stat, apart, artifact
 from toolkit.storage.artifact import Artifact, FileRecord
 from toolkit.storage.compression import compression_of
 from toolkit.storage.json_files import json_digest, load
 from toolkit.storage.outputs import HEAD, Output, RowOutput, Together, write_file
 from toolkit.storage.paths import exists, join, remove, stat
 from toolkit.storage.reading import Lines, open_stored, version_read
-from toolkit.storage.record_log import Group, apart
+from toolkit.storage.record_log import Group
 from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from toolkit.aggregate.thresholds import Threshold, thresholds
 from toolkit.data.excerpts import columns, escaped
 from toolkit.describe.made import names_key
 from toolkit.describe.model import Facts
-from toolkit.rules import Role, Rule, kind_called
+from toolkit.rules.kinds import kind_called
+from toolkit.rules.rule import Role, Rule
 from toolkit.tag.tagger import says
 from toolkit.text.languages.tables import language
 

@@ -25,7 +25,8 @@ from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import Writer
 from toolkit.records import sets, takedown
 from toolkit.records.ingested import InputRecord, load_all
-from toolkit.rules import Role, kind_called
+from toolkit.rules.kinds import kind_called
+from toolkit.rules.rule import Role
 from toolkit.storage import models
 
 _WORDS: dict[str, str] = {

@@ -14,8 +14,8 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.exchange.tables import MEMORY
 from toolkit.execution.executors import Report, Run, Task
-from toolkit.storage.owners import owner
 from toolkit.storage.paths import join, remove
+from toolkit.storage.stores.local.scratch import owner
 from toolkit.text.kernels.signatures import Array
 
 CELLS = 1 << 20

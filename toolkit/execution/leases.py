@@ -30,8 +30,8 @@ from toolkit.session import current
 from toolkit.storage import store_of
 from toolkit.storage.json_files import load_strictly
 from toolkit.storage.outputs import write_file
-from toolkit.storage.owners import is_gone, owner
 from toolkit.storage.paths import join, list_files, remove
+from toolkit.storage.stores.local.scratch import is_gone, owner
 from toolkit.storage.threads import Thread
 
 EXPIRES_AFTER = 120.0

@@ -17,10 +17,10 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from toolkit.config import sizes
 from toolkit.errors import amount, duration
 from toolkit.execution.executors import Report
 from toolkit.storage.threads import Thread
+from toolkit.storage_options import size_in_words
 
 LINE_SECONDS = 10.0
 """After which a line is written where there is no terminal."""
@@ -322,7 +322,7 @@ class Progress:
         return [
             tasks,
             amount(pace.documents, "document"),
-            sizes.in_words(pace.done, pace.total),
+            size_in_words(pace.done, pace.total),
             *(self._more() if self._more else [f"{rate / 1e6:.1f} MB/s"]),
         ]
 

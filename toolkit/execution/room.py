@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from toolkit.config.sizes import in_words
 from toolkit.errors import ToolkitError
 from toolkit.execution.executors import Task
+from toolkit.storage_options import size_in_words
 
 BLOCK = 4096
 """Bytes in which file systems give room; a folder takes one, too."""
@@ -122,7 +122,7 @@ class Room:
         total = most_of(list(needs), self._shares)
         if total and self.look() + total > self.limit:
             raise NoRoom(
-                f"max_disk: expected room for about {in_words(total)} more, got {self.left()}; raise "
+                f"max_disk: expected room for about {size_in_words(total)} more, got {self.left()}; raise "
                 f"`max_disk`, or delete files that you do not need any more"
             )
 
@@ -153,7 +153,7 @@ class Room:
         if running:
             return False
         expected = self._unknown if need is None else self._wanted(need)
-        wanted = f" for about {in_words(expected)}" if expected else ""
+        wanted = f" for about {size_in_words(expected)}" if expected else ""
         if self._later or (need and need.later):
             wanted += " (with what the last steps of finished tasks will write)"
         raise NoRoom(
@@ -172,7 +172,8 @@ class Room:
 
     def left(self) -> str:
         """Return in words what is left of the bound."""
-        return f"{in_words(max(self.limit - self.held, 0))} of {in_words(self.limit)} ({in_words(self.held)} in use)"
+        left, limit, held = map(size_in_words, (max(self.limit - self.held, 0), self.limit, self.held))
+        return f"{left} of {limit} ({held} in use)"
 
     def _fits(self, need: Need | None) -> bool:
         if need is None or None in self._flying.values():

@@ -19,8 +19,8 @@ from toolkit.data.schema import Type, to_json
 from toolkit.data.tables import TABLE
 from toolkit.data.tables.attributes import SOURCE
 from toolkit.data.tables.declared import ROW, entry
+from toolkit.data.tables.restored import arrow_type, may_be_null, record_batch, shape_of
 from toolkit.data.tables.sink import Sink
-from toolkit.data.tables.typed import arrow_type, may_be_null, record_batch, shape_of
 from toolkit.errors import ConfigError, DataError, amount, few
 from toolkit.execution.executors import Report
 from toolkit.mix.effects.preview import indexed_rows
@@ -28,8 +28,8 @@ from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.records import origins
 from toolkit.records import sets as records
-from toolkit.records.freshness import ShardAttributes
 from toolkit.records.origins import Origin
+from toolkit.records.sets import ShardAttributes
 from toolkit.storage import Stat, store_of
 from toolkit.storage.artifact import Artifact, Derived, FileRecord, State, state
 from toolkit.storage.compression import compression_in

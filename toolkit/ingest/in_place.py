@@ -19,7 +19,6 @@ from toolkit.data.dataset import open_dataset as open_places
 from toolkit.data.in_place import START, Begin
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.places import is_within, normal
-from toolkit.decoders import decoded
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.ingest import own_types
 from toolkit.ingest.plan import InputFile
@@ -27,6 +26,7 @@ from toolkit.ingest.reader import READERS, Input, Reader
 from toolkit.ingest.section import Common, Entry, settings_of
 from toolkit.session import cached
 from toolkit.storage import json_files, store_of
+from toolkit.storage.json_files import decoded
 from toolkit.storage.paths import fixed_part, is_folder, is_glob, join, lacking, stat
 
 EVERY = 64

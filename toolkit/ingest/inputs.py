@@ -17,8 +17,8 @@ from toolkit.errors import ConfigError
 from toolkit.ingest.plan import InputFile, InputToIngest, as_listed, makers
 from toolkit.ingest.section import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.records import ingested, sets
-from toolkit.records.freshness import ShardAttributes
 from toolkit.records.ingested import InputOfPack, InputRecord
+from toolkit.records.sets import ShardAttributes
 from toolkit.storage import Stat, store_of
 from toolkit.storage.artifact import FileRecord, State, files_state, state, stored_xxh3
 from toolkit.storage.paths import exists, lacking, list_files, stat

@@ -29,7 +29,7 @@ from toolkit.ingest.section import COMPRESSION, SUBSETS, Common, Entry
 from toolkit.storage import Stat, compression, store_of
 from toolkit.storage.addresses import learn, whole
 from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
-from toolkit.storage.roots import note_roots
+from toolkit.storage.store import note_roots
 from toolkit.storage.threads import REQUESTS, for_each
 
 SMALLER = 4

@@ -11,7 +11,6 @@ from toolkit.config import settings as config
 from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct, Description
-from toolkit.config.sizes import Size
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
@@ -21,6 +20,7 @@ from toolkit.records import sets
 from toolkit.session import current
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import fault_of_name, is_set_name
+from toolkit.storage_options import Size
 
 SECTION = "ingest"
 COMPRESSION = "gzip"

@@ -38,8 +38,8 @@ from toolkit.inspect.targets import Format, Home
 from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
 from toolkit.mix.joined_sets import names_for_rules
 from toolkit.mix.writer import Reading, Writer
-from toolkit.rules import RuleSet
 from toolkit.rules.checker import Name
+from toolkit.rules.ruleset import RuleSet
 from toolkit.storage import Stat, json_files
 from toolkit.storage.artifact import Artifact, FileRecord, State, state
 from toolkit.storage.models import cache_folder

@@ -23,7 +23,6 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Document
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.places import Place, check_apart
-from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, DataError, MissingExtra, UnknownPlugin, Unreadable, in_words, mismatch
 from toolkit.execution.blocks import in_order, threads_for
 from toolkit.execution.executors import Report
@@ -32,9 +31,10 @@ from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, in
 from toolkit.plugins import default_name
 from toolkit.records import sets
 from toolkit.records.foreign import External
-from toolkit.records.freshness import ShardAttributes
+from toolkit.records.sets import ShardAttributes
 from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.storage.artifact import state as artifact_state
+from toolkit.storage.json_files import decoder_of
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import is_set_name, join, remove, remove_with_folders
 from toolkit.storage.record_log import Group, RecordLog

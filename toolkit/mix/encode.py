@@ -11,8 +11,8 @@ from toolkit.data import schema
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import Document
 from toolkit.data.row_index import noted
-from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
+from toolkit.mix.bindings import Binding, ShardToMix, metadata_fields, needed, recomputed
 from toolkit.mix.effects.counts import (
     NO_LABEL,
     Counted,
@@ -23,14 +23,14 @@ from toolkit.mix.effects.counts import (
     count_nulls,
     count_repeats,
 )
-from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, ShardToMix, at_document, merged
-from toolkit.mix.joined_sets import Binding, metadata_fields, needed, recomputed
+from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, at_document, merged
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.mix.settings import COPY, REJECTED, split_of
 from toolkit.mix.shuffle import framed
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
-from toolkit.records.freshness import ShardAttributes
+from toolkit.records.sets import ShardAttributes
 from toolkit.rules.kinds.blocklist import Blocklist
+from toolkit.storage.json_files import decoder_of
 from toolkit.storage.paths import strip_suffix
 from toolkit.text.batch import Batch, Column
 from toolkit.text.counting import COLUMNS

@@ -25,15 +25,14 @@ from toolkit.data.documents import (
     check_metadata,
     to_document,
 )
-from toolkit.decoders import decoder_of
 from toolkit.errors import DataError, StaleError
 from toolkit.execution.blocks import Block, in_blocks, next_block
-from toolkit.mix.joined_sets import Binding, ChosenText, JoinedSet, chosen_text_of, compile_rules
-from toolkit.mix.settings import MixSettings, Stream
+from toolkit.mix.joined_sets import ChosenText, JoinedDataset, JoinedSet, chosen_text_of
 from toolkit.records import sets as records
-from toolkit.records.freshness import ShardAttributes
-from toolkit.rules import WHOLE, RuleSet
+from toolkit.records.sets import ShardAttributes
+from toolkit.rules.expressions import WHOLE
 from toolkit.session import current
+from toolkit.storage.json_files import decoder_of
 from toolkit.storage.paths import exists
 from toolkit.text.batch import Batch
 from toolkit.text.counting import measure, measure_json
@@ -49,7 +48,7 @@ class JoinedShard(ConfigStruct, kw_only=True):
         processes: that work on it.
     """
 
-    stream: Stream
+    stream: JoinedDataset
     sets: list[JoinedSet]
     shard: str
     max_document_bytes: int
@@ -58,7 +57,7 @@ class JoinedShard(ConfigStruct, kw_only=True):
     @classmethod
     def of(cls, dataset: Dataset, sets: list[JoinedSet], shard: str, max_document_bytes: int) -> Self:
         """Return a shard with these sets, and no rules."""
-        stream = Stream.over(dataset, [joined.set for joined in sets])
+        stream = JoinedDataset.over(dataset, [joined.set for joined in sets])
         return cls(stream=stream, sets=sets, shard=shard, max_document_bytes=max_document_bytes)
 
     @property
@@ -86,35 +85,12 @@ class JoinedShard(ConfigStruct, kw_only=True):
         return f"{self.stream.name}: {self.path}" if self.stream.name else self.path
 
 
-class ShardToMix(JoinedShard, kw_only=True):
-    """One shard to mix.
-
-    Attributes:
-        bindings: of the writer's attributes, by option.
-        set_bindings: of the attributes that `set` rules use, where rules edit the text.
-    """
-
-    settings: MixSettings
-    bindings: dict[str, Binding]
-    set_bindings: list[Binding]
-
-    def compile_rules(self) -> RuleSet:
-        """Return the stream's rules, compiled for this shard."""
-        foreign = any(rule.foreign for rule in self.stream.rules)
-        return compile_rules(self.settings, self.stream, self.sets, translates=not (foreign and self.has_inline()))
-
-    def has_inline(self) -> bool:
-        """Return True if the documents, which have been indexed, have attributes of their own: patterns see them."""
-        state = row_index.current(self.dataset, self.shard)
-        return state is not None and state.inline
-
-
 def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.ShardState, dict[str, str]]:
     """Return the state of a shard's documents, and the content digest of its attributes in each joined set.
 
     Args:
         work: the shard and the sets.
-        learn: as of `toolkit.records.freshness.ShardAttributes.state`.
+        learn: as of `toolkit.records.sets.ShardAttributes.state`.
 
     Raises:
         DataError: if a file is missing, damaged, not complete, or stale; rows that do not match are named by line.

@@ -10,7 +10,8 @@ import msgspec
 
 from toolkit.errors import ConfigError, DataError, amount, short
 from toolkit.execution.executors import Report
-from toolkit.mix.join import ShardToMix, inputs_of
+from toolkit.mix.bindings import ShardToMix
+from toolkit.mix.join import inputs_of
 from toolkit.mix.publish import InputEntry, Manifest
 from toolkit.mix.settings import REJECTED
 from toolkit.storage import json_files

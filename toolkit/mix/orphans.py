@@ -29,8 +29,8 @@ from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError
 from toolkit.exchange.tables import MEMORY, Tables
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules
-from toolkit.rules import Outcome, RuleSet
 from toolkit.rules.expressions import paths_in
+from toolkit.rules.ruleset import Outcome, RuleSet
 from toolkit.storage.reading import open_stored
 
 if TYPE_CHECKING:

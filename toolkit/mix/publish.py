@@ -19,16 +19,17 @@ from toolkit.data.places import normal
 from toolkit.errors import ConfigError, amount, few
 from toolkit.mix import plan
 from toolkit.mix.assemble import PartRecord, StoredFile, staged_path
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
-from toolkit.mix.join import ShardToMix
 from toolkit.mix.orphans import Found
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import inputs_now
 from toolkit.records import origins
 from toolkit.records.origins import Origin
-from toolkit.rules import Role, kind_called
+from toolkit.rules.kinds import kind_called
 from toolkit.rules.kinds.repeat import Unit
+from toolkit.rules.rule import Role
 from toolkit.storage import json_files, store_of
 from toolkit.storage.artifact import Derived, FileRecord, files_state, state
 from toolkit.storage.outputs import Output, Together, write_file

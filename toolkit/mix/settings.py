@@ -3,42 +3,42 @@
 import ast
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import xxhash
 
-from toolkit import rules
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct, Description
-from toolkit.config.sizes import Size
 from toolkit.data import chosen_text, line_index
 from toolkit.data.dataset import Dataset
-from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.in_place import open_dataset
-from toolkit.mix.budget.settings import BudgetSettings, read_budget
+from toolkit.mix.budget import BudgetSettings, read_budget
+from toolkit.mix.joined_sets import Joined, JoinedDataset, read_joined
 from toolkit.mix.shuffle import HEAD, Shuffle
 from toolkit.mix.writer import Writer, check_label, find_writer, part_name
 from toolkit.records import takedown
-from toolkit.rules import Role, Rule, kind_called
-from toolkit.rules.expressions import A_NAME, is_name
+from toolkit.rules import reading
+from toolkit.rules.expressions import is_name
+from toolkit.rules.kinds import kind_called
 from toolkit.rules.kinds.blocklist import Blocklist
 from toolkit.rules.kinds.drop import Sample
 from toolkit.rules.kinds.edits import EditText
 from toolkit.rules.kinds.repeat import Budget
+from toolkit.rules.rule import Role, Rule
 from toolkit.rules.text_edits import EditForm, edits_in, read_edits
 from toolkit.session import cached
 from toolkit.storage import store_of
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.models import digest
-from toolkit.storage.paths import fault_of_name
+from toolkit.storage_options import Size
 from toolkit.tag.tagger import model_name, model_options
 from toolkit.text import editing
 
@@ -55,21 +55,6 @@ COPY = "copy"
 
 REJECTED = ""
 """The label of dropped documents; no writer can give it."""
-
-
-class JoinedOption(ConfigStruct):
-    """A set among ``attributes:``, with other names for some of its keys."""
-
-    set: Annotated[str, Description(description="the attribute set")]
-    as_: Annotated[dict[str, str], Description(description="{key: its name in the mix}")] = msgspec.field(
-        name="as", default_factory=dict
-    )
-
-
-class Joined(JoinedOption):
-    """A joined set with its place in the file, for messages."""
-
-    place: str = ""
 
 
 class OutputSettings(ConfigStruct):
@@ -116,42 +101,26 @@ class OutputSettings(ConfigStruct):
     ] = False
 
 
-class Stream(ConfigStruct):
-    """A dataset with the sets that are joined to it and the rules that decide over it.
+class Stream(JoinedDataset):
+    """A dataset with the rules that decide over it.
 
     Attributes:
-        name: empty for the only one of a mix without ``streams:``.
         weight: its share of the output's characters, relative to those of the other streams.
         share: of its documents that are left to come to that; known when all streams have been looked at.
-        same_keys: whether two sets may have one key, the value of the later counting where it has one.
         overlaps: what spans that overlap become (see `toolkit.text.editing`): ``first``, as Dolma does.
         past_end: what a span becomes whose end is past the text (see `toolkit.text.editing`).
-        text: the text that is taken for that of its documents (see `toolkit.data.chosen_text`); None for their own.
         order: of its shards in the output: numbers by globs over shards, the lowest first, and within one number by
             path; None for the order of their names.
         budget: the rule that the budget of the mix becomes; its bounds are known when all streams have been looked at.
-        own: types of the own fields of its documents, if they are known; they decide nothing but what rules may ask.
     """
 
-    name: str
-    dataset: Dataset
-    attributes: list[Joined]
-    rules: list[Rule]
+    rules: list[Rule] = []
     weight: float | None = None
     share: float | None = None
-    same_keys: Literal["refuse", "later"] = "refuse"
     overlaps: editing.Overlaps = "union"
     past_end: editing.PastEnd = "refuse"
-    text: str | None = None
     order: dict[str, int] | None = None
-    own: OwnTypes | None = None
     budget: Budget | None = None
-
-    @classmethod
-    def over(cls, dataset: Dataset, sets: Iterable[str] = (), place: str = "") -> Self:
-        """Return a stream that joins sets of a dataset as they are, and has no rules; `place` is named in messages."""
-        joined = [Joined(set=name, place=place) for name in sets]
-        return cls(name="", dataset=dataset, attributes=joined, rules=[], same_keys="later")
 
     def position(self, shard: str) -> tuple[int, tuple[str, ...]]:
         """Return what a shard is sorted by: its number, and its path as a folder (in a bucket, its key) is listed."""
@@ -481,7 +450,7 @@ def read_section(
         if streams[0].weight is not None:
             raise section.error(("budget",), "expected a budget or weights of streams, got both")
         for stream in streams:
-            rules.check_names([*stream.rules, budget.rule()])
+            reading.check_names([*stream.rules, budget.rule()])
         streams = [msgspec.structs.replace(stream, budget=budget.rule(stream=stream.seed)) for stream in streams]
     return MixSettings(
         streams=streams,
@@ -578,12 +547,12 @@ def _check_one_label(place: ConfigNode, label: str | None) -> None:
 
 def _streams(section: ConfigNode, base: str, dataset: Callable[[], Dataset]) -> list[Stream]:
     shared = read_joined(section)
-    scope = rules.read_scope(section, base)
+    scope = reading.read_scope(section, base)
     if "streams" not in section.value:
         shared, text, nulls = _chosen(section, shared, section.value.get(chosen_text.OPTION), base)
         found = [*nulls, *_rules(section, base, scope)]
-        rules.check_names(found)
-        rules.check_used(section, scope, found)
+        reading.check_names(found)
+        reading.check_used(section, scope, found)
         return [Stream(name="", dataset=dataset(), attributes=shared, rules=found, text=text)]
     streams: dict[str, Stream] = {}
     for place in _entries(section.at("streams")):
@@ -591,7 +560,7 @@ def _streams(section: ConfigNode, base: str, dataset: Callable[[], Dataset]) -> 
         if stream.name in streams:
             raise place.error((), f"expected each stream under a name of its own, got {stream.name!r} twice")
         streams[stream.name] = stream
-    rules.check_used(section, scope, [rule for stream in streams.values() for rule in stream.rules])
+    reading.check_used(section, scope, [rule for stream in streams.values() for rule in stream.rules])
     weighted = [stream.weight is not None for stream in streams.values()]
     if any(weighted) and not all(weighted):
         raise section.error(("streams",), "expected a `weight:` for each stream, or for none")
@@ -620,7 +589,7 @@ def _stream(
     place: ConfigNode,
     section: ConfigNode,
     base: str,
-    scope: rules.Scope,
+    scope: reading.Scope,
     shared: list[Joined],
     dataset: Callable[[], Dataset],
 ) -> Stream:
@@ -631,17 +600,17 @@ def _stream(
             "expected a name of letters, digits, _ . - and inner spaces that begins with one of the first three, got "
             f"{given.name!r}",
         )
-    own = rules.read_scope(place, base)
-    inner = rules.merged(scope, own)  # a stream knows better than the mix
+    own = reading.read_scope(place, base)
+    inner = reading.merged(scope, own)  # a stream knows better than the mix
     own_text = place.value.get(chosen_text.OPTION, section.value.get(chosen_text.OPTION))
     joined, text, nulls = _chosen(place, [*read_joined(place), *shared], own_text, base)
     found = [*nulls, *_rules(place, base, inner), *_rules(section, base, inner)]
     if "sample" in place.value:
         sample = place.at()
         sample.value = [{"sample": given.sample}]
-        found += rules.read_rules(sample, base)
-    rules.check_names(found)
-    rules.check_used(place, own, found)
+        found += reading.read_rules(sample, base)
+    reading.check_names(found)
+    reading.check_used(place, own, found)
     return Stream(
         name=given.name,
         dataset=dataset() if given.dataset is None else _opened(place, given.dataset),
@@ -673,7 +642,7 @@ def _chosen(
     name = next(each.as_.get(reference.key, reference.key) for each in joined if each.set == reference.set)
     nulls = place.at()
     nulls.value = [{"drop": reference.expression(name), "name": chosen_text.NULL}]
-    return joined, reference.text, rules.read_rules(nulls, base)
+    return joined, reference.text, reading.read_rules(nulls, base)
 
 
 def _edited(place: ConfigNode, joined: list[Joined]) -> tuple[list[Joined], None, list[Rule]]:
@@ -702,23 +671,5 @@ def _opened(place: ConfigNode, given: str | _Dataset) -> Dataset:
     return open_dataset(place.at("dataset"), parts.dataset, parts.documents, parts.attributes, parts.bookkeeping)
 
 
-def _rules(place: ConfigNode, base: str, scope: rules.Scope) -> list[Rule]:
-    return rules.read_rules(place.at("rules"), base, scope) if place.value.get("rules") is not None else []
-
-
-def read_joined(section: ConfigNode) -> list[Joined]:
-    """Return the sets that a section has among ``attributes:``.
-
-    Raises:
-        ConfigError: if one is not written so.
-    """
-    joined = []
-    for i, entry in enumerate(section.value.get("attributes", [])):
-        place = section.at("attributes", i)
-        found = JoinedOption(entry) if isinstance(entry, str) else config.convert(place, JoinedOption)
-        if wrong := [name for name in found.as_.values() if not is_name(name)]:
-            raise place.error(("as",), f"expected {A_NAME}, got {wrong[0]!r}")
-        if (fault := fault_of_name(found.set)) or "/" in found.set:
-            raise place.error((), fault or f"expected the name of an attribute set, without `/`, got {found.set!r}")
-        joined.append(Joined(set=found.set, as_=found.as_, place=place.where(())))
-    return joined
+def _rules(place: ConfigNode, base: str, scope: reading.Scope) -> list[Rule]:
+    return reading.read_rules(place.at("rules"), base, scope) if place.value.get("rules") is not None else []

@@ -17,9 +17,10 @@ from toolkit.errors import DataError
 from toolkit.execution.blocks import in_order, threads_for
 from toolkit.execution.executors import Report, Result, Task
 from toolkit.execution.grouped import ShardDone, Work, one_by_one
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import Counted, GroupCount, RuleCount, SizesByLabel, Totals, finish
 from toolkit.mix.encode import Encoded, Encoder
-from toolkit.mix.join import ShardToMix, inputs_of, joint_blocks
+from toolkit.mix.join import inputs_of, joint_blocks
 from toolkit.mix.orphans import Copies, Noted
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
@@ -84,7 +85,7 @@ class StageRecord(Artifact, frozen=True, kw_only=True):
         not_carried: documents that have a field which the output does not carry, by its path.
         unlike_dolma: documents of which Dolma decides otherwise.
         groups: what a budget has taken of each group.
-        seen: bits by the text of a place of the rules (see `toolkit.rules.occurrence`).
+        seen: bits by the text of a place of the rules (see `toolkit.rules.expression_tree`).
         members: by label, in the order of the documents.
         sizes: by label, for each run of a shuffled output where in the intermediate the hashes and sizes of its pieces
             are (see `toolkit.mix.shuffle.sizes_of`), and how many.

@@ -17,9 +17,9 @@ from toolkit.config.settings import FROZEN
 from toolkit.data.documents import Document, explain_bad_row
 from toolkit.data.metadata_fields import DOT, SAME
 from toolkit.data.metadata_fields import label_of as expression_of_label
-from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import Kind
+from toolkit.storage.json_files import decoder_of
 from toolkit.text.batch import Batch
 
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_. -]{0,98}[A-Za-z0-9_.-])?")

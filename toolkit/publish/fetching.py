@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from toolkit.config.sizes import Size, in_words
 from toolkit.errors import ConfigError, DataError
 from toolkit.mix import publish
 from toolkit.publish.release import File, Listing, Pace, Part, Release, listing_of
@@ -20,6 +19,7 @@ from toolkit.storage import store_of
 from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import exists, join, stat
 from toolkit.storage.reading import READ, open_stored
+from toolkit.storage_options import Size, size_in_words
 from toolkit.validate import checksums
 
 ATTEMPTS = 2
@@ -64,7 +64,7 @@ def first_parts(label: str, parts: Sequence[Part], most: int | None) -> list[Par
 
 
 def _bytes(size: int) -> str:
-    return f"{size:,} bytes ({in_words(size)})" if size >= 10**5 else f"{size:,} bytes"
+    return f"{size:,} bytes ({size_in_words(size)})" if size >= 10**5 else f"{size:,} bytes"
 
 
 class Target:

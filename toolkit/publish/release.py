@@ -6,7 +6,6 @@ import time
 import urllib.parse
 from dataclasses import dataclass
 
-from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError, DataError, ToolkitError, Unreadable, did_you_mean, duration, few
 from toolkit.inspect import targets
 from toolkit.mix import publish
@@ -16,6 +15,7 @@ from toolkit.storage import compression, store_of
 from toolkit.storage.addresses import hub_endpoint
 from toolkit.storage.paths import fault_of_name, join, list_files, no_folder, stat_each
 from toolkit.storage.reading import READ
+from toolkit.storage_options import Size
 from toolkit.validate import checksums
 
 SCHEME = "hf://"

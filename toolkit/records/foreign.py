@@ -14,14 +14,13 @@ from toolkit.data.alignment import attribute_lines, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
 from toolkit.data.tables import TABLE
-from toolkit.decoders import decoder_of
 from toolkit.errors import DataError
-from toolkit.storage import Stat
+from toolkit.storage import Stat, apart
 from toolkit.storage.artifact import Artifact, FileRecord, state
-from toolkit.storage.json_files import load, save
+from toolkit.storage.json_files import decoder_of, load, save
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import stored_digest
-from toolkit.storage.record_log import Group, Place, apart
+from toolkit.storage.record_log import Group, Place
 
 _SPANS = (schema.SPANS, schema.list_of(schema.NEVER))
 _DECODER = msgspec.json.Decoder(AttributesRow)

@@ -26,7 +26,6 @@ from toolkit.errors import DataError
 from toolkit.records import sets
 from toolkit.records.left_out import identity
 from toolkit.records.sets import OutputState, ShardRecord, output_state
-from toolkit.rules.blocklist import Blocklist
 from toolkit.session import current
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join
@@ -52,6 +51,8 @@ class Takedown:
     """
 
     def __init__(self, files: Sequence[str]) -> None:
+        from toolkit.rules.blocklist import Blocklist  # few datasets have such lists
+
         self.entries = Blocklist(files)
 
     @property

@@ -13,8 +13,9 @@ from toolkit.data import schema
 from toolkit.mix.effects.preview import Block
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.report.fields import CHARS, Fields, ScoreAt, at_path, holds
-from toolkit.rules import Role, RuleSet
 from toolkit.rules.expressions import FAULTS
+from toolkit.rules.rule import Role
+from toolkit.rules.ruleset import RuleSet
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.schema import SPANS, Type
 from toolkit.mix.joined_sets import JoinedSet, Key
-from toolkit.rules import Role, Rule
+from toolkit.rules.rule import Role, Rule
 from toolkit.tag.tagger import says
 
 How = Literal["", "times", "over", "floor"]

@@ -17,8 +17,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import row_hash
 from toolkit.execution.grouped import Work, in_one_group
 from toolkit.mix import orphans
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import added
-from toolkit.mix.join import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, Manifest, orphan_counts
 from toolkit.mix.settings import MixSettings, Stream
@@ -26,7 +26,7 @@ from toolkit.mix.writer import not_carried
 from toolkit.report import facts, of_output, samples
 from toolkit.report import shard_stats as counted
 from toolkit.report.fields import Fields, fields_of
-from toolkit.rules import Rule
+from toolkit.rules.rule import Rule
 from toolkit.storage.record_log import RecordLog
 from toolkit.storage.threads import for_each
 

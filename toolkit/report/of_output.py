@@ -15,11 +15,11 @@ from toolkit.mix import publish
 from toolkit.mix.effects.counts import GroupCount
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, Manifest
-from toolkit.records import ingested, rejected
+from toolkit.records import ingested, left_out
 from toolkit.records import sets as records
 from toolkit.report import facts
 from toolkit.report.facts import Input, Language, Model, Named, SetMade, Stage
-from toolkit.rules import kind_called
+from toolkit.rules.kinds import kind_called
 from toolkit.storage.paths import not_in
 from toolkit.text.counting import Counts
 from toolkit.text.languages import tables
@@ -45,7 +45,7 @@ def came_in(datasets: Iterable[Dataset]) -> list[Input]:
             each.documents += record.rows
             each.bytes += record.size
             for name, count in record.counts.items():
-                if name != "documents" and rejected.read_items({name: 1}):
+                if name != "documents" and left_out.read_items({name: 1}):
                     each.rejected[name] = each.rejected.get(name, 0) + count
     return [found[source] for source in sorted(found)]
 

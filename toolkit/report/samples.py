@@ -17,13 +17,15 @@ from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.execution.blocks import Block
 from toolkit.execution.executors import Report
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.explain import plain
-from toolkit.mix.join import Joiner, JointBlock, ShardToMix, at_document, inputs_of
+from toolkit.mix.join import Joiner, JointBlock, at_document, inputs_of
 from toolkit.report.facts import Line, Marked, PairText, Sample
 from toolkit.report.fields import Fields
 from toolkit.report.shard_stats import MOST_LABELS, Chosen, Merged
-from toolkit.rules import Rule, RuleSet, rules_in
 from toolkit.rules.expressions import FAULTS
+from toolkit.rules.rule import Rule
+from toolkit.rules.ruleset import RuleSet, rules_in
 from toolkit.storage.artifact import Derived, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.record_log import Group

@@ -23,9 +23,10 @@ from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.execution.executors import Report
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals
 from toolkit.mix.effects.preview import Block, Decided, Effects, blocks
-from toolkit.mix.join import ShardToMix, inputs_of
+from toolkit.mix.join import inputs_of
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.report import facts
 from toolkit.report.attributes import (

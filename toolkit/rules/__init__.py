@@ -21,26 +21,3 @@ Each kind of rule is one file of `kinds`. `reading` makes a `Rule` of YAML; a `C
 of attributes and makes a `CompiledRule` of it, which applies the rule to one document. A `RuleSet` has the rules of a
 stream, in order.
 """
-
-from toolkit.rules.kinds import kind_called
-from toolkit.rules.reading import Scope, check_names, check_used, merged, read_rules, read_scope
-from toolkit.rules.rule import LABEL, WHOLE, Role, Rule, sample_hash
-from toolkit.rules.ruleset import Outcome, RuleSet, rules_in
-
-__all__ = [
-    "LABEL",
-    "WHOLE",
-    "Outcome",
-    "Role",
-    "Rule",
-    "RuleSet",
-    "Scope",
-    "check_names",
-    "check_used",
-    "kind_called",
-    "merged",
-    "read_rules",
-    "read_scope",
-    "rules_in",
-    "sample_hash",
-]

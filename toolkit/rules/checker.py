@@ -24,8 +24,7 @@ from toolkit.data.schema import (
     union,
 )
 from toolkit.errors import did_you_mean
-from toolkit.rules.expression_tree import ExpressionError, UnknownName, without_sets
-from toolkit.rules.occurrence import Place
+from toolkit.rules.expression_tree import ExpressionError, Place, UnknownName, without_sets
 from toolkit.rules.running import compiled_pattern, single
 
 Facts = frozenset[str]

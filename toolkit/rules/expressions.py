@@ -23,9 +23,11 @@ from toolkit.data.own_types import KEYS, OwnTypes
 from toolkit.data.schema import ANY, BOOL, INT, STR, Type, is_field
 from toolkit.errors import DataError, did_you_mean
 from toolkit.rules.checker import FUNCTIONS, Checker, Facts, Name
-from toolkit.rules.expression_tree import ExpressionError, parse
-from toolkit.rules.occurrence import Place
+from toolkit.rules.expression_tree import ExpressionError, Place, parse
 from toolkit.storage.paths import is_set_name
+
+WHOLE = ""
+"""Stands among the fields of a value for the value itself."""
 
 _NOTHING: Facts = frozenset()
 

@@ -32,10 +32,9 @@ from toolkit.plugins import snake_case
 from toolkit.rules import filters
 from toolkit.rules.blocklist import Watch
 from toolkit.rules.checker import MAYBE, Facts, Name
-from toolkit.rules.expression_tree import ExpressionError, UnknownName, parse
-from toolkit.rules.expressions import Expression, check, check_condition, everything_known, paths_in
+from toolkit.rules.expression_tree import ExpressionError, Place, UnknownName, parse
+from toolkit.rules.expressions import WHOLE, Expression, check, check_condition, everything_known, paths_in
 from toolkit.rules.filters import Syntax
-from toolkit.rules.occurrence import Place
 from toolkit.rules.running import compile_function
 from toolkit.storage.json_files import json_digest
 from toolkit.text.editing import Edit, PastEnd
@@ -362,9 +361,6 @@ def _describe(error: Exception) -> str:
         return str(error)
     return f"{type(error).__name__}: {error}"
 
-
-WHOLE = ""
-"""Stands among the fields of a value for the value itself."""
 
 LABEL = "label"
 """The name of a document's label in expressions."""

@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from toolkit.data.excerpts import escaped
-from toolkit.decoders import know_types
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.interrupts import AWAKE, check, noted
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import STREAM, View, literal, quoted
+from toolkit.storage.json_files import know_types
 from toolkit.storage.stores.local.scratch import scratch
 from toolkit.storage.threads import pool
 

@@ -5,13 +5,13 @@ from contextlib import suppress
 
 import msgspec
 
-from toolkit.config.sizes import in_words
 from toolkit.errors import NothingThere
 from toolkit.ingest.plan import makers
 from toolkit.ingest.shares import Dealer
 from toolkit.stages.context import INPUTS, Context, table
 from toolkit.stages.disk import DOCUMENTS, Kept
 from toolkit.stages.stage import Kind, ToDo
+from toolkit.storage_options import size_in_words
 
 
 class StageOnCluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,8 +57,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         rows = [["stage", "tasks", "reads", "writes", "longest task", "busiest core", "idle cores"]]
         for name, each in self.stages.items():
             together = ", then all together" if each.kind == "whole" and each.tasks else ""
-            written = "?" if each.written is None else in_words(each.written)
-            sizes = [in_words(each.read), written, in_words(each.longest), in_words(each.busiest)]
+            written = "?" if each.written is None else size_in_words(each.written)
+            sizes = [size_in_words(each.read), written, size_in_words(each.longest), size_in_words(each.busiest)]
             rows.append([name + together, f"{each.tasks:,}", *sizes, f"{each.idle:,}"])
         unsized = sum(each.unsized for each in self.stages.values())
         notes = [

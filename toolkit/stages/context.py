@@ -27,7 +27,7 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.shares import Share
 from toolkit.interop.dolma import is_dolma
-from toolkit.records import ingested, rejected, sets
+from toolkit.records import ingested, left_out, sets
 from toolkit.records.foreign import Seen
 from toolkit.records.ingested import lost_shards
 from toolkit.source import LOOK, Source
@@ -318,7 +318,7 @@ class Context(Running):
             ingest_records.check_made(self.entries, inputs.values())
         if lost := lost_shards(dataset, found, inputs, lambda shard: self.is_mine(dataset, shard)):
             raise DataError("\n".join(lost.values()))
-        refused = list(map(str, rejected.too_many(inputs.values(), dataset.bookkeeping)))
+        refused = list(map(str, left_out.too_many(inputs.values(), dataset.bookkeeping)))
         if refused and judges and not self.only_warns:
             raise DataError("\n".join(refused))
         self.warn(refused)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from toolkit.config.sizes import in_words
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.execution.executors import P, Task
 from toolkit.execution.room import NOTHING, Need, Needs, NoRoom, Room, most_of
@@ -18,6 +17,7 @@ from toolkit.records.ingested import InputRecord
 from toolkit.storage import store_of
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import stat
+from toolkit.storage_options import size_in_words
 
 TEXT = {"gzip": 2.9, "zstd": 3.2, "bz2": 3.6, "xz": 4.0}
 """Bytes of text of a stored byte, by compression; 1 without."""
@@ -146,14 +146,14 @@ class Disk:
             *([] if self._per_shard else [(total.documents + total.attributes, kept)]),
             *([(made, "intermediates of the mix"), (output, "its output")] if output else []),
         ]
-        said = ", ".join(f"{in_words(size)} of {what}" for size, what in parts)
+        said = ", ".join(f"{size_in_words(size)} of {what}" for size, what in parts)
         known = "what records say of inputs that are done" if self._ratio else "what is usual for such inputs"
         less, hint = most_of((self._need(each, per_shard=True) for each in todo), self._shares) + again, ""
         if self._can_be_per_shard and not self._per_shard and made and held + less <= self.room.limit:
-            hint = f"`toolkit run --per-shard`, which needs about {in_words(less)}; or "
+            hint = f"`toolkit run --per-shard`, which needs about {size_in_words(less)}; or "
         raise self._source.error(
             ("max_disk",),
-            f"expected room for about {in_words(needed)} ({said}; estimated from listed sizes and {known}), got "
+            f"expected room for about {size_in_words(needed)} ({said}; estimated from listed sizes and {known}), got "
             f"{self.room.left()}; use {hint}a larger `max_disk`",
         )
 

@@ -18,8 +18,8 @@ from toolkit.interop import dolma
 from toolkit.rules.text_edits import name_edits
 from toolkit.session import Session, current
 from toolkit.stages.context import Context, Outcome
-from toolkit.storage.record_log import apart
-from toolkit.storage.roots import note_roots
+from toolkit.storage import apart
+from toolkit.storage.store import note_roots
 
 
 def open_context(options: Options) -> Context:

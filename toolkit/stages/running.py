@@ -17,8 +17,9 @@ from toolkit.execution.room import Needs, Room
 from toolkit.interrupts import pause
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.session import InSession, Session, current
+from toolkit.storage import apart
 from toolkit.storage.paths import work_folder
-from toolkit.storage.record_log import RecordLog, apart
+from toolkit.storage.record_log import RecordLog
 
 
 def merge(log: RecordLog, leases_folder: str, *, forgive: bool = False) -> None:

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 import msgspec.inspect as mi
 
-from toolkit.config.sizes import Size
 from toolkit.data.schema import walk
 from toolkit.distribution import extras_named
 from toolkit.errors import short
+from toolkit.storage_options import Size
 from toolkit.tag.tagger import Example, Tagger, markers, value_type
 
 CHOICES_WITH_EXTRAS = {"icu": "icu"}

@@ -19,7 +19,6 @@ from toolkit.data import chosen_text, schema
 from toolkit.data.chosen_text import parse_reference
 from toolkit.data.metadata_fields import ROOTS, MetadataField
 from toolkit.data.own_types import OwnTypes
-from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin
 from toolkit.plugins import default_name
 from toolkit.rules import expressions
@@ -27,6 +26,7 @@ from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.rules.text_edits import TextEdit, edits_in, read_edits
 from toolkit.session import cached
+from toolkit.storage.json_files import decoder_of
 from toolkit.storage.paths import is_set_name
 from toolkit.tag import tagger
 from toolkit.tag.set_options import (

@@ -21,7 +21,7 @@ from toolkit.execution.blocks import Block, in_blocks, in_order, next_block, thr
 from toolkit.execution.executors import Report
 from toolkit.execution.grouped import ShardDone, ShardWork, Work, in_one_group, log_of_dataset
 from toolkit.records import foreign, sets
-from toolkit.records.freshness import ShardAttributes
+from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import takedown_of
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput

@@ -23,7 +23,7 @@ from toolkit.errors import AlignmentError
 from toolkit.execution.executors import Report
 from toolkit.execution.grouped import ShardWork
 from toolkit.records import sets
-from toolkit.records.freshness import ShardAttributes
+from toolkit.records.sets import ShardAttributes
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, remove_tree

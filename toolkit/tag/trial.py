@@ -15,8 +15,7 @@ import msgspec
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
-from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, to_document
-from toolkit.data.lines import split_lines
+from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, Rows, split_lines, to_document
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.plugins import default_name
 from toolkit.storage.paths import exists, is_folder, strip_suffix

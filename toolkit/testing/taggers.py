@@ -10,8 +10,7 @@ import msgspec
 
 from toolkit.config.settings import convert, parse
 from toolkit.data import schema
-from toolkit.data.documents import Document, Span
-from toolkit.data.lines import split_lines
+from toolkit.data.documents import Document, Span, split_lines
 from toolkit.errors import MissingExtra
 from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS, Example, Tagger, references, value_annotation, value_type

@@ -11,9 +11,8 @@ from toolkit.public_names import import_by_use
 
 if TYPE_CHECKING:
     from toolkit.data.addresses import host_of, split_url, url_of
-    from toolkit.data.documents import explain_bad_row, value_at
+    from toolkit.data.documents import explain_bad_row, joined_lines, split_lines, value_at
     from toolkit.data.line_index import pairs_in, pickled_pairs
-    from toolkit.data.lines import joined_lines, split_lines
     from toolkit.data.tables.footers import open_parquet
     from toolkit.data.tables.restored import arrow_array, arrow_schema
     from toolkit.data.tables.values import arrow_rows

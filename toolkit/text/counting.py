@@ -29,7 +29,7 @@ class Counts(msgspec.Struct):
 
     Attributes:
         documents: of them.
-        lines: as `toolkit.data.lines.split_lines` has them.
+        lines: as `toolkit.data.documents.split_lines` has them.
         chars: code points.
         bytes: of the texts in UTF-8.
         words: what stands between white space, as ``str.split()`` has it.

@@ -13,7 +13,7 @@ _FIRST, _FEED, _RETURN = (1,), 10, 13
 
 
 class LineTable(NamedTuple):
-    r"""The lines of some texts, as `toolkit.data.lines.split_lines` has them, in one buffer.
+    r"""The lines of some texts, as `toolkit.data.documents.split_lines` has them, in one buffer.
 
     Attributes:
         utf8: int8; the texts in UTF-8, each line with its ``\n``, one ``\n`` before the first, `PADDING` behind.

@@ -26,7 +26,7 @@ from toolkit.inspect.targets import Format
 from toolkit.mix.settings import COPY
 from toolkit.mix.writer import Writer
 from toolkit.records import foreign, sets
-from toolkit.records.freshness import ShardAttributes
+from toolkit.records.sets import ShardAttributes
 from toolkit.storage.paths import exists, size_of, stat
 from toolkit.storage.reading import Lines, version_read
 from toolkit.text.editing import edits_of_spans

@@ -8,7 +8,6 @@ import msgspec
 from toolkit.config import scale, settings
 from toolkit.config.docstrings import first_line
 from toolkit.config.settings import Config
-from toolkit.config.sizes import Size
 from toolkit.describe.about import About
 from toolkit.errors import ConfigError, MissingExtra
 from toolkit.execution.workers import DEFAULT, EXECUTORS
@@ -18,13 +17,14 @@ from toolkit.learn.annotate.annotator import Annotator
 from toolkit.learn.annotate.prompt import Prompt
 from toolkit.learn.train import section as train_section
 from toolkit.learn.train.trainer import TRAINERS
-from toolkit.mix.budget.settings import BudgetForm
-from toolkit.mix.settings import TOKENS, JoinedOption, OutputSettings, SectionForm, StreamForm
+from toolkit.mix.budget import BudgetForm
+from toolkit.mix.joined_sets import JoinedOption
+from toolkit.mix.settings import TOKENS, OutputSettings, SectionForm, StreamForm
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
 from toolkit.rules.reading import GroupForm, IncludeForm
-from toolkit.storage_options import Duration, StorageOptions
+from toolkit.storage_options import Duration, Size, StorageOptions
 from toolkit.tag.plan import OF_SETS
 from toolkit.tag.tagger import TAGGERS
 from toolkit.whole import section as dedup_section

@@ -16,9 +16,10 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.data.row_index import row_hash
 from toolkit.data.tables import TABLE
 from toolkit.errors import AlignmentError, DataError, ToolkitError
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.explain import explain_row
 from toolkit.mix.effects.preview import blocks
-from toolkit.mix.join import ShardToMix, inputs_of
+from toolkit.mix.join import inputs_of
 from toolkit.records import identity
 from toolkit.records.sets import missing_attributes
 from toolkit.session import current

@@ -19,7 +19,7 @@ from toolkit.errors import ConfigError, DataError, amount, did_you_mean
 from toolkit.label_files.formats.label_studio import result_of
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
-from toolkit.storage.roots import check_roots, note_roots
+from toolkit.storage.store import check_roots, note_roots
 from toolkit.storage.stores.local.scratch import append_line, open_scratch, remove_scratch
 
 Label = str | float

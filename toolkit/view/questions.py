@@ -14,13 +14,14 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import inputs_of
-from toolkit.mix.joined_sets import JoinedSet
-from toolkit.mix.settings import Stream
-from toolkit.rules import Rule, RuleSet, expressions, read_rules
+from toolkit.mix.joined_sets import JoinedDataset, JoinedSet
+from toolkit.rules import expressions
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError, parse
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
-from toolkit.rules.rule import LABEL, Compiler
+from toolkit.rules.reading import read_rules
+from toolkit.rules.rule import LABEL, Compiler, Rule
+from toolkit.rules.ruleset import RuleSet
 from toolkit.rules.running import compile_function
 from toolkit.source import Resolved
 from toolkit.view.corpus import Scanned, Stop
@@ -170,13 +171,13 @@ class DatasetQuestion:
         self._names = names_of(self._sets, own)
         self._arguments = (*(f"r{i}" for i in range(len(self._sets))), "document")
         condition = self._resolved(FILTER, where)
-        rules: list[Rule] = []
+        self._filter: list[Rule] = []
         if condition:
             parameters = mix.parameters_of(condition)
             condition = condition_of(condition, self._names, self._arguments, self._label, parameters)
             (rule,) = read_rules(ConfigNode([{"keep": condition, "name": FILTER}], FILTER))
-            rules = [msgspec.structs.replace(rule, parameters=parameters)]
-        stream = msgspec.structs.replace(Stream.over(resolved.stream.dataset), rules=rules, own=own)
+            self._filter = [msgspec.structs.replace(rule, parameters=parameters)]
+        stream = msgspec.structs.replace(JoinedDataset.over(resolved.stream.dataset), own=own)
         self._rows, self._max = Resolved(stream, resolved.shards, self._sets), max_bytes
         self._sort_text, self._sort, self._score = sort, None, None
         if sort:
@@ -192,7 +193,7 @@ class DatasetQuestion:
             raise ConfigError(f"{what}: {error}") from None
 
     def _rules(self) -> RuleSet:
-        rules = RuleSet(self._rows.stream.rules, self._names, self._arguments, self._label)
+        rules = RuleSet(self._filter, self._names, self._arguments, self._label)
         needs = rules.needs
         needs.source = True  # or a document of another file might be taken for one of this
         if self._sort:

@@ -20,12 +20,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from toolkit.decoders import know_types
 from toolkit.distribution import NAME
 from toolkit.errors import ConfigError, ToolkitError, advice
 from toolkit.interrupts import AWAKE, check
 from toolkit.pages import assets
 from toolkit.session import current
+from toolkit.storage.json_files import know_types
 from toolkit.storage.threads import Thread
 from toolkit.view.answers import Answers
 

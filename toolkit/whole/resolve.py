@@ -17,7 +17,7 @@ from toolkit.execution.executors import Report, Run, Task
 from toolkit.execution.grouped import ShardDone
 from toolkit.execution.progress import Share
 from toolkit.records import sets
-from toolkit.records.freshness import ShardAttributes
+from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import takedown_of, without_nulls
 from toolkit.rules.text_edits import PlaceMap, edits_in, in_whole
 from toolkit.storage import store_of

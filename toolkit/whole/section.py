@@ -13,15 +13,13 @@ from toolkit.config import settings as config
 from toolkit.config.root import recorded_reference
 from toolkit.config.scale import Declared, common
 from toolkit.config.settings import ConfigNode, ConfigStruct, Description
-from toolkit.config.sizes import Size
 from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Rows, to_document
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, NoDocuments, ToolkitError, UnknownPlugin
 from toolkit.ingest.in_place import open_dataset
-from toolkit.mix.joined_sets import JoinedSet, scale_of
-from toolkit.mix.settings import read_joined
+from toolkit.mix.joined_sets import JoinedSet, read_joined, scale_of
 from toolkit.plugins import default_name
 from toolkit.records import sets as records
 from toolkit.records.foreign import External
@@ -31,6 +29,7 @@ from toolkit.rules.text_edits import edits_in, read_edits
 from toolkit.source import AvailableSets
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import absolute, is_set_name, join
+from toolkit.storage_options import Size
 from toolkit.tag.declared import declare_set, digest_of, what_to_declare
 from toolkit.text.batch import Batch
 from toolkit.whole import expressions

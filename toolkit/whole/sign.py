@@ -23,7 +23,7 @@ from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone, ShardWork, shard_tasks
 from toolkit.execution.progress import Share
 from toolkit.mix.join import JoinedShard, Joiner, RowDecoder, at_document, inputs_of, joint_blocks
-from toolkit.records.freshness import ShardAttributes
+from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import takedown_of
 from toolkit.rules.text_edits import EditedDocument, edits_in, text_after
 from toolkit.storage.artifact import State, state

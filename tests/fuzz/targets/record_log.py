@@ -3,8 +3,7 @@
 import gzip
 
 from tests.fuzz.targets._files import refuses
-from toolkit.storage.record_log import entries
-from toolkit.storage.record_log.entries import Contents, Entry, State, header, line_of
+from toolkit.storage.record_log import Contents, Entry, State, entry_of, header, line_of
 
 _ENTRIES = [
     Entry("rows", "a", 1, b'{"version":3,"size":5}'),
@@ -25,7 +24,7 @@ def check(data: bytes) -> None:
     contents, found = Contents("j", data), list[Entry]()
     refuses(lambda: found.extend(contents))
     for each in found:
-        assert entries.entry_of(line_of(each)) == each
+        assert entry_of(line_of(each)) == each
     state = State(found)
     for each in found:
         held = state.get(each.place)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from toolkit.data.schema import Type, from_json, to_json
-from toolkit.decoders import decoded
+from toolkit.storage.json_files import decoded
 
 KEY = b"toolkit.attributes"
 """The entry of the footer."""

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Self
 import msgspec
 
 from toolkit.config.settings import ConfigStruct, Description
-from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError
 from toolkit.execution.executors import (
     Executor,
@@ -26,7 +25,7 @@ from toolkit.execution.executors import (
 )
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.pool import Call, Died, Limits, Pool, Tell
-from toolkit.storage_options import Duration
+from toolkit.storage_options import Duration, Size
 
 REPORT_SECONDS = 0.2
 ADMIT_SECONDS = 1.0

@@ -22,13 +22,13 @@ from typing import Annotated, Any, Self
 import msgspec
 
 from toolkit.config.settings import ConfigStruct, Description
-from toolkit.config.sizes import Size
 from toolkit.distribution import NAME, require_extra
 from toolkit.errors import ConfigError, ToolkitError, amount, duration
 from toolkit.execution.executors import Executor, Failure, P, R, Report, Result, Task, largest_first
 from toolkit.execution.node import TOKEN_BYTES, Lifeline, Returned, Unfit, caller, version, work
 from toolkit.execution.processes import ONE_THREAD
 from toolkit.interrupts import check
+from toolkit.storage_options import Size
 
 CONNECT_SECONDS = 5.0
 WAIT_SECONDS = 1.0

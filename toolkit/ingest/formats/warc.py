@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from toolkit.config.settings import Description, plain
-from toolkit.config.sizes import Size
 from toolkit.errors import ConfigError, DataError
 from toolkit.execution.pool import Isolated, Lost
 from toolkit.ingest.reader import Draft, Input, Reader
@@ -20,6 +19,7 @@ from toolkit.ingest.web.extractor import DEFAULT, EXTRACTORS, ExtractorSpec, Rea
 from toolkit.ingest.web.html import is_binary, parse_content_type, sniffed
 from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decoded_body, http_date, parse_response
 from toolkit.ingest.web.records import Record, is_sound, sound_records
+from toolkit.storage_options import Size
 
 HTML = ("text/html", "application/xhtml+xml")
 PRESETS = {"dolma": {"main_content": True, "title": False, "layout": "formatted", "list_bullets": True}}

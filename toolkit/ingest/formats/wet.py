@@ -5,14 +5,16 @@ Source: WARC 1.0/1.1 (ISO 28500); the fields of OSCAR's ``warc_headers`` are tho
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
 from toolkit.data.metadata_fields import OF_RECORD
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
-from toolkit.ingest.web.records import Record, is_sound, sound_records
+
+if TYPE_CHECKING:
+    from toolkit.ingest.web.records import Record
 
 InvalidUtf8 = Annotated[
     Literal["replace", "drop_line", "drop_document"],
@@ -58,7 +60,7 @@ class Wet(Reader):
                 for number, record in pages[run]:
                     yield from self._alone(number, record, source)
 
-    def _alone(self, number: int, record: Record, source: Input) -> Iterator[list[Draft]]:
+    def _alone(self, number: int, record: "Record", source: Input) -> Iterator[list[Draft]]:
         """Yield the document of a record that is large, or not UTF-8, if it is not left out."""
         text, utf8 = decode(record.block or b"", self.invalid_utf8, source)
         if text is None:
@@ -77,8 +79,10 @@ class Wet(Reader):
         )
         yield [draft]
 
-    def _pages(self, source: Input) -> Iterator[tuple[int, Record]]:
+    def _pages(self, source: Input) -> Iterator[tuple[int, "Record"]]:
         """Yield the records that are texts, with their numbers."""
+        from toolkit.ingest.web.records import is_sound, sound_records
+
         number, texts = source.begin.number, 0
         for record in sound_records(source):
             number += 1
@@ -101,9 +105,9 @@ BATCH = 1 << 20
 """Bytes of records that become documents at once."""
 
 
-def _batches(pages: Iterator[tuple[int, Record]], most: int) -> Iterator[list[tuple[int, Record]]]:
+def _batches(pages: Iterator[tuple[int, "Record"]], most: int) -> Iterator[list[tuple[int, "Record"]]]:
     """Yield records in batches of at most so many bytes, or one record; an error comes after the records before it."""
-    batch, size = list[tuple[int, Record]](), 0
+    batch, size = list[tuple[int, "Record"]](), 0
     try:
         for page in pages:
             length = len(page[1].block or b"") + 1
@@ -123,7 +127,7 @@ def _batches(pages: Iterator[tuple[int, Record]], most: int) -> Iterator[list[tu
         yield batch
 
 
-def _columns(pages: list[tuple[int, Record]], utf8: bytes, begins: list[int], ends: list[int]) -> DraftColumns:
+def _columns(pages: list[tuple[int, "Record"]], utf8: bytes, begins: list[int], ends: list[int]) -> DraftColumns:
     """Return the documents of records whose texts lie between these offsets."""
     dates = [page.date for _, page in pages]
     return DraftColumns(

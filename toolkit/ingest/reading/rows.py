@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import xxhash
 
-from toolkit.data.documents import BAD_ROW, Document, explain_bad_row, fault_of
-from toolkit.data.lines import joined_lines
+from toolkit.data.documents import BAD_ROW, Document, explain_bad_row, fault_of, joined_lines
 from toolkit.data.own_types import OwnTypes, RowCheck
 from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader

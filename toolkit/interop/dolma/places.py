@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from toolkit.config.explaining import Path
 from toolkit.config.settings import ConfigNode, without_secret
+from toolkit.config.yaml_nodes import Path
 from toolkit.errors import ConfigError
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, glob_folders, is_folder, is_glob, join

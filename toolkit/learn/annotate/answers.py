@@ -26,7 +26,7 @@ import msgspec
 from toolkit.errors import DataError, ToolkitError, Unreadable, advice
 from toolkit.storage.json_files import tell_damage
 from toolkit.storage.outputs import write_file
-from toolkit.storage.roots import check_roots
+from toolkit.storage.store import check_roots
 from toolkit.storage.stores.local.scratch import make_folder, move_scratch, open_scratch, remove_scratch
 from toolkit.storage.stores.local.writing import sync_folder, temporary_name
 

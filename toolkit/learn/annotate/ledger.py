@@ -26,7 +26,7 @@ import msgspec
 from toolkit.errors import ToolkitError, Unreadable, advice
 from toolkit.learn.annotate.answers import OwnFile, files_in, make_own_folder
 from toolkit.storage.json_files import tell_damage
-from toolkit.storage.roots import check_roots
+from toolkit.storage.store import check_roots
 from toolkit.storage.stores.local.scratch import open_scratch
 
 Clock = Callable[[], float]

@@ -31,8 +31,7 @@ from toolkit.learn.train.trainer import TRAINERS, Trainer, Work
 from toolkit.mix.join import JoinedShard, at_document, joint_rows
 from toolkit.records import origins
 from toolkit.records.foreign import External
-from toolkit.records.freshness import ShardAttributes
-from toolkit.records.sets import SetSchema
+from toolkit.records.sets import SetSchema, ShardAttributes
 from toolkit.storage import json_files, store_of
 from toolkit.storage.artifact import Artifact, FileRecord, State, state, stored_sha256
 from toolkit.storage.models import CARD, ModelFile, digest_of_files

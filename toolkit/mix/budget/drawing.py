@@ -22,10 +22,11 @@ from toolkit.errors import DataError
 from toolkit.exchange.thresholds import Keys, KeySource
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.preview import Block, blocks
-from toolkit.mix.join import ShardToMix, at_document, inputs_of
-from toolkit.rules import RuleSet
+from toolkit.mix.join import at_document, inputs_of
 from toolkit.rules.kinds.repeat import copy_hash
+from toolkit.rules.ruleset import RuleSet
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists

@@ -7,7 +7,9 @@ from typing import Any, Self
 import msgspec
 
 from toolkit import partials
-from toolkit.rules import Outcome, Rule, RuleSet, occurrence, rules_in
+from toolkit.rules import expression_tree
+from toolkit.rules.rule import Rule
+from toolkit.rules.ruleset import Outcome, RuleSet, rules_in
 from toolkit.text.counting import Counts, measure
 from toolkit.text.editing import Edit
 
@@ -155,9 +157,9 @@ class Counted(msgspec.Struct):
         left_out: what the writer left out, by name.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         statistics: by label, what was read and what stays.
-        unlike_dolma: documents that stay here, and not in Dolma, or the reverse (see `toolkit.rules.RuleSet.differs`).
+        unlike_dolma: documents that stay here, and not in Dolma, or the reverse (see `RuleSet.differs`).
         groups: what a budget has taken of each group.
-        seen: bits by the text of a place of the rules (see `toolkit.rules.occurrence`).
+        seen: bits by the text of a place of the rules (see `toolkit.rules.expression_tree`).
     """
 
     totals: Totals
@@ -176,7 +178,7 @@ class Counted(msgspec.Struct):
 
     def add(self, other: Self) -> None:
         """Add what was counted of others."""
-        occurrence.merge(self.seen, other.seen)
+        expression_tree.merge(self.seen, other.seen)
         partials.add(self, msgspec.structs.replace(other, seen={}))
 
 

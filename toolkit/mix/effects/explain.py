@@ -19,26 +19,18 @@ from toolkit.errors import DataError, short
 from toolkit.execution.blocks import Block
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import NO_LABEL
 from toolkit.mix.effects.preview import blocks
-from toolkit.mix.join import (
-    RAW_ATTRIBUTES,
-    Joiner,
-    JointBlock,
-    ShardToMix,
-    at_document,
-    inputs_of,
-    joint_rows,
-    plain_values,
-)
+from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, JointBlock, at_document, inputs_of, joint_rows, plain_values
 from toolkit.records.left_out import is_called
-from toolkit.rules import RuleSet
 from toolkit.rules.expression_tree import parse
 from toolkit.rules.expressions import paths_in
 from toolkit.rules.rule import LABEL, CompiledRule, Role
+from toolkit.rules.ruleset import RuleSet
 from toolkit.session import Session, current
+from toolkit.storage import apart
 from toolkit.storage.reading import lines_at
-from toolkit.storage.record_log import apart
 from toolkit.tag.sample import key_of
 from toolkit.text.editing import PastEnd
 

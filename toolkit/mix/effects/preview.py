@@ -17,6 +17,7 @@ from toolkit.data.documents import LATE_DECODER, Rows
 from toolkit.errors import DataError
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import (
     NO_LABEL,
     GroupCount,
@@ -27,20 +28,11 @@ from toolkit.mix.effects.counts import (
     count_repeats,
     finish,
 )
-from toolkit.mix.join import (
-    JoinedShard,
-    RawAttributes,
-    RowDecoder,
-    ShardToMix,
-    at_document,
-    inputs_of,
-    joint_rows,
-    plain_values,
-)
+from toolkit.mix.join import JoinedShard, RawAttributes, RowDecoder, at_document, inputs_of, joint_rows, plain_values
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.mix.writer import not_carried
-from toolkit.rules import Outcome, RuleSet
+from toolkit.rules.ruleset import Outcome, RuleSet
 from toolkit.storage.stores.local.scratch import move_scratch, open_scratch
 
 if TYPE_CHECKING:
@@ -88,7 +80,7 @@ class Preview(ConfigStruct):
         labels: the same by label, before any `route`.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         groups: what a budget takes of each group.
-        seen: bits by the text of a place of the rules (see `toolkit.rules.occurrence`).
+        seen: bits by the text of a place of the rules (see `toolkit.rules.expression_tree`).
         texts: whether the documents had to be read.
         not_carried: documents that have a field which the output does not carry, by its path.
         unlike_dolma: documents of which Dolma decides otherwise.

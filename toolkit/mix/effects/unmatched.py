@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolkit.mix.join import ShardToMix
+from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.publish import BlocklistCount, Unseen
-from toolkit.rules import RuleSet, occurrence
+from toolkit.rules import expression_tree
+from toolkit.rules.ruleset import RuleSet
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists, join, remove, work_folder
@@ -48,7 +49,7 @@ def unseen(found: Iterable[tuple[ShardToMix, Mapping[str, int]]]) -> list[Unseen
     """Return the fields and texts of rules that no document had, or none of a whole shard.
 
     Args:
-        found: for each shard the bits that `toolkit.rules.occurrence` has noted.
+        found: for each shard the bits that `toolkit.rules.expression_tree` has noted.
     """
     by_stream: dict[str, tuple[RuleSet, dict[str, list[tuple[str, int]]]]] = {}
     for work, seen in found:
@@ -68,10 +69,10 @@ def unseen(found: Iterable[tuple[ShardToMix, Mapping[str, int]]]) -> list[Unseen
 
 def _of_shards(shards: Sequence[tuple[str, int]], *, compares: bool) -> Iterator[dict[str, Any]]:
     """Yield what shards lack at a place, or have of another kind than most, given the bits of each."""
-    kinds = Counter(bits & ~occurrence.ABSENT for _, bits in shards)
+    kinds = Counter(bits & ~expression_tree.ABSENT for _, bits in shards)
     usual = max((bits for bits in kinds if bits), key=lambda bits: (kinds[bits], -bits), default=0)
     for bits in sorted(kinds):
-        concerned = [shard for shard, each in shards if each & ~occurrence.ABSENT == bits]
+        concerned = [shard for shard, each in shards if each & ~expression_tree.ABSENT == bits]
         everywhere = len(concerned) == len(shards)
         if not concerned or bits & usual or (compares and not everywhere):  # a text need not be in each shard
             continue
@@ -85,7 +86,7 @@ def _of_shards(shards: Sequence[tuple[str, int]], *, compares: bool) -> Iterator
 
 
 def _words(bits: int) -> str:
-    return " or ".join(word for bit, word in occurrence.WORDS.items() if bits & bit)
+    return " or ".join(word for bit, word in expression_tree.WORDS.items() if bits & bit)
 
 
 def path_of(output: str) -> str:

@@ -11,8 +11,9 @@ from toolkit.data.schema import ANY, INT, SPANS, Type
 from toolkit.errors import ConfigError, DataError
 from toolkit.rules import filters
 from toolkit.rules.checker import Name
+from toolkit.rules.expressions import WHOLE
 from toolkit.rules.filters import Syntax
-from toolkit.rules.rule import WHOLE, CompiledRule, Compiler, Foreign, Form, Function, Rule, Values, of_joined, refused
+from toolkit.rules.rule import CompiledRule, Compiler, Foreign, Form, Function, Rule, Values, of_joined, refused
 from toolkit.rules.text_edits import TextEdit, edited
 from toolkit.text import editing
 from toolkit.text.editing import Edit

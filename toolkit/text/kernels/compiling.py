@@ -26,7 +26,7 @@ import xxhash
 
 from toolkit.session import current
 from toolkit.storage import models
-from toolkit.storage.stores.local.private import PrivateFolder, UnsafeFolder, private_name
+from toolkit.storage.stores.local.scratch import PrivateFolder, UnsafeFolder, private_name
 from toolkit.text.kernels import machine_code, signatures
 from toolkit.text.kernels.signatures import Type
 

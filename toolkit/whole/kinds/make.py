@@ -14,10 +14,10 @@ import xxhash
 from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct, convert
-from toolkit.decoders import decoder_of
 from toolkit.errors import ConfigError, DataError, Unreadable, in_words
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
+from toolkit.storage.json_files import decoder_of
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines

@@ -9,19 +9,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from toolkit.errors import ConfigError, DataError
-from toolkit.storage.owners import is_running, machine
-from toolkit.storage.roots import check_roots
-from toolkit.storage.store import Stat, Store, Writing
-from toolkit.storage.stores.local.reading import LocalPieces, opened, told
+from toolkit.storage.store import Stat, Store, Writing, check_roots
+from toolkit.storage.stores.local.scratch import is_running, machine
 from toolkit.storage.stores.local.writing import (
+    LocalPieces,
     LocalWriting,
     begin_named,
     delete,
     delete_tree,
     moved,
+    opened,
     passes_on,
     refuse_walk,
     sync_folder,
+    told,
 )
 from toolkit.storage.threads import for_each
 
