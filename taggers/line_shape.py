@@ -52,7 +52,7 @@ class LineShape(Tagger):
     - ``short``: lines of at most `short_chars` code points. ``long_chars``: code points in lines of at least
       `long_from`.
     - ``header_lines``: floor(`header_share` x lines), ``header_short``: how many of these first lines have fewer than
-      `header_bytes` bytes; ``footer_lines`` and ``footer_short`` likewise for the last lines.
+      `header_bytes` bytes; ``footer_lines`` and ``footer_short``: the same of the last lines.
     """
 
     EXAMPLES = (

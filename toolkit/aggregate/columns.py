@@ -42,7 +42,7 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
         content: digest of the documents.
         lines, words: int32 of each row.
         values: of each of `KINDS`, the different keys, JSON texts.
-        places: likewise int32 of each row, places among these.
+        places: of each of `KINDS`, int32 of each row, its place among these.
     """
 
     version: int = VERSION

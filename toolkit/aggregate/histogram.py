@@ -1,6 +1,6 @@
 """The histogram: numbers in decimal buckets of two or three significant digits, whose counts add up in any order.
 
-With three digits a bucket is ``[m·10^e, (m + 1)·10^e)`` with m from 100 to 999, likewise below zero, and one for zero
+With three digits a bucket is ``[m·10^e, (m + 1)·10^e)`` with m from 100 to 999, mirrored below zero, and one for zero
 itself. A number taken from the middle of its bucket is right to within 0.5 %, and so is a quantile; an integer below
 1,000 is exact. With two digits (m from 10 to 99) edges of two digits still give exact counts, which a threshold needs
 that is moved on a page. Numbers beyond 10^30 are put at the end, those below 10^-30 are zero.

@@ -74,9 +74,9 @@ def add_ranks(
         least: takes them.
         key: that they are chosen for.
         most: of them that are kept.
-        hashes: uint64 of each.
-        rows: likewise.
-        distances: likewise; none where they are drawn.
+        hashes: uint64 of each document.
+        rows: int64 of each document.
+        distances: float64 of each document; none where they are drawn.
     """
     import numpy as np
 

@@ -58,8 +58,8 @@ class Passing:
 
     Attributes:
         tag: how they are tagged, if they are; its shard is empty.
-        mix: likewise.
-        sign: likewise; of entries that read no sets but those which are made on the way.
+        mix: how they are mixed, if they are; its shard is empty.
+        sign: how they are signed, if they are; of entries that read no sets but those which are made on the way.
         plans: of the sections that it is of.
         deletes: whether documents and attributes are deleted when they are mixed.
         tagged: shards of which attributes were written, once they have been.

@@ -567,7 +567,7 @@ TOKENS = 0.9
 """Bytes that are kept of a byte of text, of tokens: four or five characters each, of four bytes."""
 
 MIXED = {"": 0.42, "gzip": 0.42, "gzip-fast": 0.46, "zstd": 0.42, "none": 1.0}
-"""Likewise, of documents that are kept, by compression."""
+"""Bytes that are kept of a byte of text, of documents that are kept, by compression."""
 
 CHOSEN = 0.5
 """The part of its documents that a mix with rules is taken to keep: a run is not refused for what rules would drop."""

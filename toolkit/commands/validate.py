@@ -134,7 +134,7 @@ class _Checks:
         self._described: dict[str, None] = {}
         """Croissant files to be checked, after everything else."""
         self._cards: dict[str, Dataset | str] = {}
-        """Folders with cards, likewise, and what these describe."""
+        """Folders with cards to be checked after everything else, and what these describe."""
         self._seen = Seen({}, set())
         self._datasets: list[Dataset] = []
         """Datasets of the configuration."""

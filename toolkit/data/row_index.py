@@ -74,9 +74,9 @@ class ShardState(Artifact, frozen=True, kw_only=True):
         inline_keys: their names, sorted; None if there are too many to be listed.
         reader: of documents in place, the digest of the settings by which the file was read; else empty.
         counts: of documents in place, by reason: what of the file became documents, and what did not.
-        source: likewise, of all documents; empty if they have several.
+        source: of all documents in place; empty if they have several.
         fields: documents that have a value in each field, by its path (see `toolkit.data.metadata_fields.FieldCounts`).
-        web_fields: likewise, of the documents with WARC headers, which are not among the others.
+        web_fields: the same of documents with WARC headers, which `fields` leaves out.
         root: of documents that do not lie beside our records, the folder that they are below.
     """
 

@@ -2,7 +2,7 @@
 
 NAME/README.md            whose YAML header has `configs:` with `data_files:`, as the Hugging Face hub has them
 NAME/dataset_dict.json    a folder for each split, written by `datasets.save_to_disk`
-NAME/state.json           which names the files of one split, likewise
+NAME/state.json           which names the files of one split, by the same function
 NAME/                     else all files in it that are called as those of the format
 
 Common Crawl by the name of a crawl: which files it has, by its own lists of them.

@@ -326,8 +326,8 @@ class Input:
             reason: a short name, by which it is counted.
             number: line or ordinal in the input, from 1.
             id: of the document that it would be, if known.
-            url: likewise.
-            source: likewise, if it is not that of the configuration.
+            url: of that document, if known.
+            source: of that document, if it is not that of the configuration.
         """
         self.counts[reason] += 1
         if self.left_out is not None:

@@ -171,7 +171,7 @@ class Record(Artifact, frozen=True, kw_only=True):
     Attributes:
         size, stamp: of the file, the quick test.
         content: xxh3-128 (hex) of its uncompressed bytes.
-        attributes: likewise of the joined attributes, by set.
+        attributes: xxh3-128 (hex) of the joined attributes, by set.
         label: that the file gave its documents.
         documents: that were read.
         distributions: of attributes.

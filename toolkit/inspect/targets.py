@@ -29,7 +29,7 @@ DESCRIPTIONS = ("croissant.json", "README.md", "card.png", "card.html", "disclos
 """Files that describe a folder, and are none of its data."""
 
 SPLIT = re.compile(r"splits/.+\.split\.gz")
-"""Likewise, files that say which split the documents of a part are in."""
+"""Files that say which split the documents of a part are in, and are none of a folder's data."""
 
 _CHECKSUM_FILE = re.compile(r"(_sha256\.txt|checksum\.sha(256|384)|\.sha256|\.sha384)$")
 _METADATA = re.compile(r"_meta(_part_\d+)?\.jsonl?(\.\w+)?$")

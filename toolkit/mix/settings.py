@@ -47,7 +47,7 @@ SUFFIXES: dict[str, str] = {"gzip": ".gz", "gzip-fast": ".gz", "zstd": ".zst", "
 assert SUFFIXES.keys() == COMPRESSORS.keys()
 
 MEMBER = 1 << 20  # uncompressed bytes after which a member of an intermediate ends
-SHUFFLED = 1 << 18  # likewise, where the output is shuffled: a part takes few of a run
+SHUFFLED = 1 << 18  # the same, where the output is shuffled: a part takes few of a run
 
 
 COPY = "copy"

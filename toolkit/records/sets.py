@@ -37,7 +37,7 @@ class KeySchema(msgspec.Struct, frozen=True, omit_defaults=True):
             Apart from the settings, because who edits it can say that the values stay the same.
         descriptions: what the value and its parts are, by `toolkit.data.schema.descriptions`; who words one otherwise
             changes no value.
-        models: where its tagger's models were, by option; the settings have their digests. Likewise the file of a
+        models: where its tagger's models were, by option; the settings have their digests. Also the file of a
             prompt, whose content the settings have.
     """
 

@@ -20,7 +20,7 @@ class Lengths(msgspec.Struct, kw_only=True):
     Attributes:
         edges: of the bins.
         before: counts of bins, by label; of documents that are read.
-        after: likewise of those that stay.
+        after: counts of bins, by label; of documents that stay.
     """
 
     edges: list[float]
@@ -60,7 +60,7 @@ class Score(msgspec.Struct, kw_only=True):
         set: that it is of.
         edges: of the bins.
         counts: of bins, by label; of documents that are read.
-        after: likewise of documents that stay.
+        after: of bins, by label; of documents that stay.
         on_edges, after_on_edges: those of them whose value is the lower edge of the bin itself, such as 0.
         nulls: documents without a value, by label.
         marks: thresholds.
@@ -386,7 +386,7 @@ class RuleSamples(msgspec.Struct, kw_only=True):
         field: the score whose threshold they are near; empty if the rule has none, and they are drawn by lot.
         value: the threshold.
         dropped: that it drops (or annotates, edits); the nearest to the threshold first.
-        kept: that came to it and stayed, likewise.
+        kept: that came to it and stayed; the nearest to the threshold first.
         labels: documents that it dropped: of each label whose costliest rule it is, and of those that it drops most of;
             ten, or a few. They stand with the first threshold of the rule.
     """

@@ -236,8 +236,8 @@ class Fields(ConfigStruct):
 
     Attributes:
         tokens: where the number of tokens is, if a joined set says it.
-        lines: where labels of lines are, likewise.
-        edges: where the numbers of lines of header and footer are, likewise.
+        lines: where labels of lines are, if a joined set says it.
+        edges: where the numbers of lines of header and footer are, if a joined set says it.
     """
 
     scores: list[ScoreAt]

@@ -161,7 +161,7 @@ class ShardToShow(ConfigStruct):
         rows: from 1, ascending; for each the numbers of the rules that it was chosen for.
         documents: hashes of source and id of documents whose rows are not known, wherever they are.
         length: bytes of UTF-8 that are shown of a text.
-        pair_length: likewise of a near duplicate.
+        pair_length: bytes of UTF-8 that are shown of a near duplicate.
     """
 
     base: str
@@ -179,7 +179,7 @@ class Shown(ConfigStruct):
 
     Attributes:
         samples: in the order of rows.
-        pairs: documents of pairs of near duplicates, likewise.
+        pairs: documents of pairs of near duplicates, in the order of rows.
     """
 
     samples: list[Sample]

@@ -4,7 +4,7 @@
 ``<folder>/<shard>.counts``  a `ShardCounts`, compressed
 ``<folder>/<shard>.groups``  sums by source, host, top-level domain and crawl, sorted
 ``<folder>/<shard>.kept``    where rules drop copies, what becomes of documents: `toolkit.mix.orphans.Fates`
-``<folder>/<shard>.copies``  likewise
+``<folder>/<shard>.copies``  where rules drop copies, the documents that are dropped so: `toolkit.mix.orphans.Fates`
 ``<folder>/<shard>.shown``   the samples of the last report: `toolkit.report.samples`
 
 The folder is that of the settings: rules and what is counted of attributes.

@@ -174,7 +174,7 @@ class Watch:
 
     Attributes:
         list: the list.
-        files: likewise.
+        files: the files.
         matched: the numbers of the entries that documents matched.
     """
 

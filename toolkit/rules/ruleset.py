@@ -37,7 +37,7 @@ class RuleSet:
         rules: as written.
         compiled: ready to run.
         label: gives the label of a document, None if that is not known beforehand.
-        folder: gives the label of the format, likewise.
+        folder: gives the label of the format, None if that is not known beforehand.
         needs: what must be read for all these.
         known: what is known not to be null of a document that stays.
         blocklists: by index of their rules; they note the entries that documents matched.

@@ -36,7 +36,7 @@ def compile_chain(
     Args:
         conditions: code of a checked expression that is true or false, that of a number, and whether it ends the chain.
         arguments: as of `compile_function`.
-        constants: likewise.
+        constants: as of `compile_function`.
     """
     lines = [f"def chain({', '.join(arguments)}):", "    found = ()"]
     for code, number, ends in conditions:

@@ -29,7 +29,7 @@ DOCUMENTS = 0.48
 """Stored bytes of documents, of a byte of text."""
 
 ATTRIBUTES = 0.025
-"""Likewise, of the attributes by one tagger."""
+"""Stored bytes of one tagger's attributes, of a byte of text."""
 
 DOCUMENT = 3000
 """Bytes of text of a document."""
@@ -55,7 +55,7 @@ class Kept(NamedTuple):
 
     Attributes:
         attributes, signatures: Bytes of a byte of text, that go with the documents.
-        mixed: Likewise of what it makes of documents that it chooses, as intermediates and once more as output.
+        mixed: Bytes of a byte of text of chosen documents, as intermediates and once more as output.
         chosen: Part of the documents that it is taken to choose.
         needs_documents: True if documents cannot go when each is mixed.
         folders: Folders that it writes in, beside those of the dataset.

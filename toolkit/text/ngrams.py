@@ -34,7 +34,7 @@ class Repeated(NamedTuple):
 
     Attributes:
         covered: int64, the sum of sizes of all words that are in some occurrence of one.
-        again: int64, likewise without the first occurrences.
+        again: int64, the same sum without the first occurrences.
         total: int64, n-grams in all.
         several: int64, of these, those that occur at least twice.
         distinct: int64, how many different ones there are.

@@ -57,7 +57,7 @@ class Words(NamedTuple):
         chars: int64, code points of each word.
         kinds: int64, bits: `HAS_ALPHA` and the others.
         hashes: uint64 of each word; two words are taken for the same where these are equal.
-        folded: uint64, likewise without regard to case (simple case folding).
+        folded: uint64 of each word without regard to case (simple case folding).
         bounds: int64 (texts + 1), the first word of each text, and the end of all.
     """
 

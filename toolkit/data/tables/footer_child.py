@@ -19,7 +19,7 @@ MEMORY = 4 << 30
 def main() -> None:
     """Answer each footer (8 bytes of its length, little-endian, then itself) with one byte, once pyarrow has read it.
 
-    That pyarrow refuses a footer is no matter: whoever asks will be refused likewise.
+    That pyarrow refuses a footer is no matter: whoever asks will be refused, too.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     import pyarrow as pa

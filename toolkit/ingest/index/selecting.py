@@ -83,7 +83,7 @@ class Estimate(ConfigStruct):
         equal: Pages that are not fetched because others have their digest.
         hosts: Number of hosts.
         by_language: By the first language of each page, the most pages first.
-        by_host: Likewise, at most `SHOWN`.
+        by_host: By host, the most pages first; at most `SHOWN`.
     """
 
     all: Part

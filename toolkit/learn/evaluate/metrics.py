@@ -43,7 +43,7 @@ def cohen(one: Array, other: Array, same: Array, weights: Array) -> float | None
 
     Args:
         one: total weight of each label, of the one annotator.
-        other: likewise, of the other.
+        other: total weight of each label, of the other.
         same: whether the two agree on each unit.
         weights: of units.
     """
@@ -90,7 +90,7 @@ def alpha_ordinal(one: Array, other: Array, ranks: int, weights: Array) -> float
 
     Args:
         one: codes of the values of the one annotator, in the order of the values.
-        other: likewise, of the other.
+        other: codes of the values of the other.
         ranks: how many codes there are.
         weights: of units.
     """

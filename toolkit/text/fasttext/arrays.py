@@ -115,7 +115,7 @@ class Model(NamedTuple):
         features: how many rows each is the sum of; 0 for labels.
         buckets: the hashed features.
         left: for each node of the tree its child, -1 for leaves, which come first.
-        right: likewise.
+        right: for each node its other child.
         output: a row for each label, or inner node.
         sigmoid: its table.
         separators: 1 for each byte (plus 128) that words are split at.
@@ -147,7 +147,7 @@ class Best(NamedTuple):
         k: at most so many labels a line.
         threshold: only labels with at least this probability.
         labels: (lines, k), best first, filled with -1.
-        probs: likewise.
+        probs: (lines, k), of these labels.
     """
 
     k: int
@@ -164,7 +164,7 @@ class Room(NamedTuple):
         nodes: (labels + 2) of the tree that wait.
         values: (labels + 2) of these, or of all labels.
         known: (ROOM) rows of known words that are still to be added.
-        hashed: (ROOM) likewise of buckets.
+        hashed: (ROOM) rows of buckets that are still to be added.
         hashes: (word_ngrams) of the n-grams of words that may go on.
     """
 

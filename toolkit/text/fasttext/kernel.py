@@ -358,7 +358,7 @@ def sum_words(model: Model, n_words: Any, word: Any, rows: Any, sums: Any, featu
         model: whose words they are.
         n_words: how many.
         word: int8, 16 more than the longest word has bytes; room to work in.
-        rows: int32, (2 more than these) times maxn, and 1; likewise.
+        rows: int32, (2 more than these) times maxn, and 1; room to work in.
         sums: float32 (words, dim), the rows of the words; changed.
         features: int32 (words), 1; becomes how many rows each sum is of.
     """

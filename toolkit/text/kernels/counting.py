@@ -186,7 +186,7 @@ def unescape(
         texts: how many.
         joined: as of `measure`.
         utf8: int8, with room for all; what they are, a line feed behind each.
-        bounds: int64 (texts + 1), likewise.
+        bounds: int64 (texts + 1), of each in `utf8`, and the end of all.
         bad: int64 (texts), 1 for what is no JSON string in UTF-8.
         found: as of `measure`.
     """

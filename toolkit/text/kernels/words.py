@@ -110,7 +110,7 @@ def unicode_words(utf8: Any, end: Any, only_words: Any, table: Characters, start
         only_words: 1 to leave out segments without a letter or a number.
         table: of the code points.
         starts: int64, with room for as many as there are bytes; what is found.
-        ends: int64, likewise.
+        ends: int64, with the same room.
         counts: int64 (1), how many.
     """
     n = at = numba.int64(0)

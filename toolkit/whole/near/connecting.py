@@ -9,7 +9,7 @@ number in it. All of it goes over `toolkit.exchange`, by the hash of a document,
 
     find_buckets      per range of keys       pairs of documents, the first of a bucket and each other, both ways round
     join_stars        per range of documents  the same, so that in the end each is connected with the least alone
-    label_documents   likewise                documents and their components
+    label_documents   per range of documents  documents and their components
     list_candidates   per group of rows       candidates, by part
     plan_units        per part                units of components: documents that are decided together, in order
 

@@ -53,7 +53,7 @@ class NearCopies(msgspec.Struct, frozen=True):
     Attributes:
         duplicate_of: source and id of the kept document that it is most like; null if it is kept, or not compared.
         jaccard: of the sets of distinct shingles of both; null where no sets were compared.
-        containment: the part of its own distinct shingles that the kept document has; null likewise.
+        containment: the part of its own distinct shingles that the kept document has; null where no sets were compared.
         cluster: source and id of the kept document of the cluster; null if nothing else is in it.
         size: documents of the cluster: the kept one, and those that are duplicates of it.
     """

@@ -58,7 +58,7 @@ class Documents(NamedTuple):
         bounds: int64 (documents + 1), the first of each, and the end of all.
         sketches: uint64 (documents, `WORDS`).
         entries: int64, the buckets of all, numbered from 0.
-        entry_bounds: int64 (documents + 1), likewise.
+        entry_bounds: int64 (documents + 1), the first entry of each, and the end of all.
     """
 
     positions: Int64s

@@ -32,7 +32,7 @@ PLACES = "places"
 
 SPAN = np.dtype([(name, "<u4") for name in ("stretch", "begin", "behind", "start", "end")])
 """Characters of a stretch, by its number in the shard, that were there before: its bytes before them and to their end,
-code points likewise.
+and its code points.
 """
 
 _TEXTS = 1 << 22  # bytes of texts that are scattered at a time
@@ -216,7 +216,7 @@ class Compared(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Room for spans, int64: the number of the stretch, bytes of it before and up to the end, code points likewise."""
+    """Room for spans, int64: the number of the stretch, bytes of it before and up to the end, and code points."""
 
     stretches: Int64s
     begins: Int64s

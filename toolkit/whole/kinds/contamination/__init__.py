@@ -50,8 +50,8 @@ class Seen:
     """Matches of an index in a shard, in memory that depends on the index alone.
 
     Args:
-        items: how many there are.
-        grams: likewise.
+        items: number of items of the index.
+        grams: number of its n-grams.
     """
 
     def __init__(self, items: int, grams: int) -> None:

@@ -55,7 +55,7 @@ def hash_grams(first: Any, second: Any, words: Any, length: Any, keys: Any, othe
 
     Args:
         first: uint64, of the words.
-        second: uint64, likewise.
+        second: uint64, the second hashes of the words.
         words: how many; there are ``words - length + 1`` n-grams.
         length: words of an n-gram.
         keys: uint64, filled.
@@ -82,12 +82,12 @@ def find(first: Any, second: Any, bounds: Any, texts: Any, table: Table, places:
 
     Args:
         first: uint64, of the words of all texts.
-        second: uint64, likewise.
+        second: uint64, their second hashes.
         bounds: int64 (texts + 1), the first word of each text, and the end of all.
         texts: how many.
         table: of the index.
         places: int64, the first word of each n-gram that is found; as far as there is room.
-        grams: int64, its number; likewise.
+        grams: int64, its number; as far as there is room.
         count: int64 (2): the room; how many were found, which may be more.
     """
     found = numba.int64(0)
