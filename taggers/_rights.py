@@ -119,9 +119,8 @@ def site_of(url: str | None) -> Site | None:
     if parts.scheme not in _PORTS or not parts.hostname:
         return None
     shown = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
-    return Site(
-        f"{parts.scheme}://{parts.hostname}{shown}", (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    )
+    query = f"?{parts.query}" if "?" in url.partition("#")[0] else ""  # an empty one is a part of the address, too
+    return Site(f"{parts.scheme}://{parts.hostname}{shown}", (parts.path or "/") + query)
 
 
 def page(document: Document) -> tuple[str, str | None, Mapping[str, Any], Mapping[str, Any], list[str]]:

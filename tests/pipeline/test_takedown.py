@@ -55,7 +55,7 @@ def taken(project: Project) -> Project:
         "ingest": [{**ingest, "shard_size": "400"}],
         "tag": {"shape-0": ["line_shape"], "mail-0": ["emails"], "late-0": [{"tagger": "length", "when": "emails"}]},
         "dedup": {"exact-0": {"kind": "exact"}},
-        "sample": {"some-0": {"documents": 3}},
+        "sample": {"some-0": {"documents": 13, "copy": {"path": f"{project.data}/some.jsonl.gz"}}},
         "calibrate": {"rank-0": {"kind": "rank", "score": "line_shape.lines"}},
         "mix": mix,
     }
@@ -129,9 +129,53 @@ def test_listed_documents_are_cleared_and_nothing_else_becomes_stale(taken: Proj
         assert (answer.totals, [len(row["list"]) for row in answer.rows]) == ({"documents": 3}, [64])
     assert {missing for _, missing in _status(taken).values()} == {0}
     again = tree(taken.root, bookkeeping=True)
-    assert _apply(taken)["documents"] == found["documents"]
+    rerun = _apply(taken)
+    assert (rerun["documents"], rerun["deleted"], rerun["unmatched"]) == (found["documents"], [], found["unmatched"])
     taken.ok("run")
     assert tree(taken.root) == {path: again[path] for path in tree(taken.root)}
+
+
+def test_copies_reports_and_examples_are_cleared_and_made_again(taken: Project) -> None:
+    taken.config["about"] = {key: key for key in ("name", "description")}
+    taken.config["about"] |= {
+        "creator": {"type": "Person", "name": "N"},
+        "license": "https://x.example/l",
+        "date_published": "2026-01-31",
+        "url": "https://x.example/",
+    }
+    for command in ("croissant", "card --html"):
+        taken.ok(*command.split(), "about.examples=20")
+    readme, page = taken.out / "README.md", taken.out / "page.html"
+    kept = "<!-- toolkit: keep mine -->\nmine\n<!-- toolkit: end mine -->\n"
+    readme.write_text(readme.read_text().replace("## Samples\n", f"## Samples\n\n{kept}"))
+    page.write_text("<p>Not ours</p>")
+    made = [taken.out / "sub" / "report.html", taken.data / "report.json", taken.out / "card.html"]
+    made[0].parent.mkdir()
+    for path in made[:2]:
+        taken.ok("report", "-o", path)
+    described = [readme, taken.out / "croissant.json", *made]
+    secret = SECRET.format("a-1", "xyzzy").split("xyzzy")[0]
+    assert all(secret in path.read_text() for path in described)
+    assert _apply(taken)["deleted"] == sorted(map(str, [taken.data / "some.jsonl.gz", *made]))
+    assert [path for path in [readme, taken.out / "croissant.json"] if secret in path.read_text()] == []
+    assert (kept in readme.read_text(), page.exists(), [path for path in made if path.exists()]) == (True, True, [])
+    taken.ok("run")
+    taken.ok("card", "about.examples=20")
+    assert (secret in readme.read_text(), "the secret" in readme.read_text()) == (False, True)
+    assert (_has_any(taken.data), _has_any(taken.out)) == ([], [])
+
+
+def test_a_row_that_is_another_document_now_stays(project: Project) -> None:
+    rows = [{"id": f"a-{i}", "text": f"text {i}"} for i in range(4)]
+    write_rows(project.root / "in" / "a.jsonl", rows)
+    project.config["ingest"] = [{"format": "jsonl", "from": f"{project.root}/in/*", "source": "s"}]
+    for listed in ("a-1", "a-2"):
+        project.ok("ingest")
+        (project.root / "list.txt").write_text(listed)
+        _apply(project)
+        write_rows(project.root / "in" / "a.jsonl", [{"id": "new", "text": "new"}, *rows])
+    found = {row["id"]: row["text"] for row in project.shard("s/a.jsonl.gz")}
+    assert found == {"new": "new", "a-0": "text 0", "a-1": "", "a-2": "", "a-3": "text 3"}
 
 
 def _rows(project: Project, set_name: str) -> list[dict[str, Any]]:
@@ -188,6 +232,8 @@ sys.exit(main(sys.argv[4:]))
         "RecordLog save 3",  # files are replaced, their records are not there
         "ingested save 0",  # all shards are cleared
         "command remove_tree 0",
+        "command remove 0",
+        "command _finish 0",
     ],
 )
 def test_what_was_killed_ends_the_same(taken: Project, place: str) -> None:
@@ -264,6 +310,7 @@ def test_answers_of_models_go_and_no_stream_has_the_documents(project: Project) 
 @pytest.mark.slow
 def test_a_dataset_in_a_bucket(taken: Project, bucket: str) -> None:
     taken.config["dataset"] = f"{bucket}/data"
+    taken.config["sample"]["some-0"]["copy"]["path"] = f"{bucket}/data/some.jsonl.gz"
     taken.config["mix"]["output"]["path"] = f"{bucket}/out"
     del taken.config["mix"]["rejected"]
     taken.ok("run")

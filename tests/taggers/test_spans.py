@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taggers import pii_presidio, secrets
-from taggers._rights import matches, rule_for, site_file, spellings
+from taggers._rights import matches, rule_for, site_file, site_of, spellings
 from taggers.ai_directives import AiDirectives
 from taggers.emails import Emails
 from taggers.ip_addresses import IpAddresses
@@ -499,6 +499,11 @@ def test_clauses_in_which_other_parsers_differ_on_real_files(
 ) -> None:
     """Protego 0.7.0 and robotspy 0.13.0 on 10,000 files, and the tests of google/robotstxt."""
     assert allows(robots, agent, path) is allowed
+
+
+def test_an_empty_query_is_a_part_of_the_address() -> None:
+    found = [site_of(f"https://a.example{path}") for path in ("/?", "?#b?", "/#b?")]
+    assert [site and site.path for site in found] == ["/?", "/?", "/"]
 
 
 def answers(url: str | None, **options: Any) -> dict[str, Any]:

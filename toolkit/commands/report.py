@@ -391,19 +391,24 @@ def _check_replaced(path: str, origin: Origin, *, overwrite: bool) -> None:
     """
     if not size_of(path):
         return
+    there = origin_in(path)
+    if there is None and not overwrite:
+        raise ConfigError(
+            f"{path}: expected no file, or a report on {origin}, got a file that `toolkit report` did not write; "
+            "choose another path, or add --overwrite"
+        )
+    if replaced := origins.check(path, there, origin, "a report", overwrite=overwrite):
+        print(replaced, file=sys.stderr)
+
+
+def origin_in(path: str) -> Origin | None:
+    """Return the origin of a report; None of another file."""
     text, mark = store_of(path).read(path).decode(errors="replace"), '"origin":'
     at = text.find(mark) + len(mark)
     try:
-        there = msgspec.convert(JSONDecoder().raw_decode(text, at)[0] if at >= len(mark) else None, Origin)
+        return msgspec.convert(JSONDecoder().raw_decode(text, at)[0] if at >= len(mark) else None, Origin)
     except (JSONDecodeError, msgspec.ValidationError):
-        if not overwrite:
-            raise ConfigError(
-                f"{path}: expected no file, or a report on {origin}, got a file that `toolkit report` did not write; "
-                "choose another path, or add --overwrite"
-            ) from None
-        return
-    if replaced := origins.check(path, there, origin, "a report", overwrite=overwrite):
-        print(replaced, file=sys.stderr)
+        return None
 
 
 def _described(run: facts.Run) -> bytes | None:

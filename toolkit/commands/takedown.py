@@ -1,37 +1,43 @@
 """Find the documents that lists name, and their copies; clear them from the dataset, which keeps the lists."""
 
 import base64
+import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, groupby, product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from toolkit.command_line import CommandResult, Flag, Words
 from toolkit.command_line import Options as CommonOptions
 from toolkit.commands import _sections as sections
-from toolkit.data import record_logs
-from toolkit.data.alignment import MAX_ROW
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import record_logs, row_index
+from toolkit.data.alignment import MAX_ROW, attribute_lines
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import Document
-from toolkit.errors import ConfigError, ToolkitError, amount, short
+from toolkit.data.documents import DOCUMENT_DECODER, AttributesRow, Rows, to_document
+from toolkit.data.own_types import OwnTypes
+from toolkit.describe import card, card_marks, croissant
+from toolkit.errors import ConfigError, DataError, ToolkitError, amount, short
 from toolkit.execution.executors import Report, Task
 from toolkit.ingest import section as ingest_section
 from toolkit.mix import publish
-from toolkit.records import ingested, sets, takedown
-from toolkit.records.takedown import ClearedShard, Copy, Found, ListedDocument, Lists, ShardToClear
+from toolkit.pages import card as card_page
+from toolkit.records import ingested, origins, sets, takedown
+from toolkit.records.sets import OutputState, ShardRecord, output_state
+from toolkit.records.takedown import ChangedFile, ClearedShard, Copy, ListedDocument, Pending
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage import store_of
 from toolkit.storage.artifact import stored_sha256
 from toolkit.storage.outputs import RowOutput, write_file
-from toolkit.storage.paths import exists, expand, is_folder, join, list_files, remove_tree, work_folder
+from toolkit.storage.paths import exists, expand, is_folder, join, list_files, remove, remove_tree, work_folder
 from toolkit.storage.reading import Lines, open_stored
+from toolkit.storage.record_log import Group
 from toolkit.tag import run as tagging
 from toolkit.tag import sample
-from toolkit.tag.plan import build
 from toolkit.whole import records as whole
 
 if TYPE_CHECKING:
@@ -43,13 +49,7 @@ CACHES = ("stats", "columns", "report", "downloads", "tasks", sample.FOLDER)
 SHOWN = 20
 """Documents, copies and files that are printed."""
 
-
-class ChangedFile(msgspec.Struct, frozen=True):
-    """A file of the dataset in which rows were cleared, with the xxh3-128 of all its rows before and after."""
-
-    path: str
-    old: str
-    new: str
+_ATTRIBUTES = msgspec.json.Decoder(AttributesRow)
 
 
 class TakenDown(CommandResult, kw_only=True):
@@ -61,6 +61,7 @@ class TakenDown(CommandResult, kw_only=True):
         documents: Documents that the lists name, those that were cleared before among them.
         copies: Other documents with the same text, or nearly so; they stay.
         files: Files of the dataset that were changed.
+        deleted: Copies of samples, reports and pages of cards that were deleted now.
         unmatched: Entries that name no document, or only documents that were cleared before.
         again: What must be made again, and has the texts until then.
         external: External files, which stay as they are.
@@ -73,6 +74,7 @@ class TakenDown(CommandResult, kw_only=True):
     documents: list[ListedDocument]
     copies: list[Copy]
     files: list[ChangedFile]
+    deleted: list[str]
     unmatched: list[str]
     again: list[str]
     external: list[str]
@@ -108,116 +110,300 @@ class Options(CommonOptions, frozen=True, kw_only=True):
 def run(context: Context, options: Options) -> Outcome:
     """Find what the lists name; with `apply`, clear it. Killed, the same command does the rest."""
     dataset = context.dataset
-    files = [path for pattern in options.targets for path, _ in expand(pattern)]
-    works = _works(context, files)
+    lists = {stored_sha256(path): path for pattern in options.targets for path, _ in expand(pattern)}
+    works = _works(context, lists)
     if not options.apply:
-        found, _, copies, failed = _found(context, works)
-        return _outcome(context, works, found, copies, failed, files)
+        return _outcome(context, lists, *_find(context, works))
     names = {f"the set {name}": "" for name in dataset.sets()}
     context.sweep(*dataset.written, dataset.attributes, dataset.bookkeeping)
     lease = dict.fromkeys(ingest_section.holds(context.entries), "") | names | {"the takedown": ""}
     with context.lease(dataset.bookkeeping, dataset.documents, lease):
-        _keep_lists(dataset, files)
-        found, listed, copies, failed = _found(context, works)
-        missed = _forget_answers(context, found)
-        to_clear = [msgspec.structs.replace(work, listed=listed.get(work.shard, [])) for work in works]
-        results = _run(context, "clearing listed documents", partial(takedown.clear, _forget_signatures), to_clear)
+        _keep_lists(dataset, lists)
+        works, copies, failed = _find(context, works)
+        missed, deleted = _forget_answers(context, works), list[str]()
+        failed += failures(_run(context, "clearing listed documents", clear, [work for work in works if work.rows]))
         context.session.begin()  # what the processes have recorded
-        _update_inputs(dataset)
-        _clear_aside(context, files)
-    return _outcome(context, works, found, copies, [*failed, *failures(results)], files, missed=missed)
+        if any(work.rows or work.is_unfinished for work in works):
+            _update_inputs(dataset)
+            deleted = _clear_aside(context, lists)
+        _finish(dataset, works)
+    return _outcome(context, lists, works, copies, failed, missed=missed, deleted=deleted)
 
 
-def _works(context: Context, files: list[str]) -> list[ShardToClear]:
+def _works(context: Context, lists: Mapping[str, str]) -> list["ShardToClear"]:
     """Return the work on each shard; a set is cleared row by row unless a command decides all of it again."""
     dataset = context.dataset
-    shards, _ = context.shards(dataset)
     ours = {shard: record.types for record in ingested.load_undamaged(dataset) for shard in record.shards}
     schemas = {name: schema for name in dataset.sets() if (schema := sets.load_schema(dataset, name))}
     types = ((name, key, type_) for name, schema in schemas.items() for key, type_ in schema.types().items())
-    copies = {name: key for name, key, type_ in types if "duplicate_of" in dict(type_.not_null.fields)}
-    asked = partial(_asked, _annotators(context))
+    work = ShardToClear(
+        dataset=dataset,
+        shard="",
+        lists=dict(lists),
+        sets=[name for name in schemas if not whole.load_resolution(dataset, name)],
+        copies={name: key for name, key, type_ in types if "duplicate_of" in dict(type_.not_null.fields)},
+        max_document_bytes=context.config.max_document_bytes,
+    )
     return [
-        ShardToClear(
-            dataset=dataset,
-            shard=shard,
-            files=files,
-            sets=[name for name in schemas if not whole.load_resolution(dataset, name)],
-            copies=copies,
-            asked=asked,
-            ours=shard in ours and not dataset.in_place,
-            types=ours.get(shard),
-            max_document_bytes=context.config.max_document_bytes,
-        )
-        for shard in shards
+        replace(work, shard=shard, ours=shard in ours and not dataset.in_place, types=ours.get(shard))
+        for shard in context.shards(dataset)[0]
     ]
 
 
-def _annotators(context: Context) -> list["Annotator"]:
-    """Return the annotators of the section ``annotate:``."""
-    if not context.has("annotate"):
-        return []
-    from toolkit.learn.annotate.section import annotator_of
-
-    section = context.section("annotate")
-    return [annotator_of(section.at(name), context.dataset)[0] for name in section.value]
+def _run(context: Context, step: str, function: Any, works: Sequence[Any]) -> Any:
+    return context.run(
+        step, function, [Task(work.dataset.shard_path(work.shard), work, key=work.shard) for work in works]
+    )
 
 
-def _asked(annotators: Sequence["Annotator"], *documents: Document) -> list[str]:
-    """Return the digests of what annotators ask about documents."""
-    pairs = product(annotators, documents)
-    return [key for annotator, document in pairs for asked in annotator.asked(document) for key in asked.keys]
+def _find(context: Context, works: Sequence["ShardToClear"]) -> tuple[list["ShardToClear"], list[Copy], list[str]]:
+    """Return the shards with what is listed in them, the copies of that, and what failed."""
+    results = _run(context, "looking at files", find, works)
+    found = [result.value for result in results if result.value]
+    documents = _documents(found)
+    originals = set[tuple[str, str]]().union(*(work.originals for work in found))
+    finding = partial(find_copies, documents, originals)
+    copied = _run(context, "finding copies of listed documents", finding, found if documents else [])
+    copies = [copy for result in copied for copy in result.value or ()]
+    return found, copies, [*failures(results), *failures(copied)]
 
 
-def _run(context: Context, step: str, function: Callable[[ShardToClear], Any], works: Sequence[ShardToClear]) -> Any:
-    tasks = [Task(work.dataset.shard_path(work.shard), work, key=work.shard) for work in works]
-    return context.run(step, partial(_call, function), tasks)
+def _documents(works: Sequence["ShardToClear"]) -> list[ListedDocument]:
+    return sorted(chain(*(work.record.documents for work in works)), key=lambda each: (each.shard, each.row))
 
 
-def _call(function: Callable[[ShardToClear], Any], work: ShardToClear, report: Report) -> Any:
+# --- one shard --------------------------------------------------------------------------------------------------------
+
+
+class ShardToClear(ConfigStruct, kw_only=True):
+    """A shard in which listed documents are found, and cleared.
+
+    Attributes:
+        dataset: Dataset of the shard.
+        shard: Name of the shard.
+        lists: Paths of the lists, by sha256.
+        sets: Our sets that are made shard by shard.
+        copies: Key of each of our sets that says which document another one is a copy of, by set.
+        max_document_bytes: Bytes of a row, at most.
+        ours: True if ingest has made the documents; external ones stay as they are.
+        types: Types of the documents' own fields.
+        record: Record of the shard, with what `find` has found.
+        rows: Rows to clear, from 1.
+        is_unfinished: True if rows were cleared, but not yet all that was derived from them.
+        originals: Names of the documents that the listed ones are copies of.
+    """
+
+    dataset: Dataset
+    shard: str
+    lists: dict[str, str]
+    sets: list[str]
+    copies: dict[str, str]
+    max_document_bytes: int
+    ours: bool = False
+    types: OwnTypes | None = None
+    record: ClearedShard = ClearedShard()
+    rows: set[int] = set()
+    is_unfinished: bool = False
+    originals: set[tuple[str, str]] = set()
+
+
+def find(work: ShardToClear, report: Report) -> ShardToClear:
+    """Return a shard with the documents that lists name; it is read unless the same was done with the same lists."""
     report(0, 0)
-    return function(work)
+    record = takedown.load(work.dataset, work.shard) or ClearedShard()
+    state = row_index.current(work.dataset, work.shard)
+    rows = {*record.pending.rows} if record.pending else set[int]()
+    work = replace(work, record=record, rows=rows, is_unfinished=bool(record.documents) and not record.content)
+    if record.pending or not state or state.content != record.content or not work.lists.keys() <= record.lists.keys():
+        work = _search(work)
+    own = {document.row for document in work.record.documents}
+    return replace(work, originals={of for copy, of in _copies(work) if copy.row in own} if own else set())
 
 
-def _forget_signatures(dataset: Dataset, shard: str) -> None:
-    """Delete the signatures of a shard, which its sets of the whole dataset are made of."""
+def _search(work: ShardToClear) -> ShardToClear:
+    """Return a shard with listed documents that have not been cleared."""
+    record, shard = work.record, work.shard
+    lists = {sha256: takedown.opened([path]) for sha256, path in work.lists.items()}
+    entries = {sha256: {*record.lists.get(sha256, ())} for sha256 in {**record.lists, **lists}}
+    known = {(document.row, document.source, document.id) for document in record.documents}
+    documents, new = list[ListedDocument](), set[int]()
+    with work.dataset.lines(shard, work.max_document_bytes, digest=True) as lines:
+        rows = Rows(lines, DOCUMENT_DECODER, work.dataset.shard_path(shard))
+        for row, line in rows:
+            document = to_document(row, rows, line)
+            matches = {sha256: listed.find(document) for sha256, listed in lists.items()}
+            if not any(matches.values()):
+                continue
+            for sha256, numbers in matches.items():
+                entries[sha256].update(numbers)
+            is_known = (rows.number, row.source, row.id) in known
+            if line == takedown.cleared_row(row.source, row.id, work.types) if work.ours else is_known:
+                continue
+            text = row.text.encode()
+            new.add(rows.number)
+            if not is_known:
+                sizes: Any = {"sha256": hashlib.sha256(text).hexdigest(), "chars": len(row.text), "bytes": len(text)}
+                names: Any = {"shard": shard, "row": rows.number, "source": row.source, "id": row.id}
+                documents.append(ListedDocument(**names, **sizes))
+    record = replace(
+        record,
+        lists={sha256: sorted(entries[sha256]) for sha256 in sorted(entries)},
+        content=lines.content or "",
+        documents=[*record.documents, *documents],
+    )
+    return replace(work, record=record, rows=work.rows | new)
+
+
+def _copies(work: ShardToClear) -> Iterator[tuple[Copy, tuple[str, str]]]:
+    """Yield the documents that sets call copies, and the names of what they are copies of."""
+    for name, key in work.copies.items():
+        path = work.dataset.attribute_path(name, work.shard)
+        if exists(path):
+            with attribute_lines(path) as lines:
+                for number, line in enumerate(lines, 1):
+                    if b'"duplicate_of":[' in line:
+                        row = _ATTRIBUTES.decode(line)
+                        source, id, *_ = msgspec.json.decode(row.attributes)[key]["duplicate_of"]
+                        place = Copy(shard=work.shard, row=number, source=row.source or "", id=row.id or "", by=name)
+                        yield place, (source, id)
+
+
+def find_copies(
+    listed: Sequence[ListedDocument], originals: set[tuple[str, str]], work: ShardToClear, report: Report
+) -> list[Copy]:
+    """Return the documents of a shard that are copies of listed ones; texts are read where their size is the same.
+
+    Args:
+        listed: All documents that are listed, or were cleared.
+        originals: Names of the documents that these are copies of.
+        work: Shard to read.
+        report: Told of what is done.
+    """
+    import numpy as np
+
+    report(0, 0)
+    dataset, shard = work.dataset, work.shard
+    own = {document.row for document in work.record.documents}
+    names = {(document.source, document.id) for document in listed} | originals
+    found = [
+        copy for copy, of in _copies(work) if copy.row not in own and (of in names or (copy.source, copy.id) in names)
+    ]
+    digests = {document.sha256 for document in listed if document.chars}
+    sizes = np.array([document.chars << 32 | document.bytes for document in listed if document.chars], "<u8")
+    row_index.ensure(dataset, shard, work.max_document_bytes)
+    blocks = [block["chars"].astype("<u8") << 32 | block["bytes"] for block in row_index.read(dataset, shard)]
+    alike = {*(np.flatnonzero(np.isin(np.concatenate(blocks), sizes)) + 1).tolist()} - own if blocks else set[int]()
+    with dataset.lines(shard, work.max_document_bytes) as lines:
+        for number, line in enumerate(lines if alike else (), 1):
+            if number in alike:
+                row = DOCUMENT_DECODER.decode(line)
+                if hashlib.sha256(row.text.encode()).hexdigest() in digests:
+                    found.append(Copy(shard=shard, row=number, source=row.source, id=row.id, by="text"))
+    return sorted({(each.row, each.by): each for each in found}.values(), key=lambda each: (each.row, each.by))
+
+
+def clear(work: ShardToClear, report: Report) -> None:
+    """Clear rows of a shard, in its file and in our sets, and delete its signatures.
+
+    The record with what is pending is durable before anything is replaced. What is written depends on the rows alone,
+    so the same call after a kill does the rest.
+
+    Raises:
+        DataError: if the shard, or a set, is not what its record describes.
+    """
+    report(0, 0)
+    dataset, shard, log = work.dataset, work.shard, record_logs.of(work.dataset)
+    records = work.record.pending.records if work.record.pending else {}
+    if not records:
+        row_index.ensure(dataset, shard, work.max_document_bytes)
+        places = [(record_logs.ROWS, shard), *(record_logs.place_in_set(name, shard) for name in work.sets)]
+        records = {kind: msgspec.Raw(record) for kind, key in places if (record := log.get(kind, key))}
+    begun = replace(work.record, pending=Pending(sorted(work.rows), records))
+    log.save({(takedown.KIND, shard): msgspec.json.encode(begun)})
     for name in dataset.sets():
         if whole.load_record(dataset, name, shard):
-            record_logs.of(dataset).forget([whole.place_of(name, shard)])
+            log.forget([whole.place_of(name, shard)])
         remove_tree(join(whole.signatures_folder(dataset, name), shard))
+    with Group(log) as group:
+        clearing = _Clearing(work, records, group)
+        changes, output = [*begun.changes, *clearing.changes], clearing.output or begun.output
+        done = replace(begun, content="", changes=changes, output=output, pending=None)
+        group.save((takedown.KIND, shard), msgspec.json.encode(done))
 
 
-def _found(
-    context: Context, works: Sequence[ShardToClear]
-) -> tuple[Found, dict[str, list[ListedDocument]], list[Copy], list[str]]:
-    """Return all listed documents, those of each shard that are not cleared yet, copies, and what failed."""
-    results = _run(context, "looking at files", takedown.find, works)
-    none = Found([], set(), set(), set())
-    listed, *others = zip(none, *(result.value for result in results if result.value), strict=True)
-    cleared = [record.documents for record in takedown.load_all(context.dataset).values()]
-    by_row = {(each.shard, each.row): each for each in chain(*cleared, *listed)}
-    found = Found([by_row[key] for key in sorted(by_row)], *(set().union(*sets_) for sets_ in others))
-    finding = partial(takedown.find_copies, found.documents, found.originals)
-    copied = _run(context, "finding copies of listed documents", finding, works if by_row else [])
-    copies = [copy for result in copied for copy in result.value or ()]
-    by_shard = {shard: list(some) for shard, some in groupby(chain(*listed), key=lambda each: each.shard)}
-    return found, by_shard, copies, [*failures(results), *failures(copied)]
+class _Clearing:
+    """Writes the files of a shard anew, and their records with other digests, in a group."""
+
+    def __init__(self, work: ShardToClear, records: dict[str, msgspec.Raw], group: Group) -> None:
+        self._work, self._group = work, group
+        self.changes: list[ChangedFile] = []
+        self.output: OutputState | None = None
+        old = msgspec.json.decode(records[record_logs.ROWS], type=row_index.ShardState)
+        self.state = self._documents(old) if work.ours else old
+        cleared: dict[str, ShardRecord] = {}
+        new: dict[tuple[str, str], str] = {}
+        for name in work.sets:
+            kind = record_logs.place_in_set(name, "")[0]
+            if kind in records and exists(work.dataset.attribute_path(name, work.shard)):
+                record = msgspec.json.decode(records[kind], type=ShardRecord)
+                output = self._attributes(name, record)
+                new[name, record.output.content] = output.content
+                cleared[name] = replace(record, output=output)
+        for name, record in cleared.items():
+            reads = {other: new.get((other, digest), digest) for other, digest in record.reads.items()}
+            input = self.state if record.input.content == old.content else record.input
+            cleared[name] = replace(record, input=input, reads=reads)
+        sets.save_records(work.dataset, work.shard, cleared, group)
+
+    def _documents(self, old: row_index.ShardState) -> row_index.ShardState:
+        work, path = self._work, self._work.dataset.shard_path(self._work.shard)
+        files, offset = self._group.files, 0
+        with (
+            work.dataset.lines(work.shard, work.max_document_bytes, digest=True) as lines,
+            row_index.RowIndexOutput(work.dataset, work.shard, replaced=True, group=self._group) as index,
+            RowOutput(path, together=files) as output,
+        ):
+            rows = Rows(lines, DOCUMENT_DECODER, path)
+            for row, line in rows:
+                if rows.number in work.rows:
+                    line = takedown.cleared_row(row.source, row.id, work.types)
+                    row = DOCUMENT_DECODER.decode(line)
+                index.add(row_index.entry_of(row, line), offset)
+                offset += len(line) + 1
+                output.write_row(line)
+        self._note("", path, lines.content, old.content, output)
+        row_index.clear_places(work.dataset, work.shard, work.rows, files)
+        self.output = output_state(output)
+        return index.finish(output.stat, output.content, head=output.head)
+
+    def _attributes(self, name: str, record: ShardRecord) -> OutputState:
+        work = self._work
+        path, schema = work.dataset.attribute_path(name, work.shard), sets.load_schema(work.dataset, name)
+        types = schema.types() if schema else {}
+        self._group.forget(record_logs.place_in_set(name, work.shard))
+        with attribute_lines(path, digest=True) as lines, RowOutput(path, together=self._group.files) as output:
+            for number, line in enumerate(lines, 1):
+                output.write_row(takedown.cleared_attributes(line, types) if number in work.rows else line)
+        self._note(name, path, lines.content, record.output.content, output)
+        return output_state(output)
+
+    def _note(self, name: str, path: str, content: str | None, old: str, output: RowOutput) -> None:
+        """Note a change; what was read must be as it was, or have been cleared by an attempt that was killed."""
+        if content not in (old, output.content):
+            raise DataError("expected the file that its record describes, got one that was changed later", path=path)
+        self.changes.append(ChangedFile(name, old, output.content))
 
 
 # --- what --apply does beside the shards ------------------------------------------------------------------------------
 
 
-def _keep_lists(dataset: Dataset, files: Sequence[str]) -> None:
+def _keep_lists(dataset: Dataset, lists: Mapping[str, str]) -> None:
     """Add lists to those of the dataset, which apply to all that is made from now on."""
-    lists = dict(takedown.lists_of(dataset).lists)
-    for path in files:
-        sha256 = stored_sha256(path)
-        if sha256 not in lists:
-            with open_stored(path) as stream:
-                write_file(takedown.list_path(dataset, sha256), stream.read())
-            lists[sha256] = len(takedown.Takedown([path]).entries)
-    found = Lists(dict(sorted(lists.items())))
-    record_logs.of(dataset).save({(takedown.KIND, ""): msgspec.json.encode(found)})
+    for sha256, path in lists.items():
+        with open_stored(path) as stream:
+            write_file(takedown.list_path(dataset, sha256), stream.read())
+    known = sorted({*takedown.lists_of(dataset), *lists})
+    record_logs.of(dataset).save({(takedown.KIND, ""): msgspec.json.encode(known)})
 
 
 def _update_inputs(dataset: Dataset) -> None:
@@ -230,58 +416,77 @@ def _update_inputs(dataset: Dataset) -> None:
             if output and shards[shard].content in {each.old for each in cleared[shard].changes if not each.set}:
                 shards[shard] = output
         if shards != record.shards:
-            ingested.save(dataset, key, msgspec.structs.replace(record, shards=shards))
+            ingested.save(dataset, key, replace(record, shards=shards))
 
 
-def _forget_answers(context: Context, found: Found) -> list[str]:
-    """Delete the answers of language models about listed documents; return what could not be told of edited texts.
+def _finish(dataset: Dataset, works: Sequence[ShardToClear]) -> None:
+    """Record of which documents and lists nothing is left to do."""
+    before, records = takedown.load_all(dataset), dict[str, ClearedShard]()
+    for work in works:
+        record = before.get(work.shard, work.record) if work.rows else work.record
+        if record.pending is None:
+            content = record.output.content if work.rows and record.output else work.record.content
+            records[work.shard] = replace(record, content=content)
+    changed = {shard: record for shard, record in records.items() if record != before.get(shard)}
+    log = record_logs.of(dataset)
+    log.save({(takedown.KIND, shard): msgspec.json.encode(record) for shard, record in changed.items()})
+
+
+def _annotators(context: Context) -> list["Annotator"]:
+    """Return the annotators of the section ``annotate:``."""
+    if not context.has("annotate"):
+        return []
+    from toolkit.learn.annotate.section import annotator_of
+
+    section = context.section("annotate")
+    return [annotator_of(section.at(name), context.dataset)[0] for name in section.value]
+
+
+def _forget_answers(context: Context, works: Sequence[ShardToClear]) -> list[str]:
+    """Delete the answers of language models about listed documents; return why those of some are not known.
 
     What models were asked follows from the texts, so this comes before these are cleared.
     """
     from toolkit.learn.annotate import answers
+    from toolkit.learn.annotate.section import schemas_of
 
-    edited, missed = _asked_of_edited(context, sorted({each.shard for each in found.documents}))
-    folders = {join(context.dataset.bookkeeping, "answers"), *(each.answers for each in _annotators(context))}
-    for folder in sorted(folders):
-        answers.forget(folder, found.asked | edited)
+    annotators = [each for each in _annotators(context) if is_folder(each.answers)]
+    try:
+        plans = sections.annotations(context) if annotators else {}
+        schemas = schemas_of(plans, context.dataset, context.known_sets("annotate"), overwrite=True)
+    except ToolkitError as error:
+        return [f"answers about the texts: {error}"]
+    shards = [work.shard for work in works if work.rows]
+    keys, missed = set[str](), list[str]()
+    for plan in plans.values():
+        job = sections.to_tag(context, plan, schemas)
+        results = _run(context, "looking at files", _asked, [replace(job, shard=shard) for shard in shards])
+        keys.update(*(result.value for result in results if result.value))
+        missed += [f"answers about the texts: {message}" for message in failures(results)]
+    for folder in sorted({each.answers for each in annotators}):
+        answers.forget(folder, keys)
     return missed
 
 
-def _asked_of_edited(context: Context, shards: Sequence[str]) -> tuple[set[str], list[str]]:
-    """Return the digests of what models are asked about edited texts of listed documents, and where nobody can tell."""
-    from toolkit.learn.annotate import section as annotate
+def _asked(work: tagging.ShardToTag, report: Report) -> set[str]:
+    """Return the digests of what a model is asked about the listed documents of a shard."""
     from toolkit.learn.annotate.asking import annotator_of
 
-    keys, missed = set[str](), list[str]()
-
-    @contextmanager
-    def tried(where: str) -> Iterator[None]:
-        try:
-            yield
-        except ToolkitError as error:
-            missed.append(f"answers about edited texts {where}: {error}")
-
-    annotators = [each for each in _annotators(context) if is_folder(each.answers)]
-    works: list[tagging.ShardToTag] = []
-    with tried("of all shards"):
-        plans = sections.annotations(context) if annotators else {}
-        schemas = annotate.schemas_of(plans, context.dataset, context.known_sets("annotate"), overwrite=True)
-        works = [sections.to_tag(context, plan, schemas) for plan in plans.values()]
-    for work in works:
-        (step,) = build(work.plan)
-        annotator = annotator_of(work)
-        for shard in shards if step.text or step.entry.edits else ():
-            with tried(f"of {shard}"):
-                for batch, _ in tagging.asked(msgspec.structs.replace(work, shard=shard), listed=True):
-                    keys.update(_asked([annotator], *(document for document, _ in batch)))
-    return keys, missed
+    report(0, 0)
+    annotator = annotator_of(work)
+    batches = (batch for batch, _ in tagging.asked(work, listed=True))
+    documents = (document for batch in batches for document, _ in batch)
+    return {key for document in documents for asked in annotator.asked(document) for key in asked.keys}
 
 
-def _clear_aside(context: Context, files: Sequence[str]) -> None:
-    """Delete what has excerpts of texts, or decisions about them, and is made again; clear reject files."""
+def _clear_aside(context: Context, lists: Mapping[str, str]) -> list[str]:
+    """Delete what has excerpts of texts, or decisions about them, and is made again; clear rejects and examples.
+
+    Returns:
+        The paths of files outside our bookkeeping that were deleted.
+    """
     dataset = context.dataset
-    folders = [dataset.bookkeeping, *(work_folder(output) for output in _outputs(context))]
-    for folder in folders:
+    for folder in (dataset.bookkeeping, *map(work_folder, _outputs(context))):
         for name in CACHES:
             remove_tree(join(folder, name))
     for name in dataset.sets():
@@ -289,7 +494,7 @@ def _clear_aside(context: Context, files: Sequence[str]) -> None:
         for folder in {path.partition("/")[0] for path in list_files(root, hidden=True)}:
             if folder.startswith(whole.DECISIONS):
                 remove_tree(join(root, folder))
-    listed = takedown.Takedown(files)
+    listed = takedown.Takedown([*lists.values()])
     rejects = join(dataset.bookkeeping, "rejects")
     for relative in list(list_files(rejects, hidden=True)):
         path = join(rejects, relative)
@@ -301,6 +506,48 @@ def _clear_aside(context: Context, files: Sequence[str]) -> None:
         if len(kept) < len(rows):
             with RowOutput(path) as output:
                 output.write_rows(kept)
+    for root, name in product(_roots(context), (card.NAME, croissant.NAME)):
+        path = join(root, name)
+        if origins.load(root, name) and exists(path):
+            _empty_examples(path)
+    deleted = sorted({*_excerpts(context)})
+    for path in deleted:
+        remove(path)
+    return deleted
+
+
+def _empty_examples(path: str) -> None:
+    """Write a card, or a Croissant description, without texts of documents."""
+    data = store_of(path).read(path)
+    if path.endswith(croissant.NAME):
+        empty = croissant.without_examples(data)
+    else:
+        empty = card_marks.without(path, data.decode(), card.EXAMPLES, card.TITLES).encode()
+    if empty != data:
+        write_file(path, empty)
+
+
+def _excerpts(context: Context) -> Iterator[str]:
+    """Yield files of ours with texts that commands make again: copies of samples, reports, and pages of cards."""
+    from toolkit.commands.report import SUFFIXES, origin_in
+    from toolkit.whole.kinds.sample import copies
+
+    dataset = context.dataset
+    for name in dataset.sets():
+        for copied in copies.load(dataset, name).copies.values():
+            yield from (file.path for file in copies.files_in(copied) if exists(file.path))
+    mine = origins.origin_of([dataset]).without_places
+    for root in _roots(context):
+        manifest = publish.load_manifest(root)
+        parts = {part.path for part in manifest.parts} if manifest else set[str]()
+        for relative in list_files(root):
+            path = join(root, relative)
+            if relative == card_page.NAME and origins.load(root, card.NAME):
+                yield path
+            elif path.endswith(SUFFIXES) and relative not in parts and not path.startswith(dataset.documents + "/"):
+                origin = origin_in(path)
+                if origin and mine.meets(origin):
+                    yield path
 
 
 class _Reject(msgspec.Struct):
@@ -319,6 +566,13 @@ def _outputs(context: Context) -> Iterator[str]:
             yield sections.mix(each).output.path
 
 
+def _roots(context: Context) -> list[str]:
+    """Return the folders of the dataset, if documents and attributes have one, and of the outputs."""
+    dataset = context.dataset
+    root = os.path.dirname(dataset.attributes)
+    return [*([root] if root and os.path.dirname(dataset.documents) == root else []), *_outputs(context)]
+
+
 def _again(context: Context) -> Iterator[str]:
     """Yield what must be made again, with the command."""
     for name in context.dataset.sets():
@@ -330,10 +584,10 @@ def _again(context: Context) -> Iterator[str]:
             yield f"{output}: toolkit {'tokenize' if output == tokens else 'mix'}"
     if context.has("mix") and (rejected := sections.mix(context).rejected) and is_folder(rejected):
         yield f"{rejected}: toolkit mix"
-    for root in (os.path.dirname(context.dataset.attributes), *_outputs(context)):
-        pages = {"README.md": "card", "README.html": "card --html", "croissant.json": "croissant"}
-        pages["report.html"] = "report"
-        yield from (f"{path}: toolkit {pages[name]}" for name in pages if exists(path := join(root, name)))
+    pages = {card.NAME: "card", card_page.NAME: "card --html", croissant.NAME: "croissant"}
+    for path, name in ((join(root, name), name) for root in _roots(context) for name in pages):
+        if exists(path):
+            yield f"{path}: toolkit {pages[name]}"
 
 
 def _external(dataset: Dataset, works: Sequence[ShardToClear], documents: Sequence[ListedDocument]) -> list[str]:
@@ -364,36 +618,38 @@ def _unreachable(context: Context, documents: Sequence[ListedDocument]) -> list[
 
 def _outcome(
     context: Context,
+    lists: Mapping[str, str],
     works: Sequence[ShardToClear],
-    found: Found,
     copies: list[Copy],
     failed: list[str],
-    files: Sequence[str],
     *,
     missed: Sequence[str] = (),
+    deleted: Sequence[str] | None = None,
 ) -> Outcome:
-    dataset, applied = context.dataset, context.options.apply  # type: ignore[attr-defined]
-    entries = takedown.Takedown(files).entries
+    dataset, documents, applied = context.dataset, _documents(works), deleted is not None
+    unmatched = list[str]()
+    for sha256, path in lists.items():
+        listed = takedown.Takedown([path]).entries
+        matched = chain(*(work.record.lists.get(sha256, ()) for work in works))
+        unmatched += map(listed.show, listed.without(matched))
     result = TakenDown(
         applied=applied,
-        lists=list(takedown.lists_of(dataset).lists),
-        documents=found.documents,
+        lists=takedown.lists_of(dataset),
+        documents=documents,
         copies=copies,
-        files=[*_changed(dataset, takedown.load_all(dataset))] if applied else [],
-        unmatched=[entries.show(number) for number in entries.without(found.entries)],
-        again=list(_again(context)) if found.documents else [],
-        external=_external(dataset, works, found.documents),
-        unreachable=[*_unreachable(context, found.documents), *missed],
+        files=[
+            replace(each, path=dataset.attribute_path(each.set, shard) if each.set else dataset.shard_path(shard))
+            for shard, record in (takedown.load_all(dataset) if applied else {}).items()
+            for each in record.changes
+        ],
+        deleted=list(deleted or ()),
+        unmatched=unmatched,
+        again=list(_again(context)) if documents else [],
+        external=_external(dataset, works, documents),
+        unreachable=[*_unreachable(context, documents), *missed],
         failed=failed,
     )
     return Outcome(text=_text(result), data=result, failures=result.failed)
-
-
-def _changed(dataset: Dataset, cleared: dict[str, ClearedShard]) -> Iterator[ChangedFile]:
-    for shard, record in cleared.items():
-        for each in record.changes:
-            path = dataset.attribute_path(each.set, shard) if each.set else dataset.shard_path(shard)
-            yield ChangedFile(path, each.old, each.new)
 
 
 def _text(result: TakenDown) -> str:
@@ -408,6 +664,7 @@ def _text(result: TakenDown) -> str:
             for each in result.copies
         ],
         "changed": [f"{each.path}  {each.old} -> {each.new}" for each in result.files],
+        "deleted; commands make it again": result.deleted,
         "entries that name no document, or one that was cleared before": result.unmatched,
         "to be made again; has the texts until then": result.again,
         "external files, which stay as they are": result.external,

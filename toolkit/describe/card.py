@@ -45,6 +45,9 @@ TITLES = (
 )
 """Headings, in their order."""
 
+EXAMPLES = ("Example", "Samples")
+"""Headings of sections with texts of documents."""
+
 _NOTHING = {
     "How it was made": "There are no records of the runs beside these data: how they were made is not known.",
     "Limits": "Nothing is stated about limits.",

@@ -120,6 +120,29 @@ def is_as_written(path: str, text: str) -> bool:
     return match is None or match[1] == _digest(path, text)
 
 
+def without(path: str, text: str, empty: Collection[str], titles: Collection[str]) -> str:
+    """Return a card of ours in which sections are empty, but for the parts that stay.
+
+    Args:
+        path: Path of the file, for messages.
+        text: Text of the card.
+        empty: Headings of the sections to empty.
+        titles: Headings of all sections of ours.
+
+    Raises:
+        DataError: if a mark has no other, or is none.
+    """
+    section, dropped = "", set[int]()
+    for name, some in _parts(path, _divided(path, text)[1], "body", set()):
+        match = None if name else _HEADING.fullmatch(some[0][1])
+        if match and match[1] in titles:
+            section = match[1]
+        elif not name and section in empty:
+            dropped.add(some[0][0])
+    kept = "".join(line for number, line in enumerate(_LINE.findall(text), 1) if number not in dropped)
+    return _DIGEST.sub(f"{MARK} {_digest(path, kept)}. Made", kept, count=1)
+
+
 def write(
     head: dict[str, Any],
     title: str,

@@ -105,6 +105,14 @@ def to_bytes(document: Node) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
+def without_examples(data: bytes) -> bytes:
+    """Return a description without examples."""
+    document: Node = msgspec.json.decode(data)
+    for record in document.get("recordSet", ()):
+        record.pop("examples", None)
+    return to_bytes(document)
+
+
 def _given(node: Node) -> Node:
     """Return a node without the properties that have no value."""
     return {name: value for name, value in node.items() if value is not None}

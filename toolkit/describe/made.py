@@ -190,7 +190,7 @@ def _made_by(settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str,
 
 def cleared(dataset: Dataset) -> Takedown | None:
     """Return the takedowns of a dataset; None without any."""
-    lists = sorted(takedown.lists_of(dataset).lists)
+    lists = takedown.lists_of(dataset)
     shards = takedown.load_all(dataset).values()
     return Takedown(lists, sum(len(shard.documents) for shard in shards)) if lists else None
 

@@ -6,30 +6,23 @@
 Ingest, taggers, stages of the whole dataset and mixes ask `takedown_of` for them.
 """
 
-import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct
-from toolkit.data import record_logs, row_index
+from toolkit.data import record_logs
 from toolkit.data.addresses import url_of
-from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import DOCUMENT_DECODER, AttributesRow, Document, Rows, to_document
+from toolkit.data.documents import AttributesRow, Document
 from toolkit.data.metadata_fields import DOCUMENT, METADATA
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import Type, from_json
-from toolkit.errors import DataError
-from toolkit.records import sets
 from toolkit.records.left_out import identity
-from toolkit.records.sets import OutputState, ShardRecord, output_state
+from toolkit.records.sets import OutputState
 from toolkit.session import current
-from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import exists, join
-from toolkit.storage.record_log import Group
+from toolkit.storage.paths import join
 
 KIND = "takedown"
 """Kind of the records in the record log of a dataset."""
@@ -55,19 +48,14 @@ class Takedown:
 
         self.entries = Blocklist(files)
 
-    @property
-    def needs_documents(self) -> bool:
-        """Return True if ids alone do not tell which documents are listed."""
-        return self.entries.needs_url
-
     def find(self, document: Document) -> list[int]:
         """Return the numbers of the entries that name a document."""
-        url = url_of({METADATA: document.metadata}) if self.needs_documents else None
+        url = url_of({METADATA: document.metadata}) if self.entries.needs_url else None
         return self.entries.find(document.id, document.source, url)
 
     def has(self, document: Document) -> bool:
         """Return True for a document that is listed, or was cleared: then no entry of a URL or a host names it."""
-        return bool(self.find(document)) or (self.needs_documents and not document.text)
+        return bool(self.find(document)) or (self.entries.needs_url and not document.text)
 
     def names(self, raw: bytes, source: str) -> bool:
         """Return True for an item of an input (JSON, or a WARC record) whose id or URL is listed."""
@@ -79,12 +67,6 @@ class Takedown:
     def rows(self, documents: Sequence[Document]) -> list[int]:
         """Return the indexes of the documents that are listed, or were cleared."""
         return [i for i, document in enumerate(documents) if self.has(document)]
-
-
-class Lists(msgspec.Struct, frozen=True):
-    """The lists of a dataset: the number of entries of each, by its sha256."""
-
-    lists: dict[str, int] = {}
 
 
 class Located(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,33 +101,51 @@ class Copy(Located, frozen=True, kw_only=True):
     by: str
 
 
-class Change(msgspec.Struct, frozen=True):
-    """A file whose rows were cleared: its set (empty for documents), and xxh3-128 of all rows before and after."""
+class ChangedFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file in which rows were cleared.
+
+    Attributes:
+        set: Set of the file; empty for documents.
+        old, new: xxh3-128 of all rows before and after.
+        path: Path of the file, in results alone.
+    """
 
     set: str
     old: str
     new: str
+    path: str = ""
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """What a takedown clears in a shard: rows from 1, and the records of the shard as they were, by kind."""
+
+    rows: list[int]
+    records: dict[str, msgspec.Raw]
 
 
 class ClearedShard(msgspec.Struct, frozen=True, kw_only=True):
-    """The record of what was cleared in a shard.
+    """The record of a shard to which lists were applied.
 
     Attributes:
-        documents: Documents whose rows were cleared.
+        lists: Numbers of the entries that name documents, by the sha256 of each list.
+        content: xxh3-128 of all documents, once nothing is left to do for these and the lists; else empty.
+        documents: Documents that were cleared.
         changes: Files that were rewritten, in order.
-        output: Documents as they are now; None of external files, which stay.
-        pending: Records of the shard as they were, by kind, until all of it is cleared.
+        output: Documents as they were written last; None of external files, which stay.
+        pending: What is not cleared yet.
     """
 
+    lists: dict[str, list[int]] = {}
+    content: str = ""
     documents: list[ListedDocument] = []
-    changes: list[Change] = []
+    changes: list[ChangedFile] = []
     output: OutputState | None = None
-    pending: dict[str, msgspec.Raw] | None = None
+    pending: Pending | None = None
 
 
-def lists_of(dataset: Dataset) -> Lists:
-    """Return the lists of a dataset."""
-    return record_logs.of(dataset).load(KIND, "", Lists) or Lists()
+def lists_of(dataset: Dataset) -> list[str]:
+    """Return the sha256 of each list of a dataset, sorted."""
+    return record_logs.of(dataset).load(KIND, "", list[str]) or []
 
 
 def list_path(dataset: Dataset, sha256: str) -> str:
@@ -154,18 +154,19 @@ def list_path(dataset: Dataset, sha256: str) -> str:
 
 
 def paths_of(dataset: Dataset) -> list[str]:
-    """Return the paths of the lists of a dataset, sorted."""
-    return [list_path(dataset, sha256) for sha256 in sorted(lists_of(dataset).lists)]
+    """Return the paths of the lists of a dataset."""
+    return [list_path(dataset, sha256) for sha256 in lists_of(dataset)]
 
 
 def takedown_of(dataset: Dataset) -> Takedown | None:
-    """Return the takedown that a dataset applies; None without one. Its lists are read once in a process."""
-    return opened(paths_of(dataset))
+    """Return the takedown that a dataset applies; None without one."""
+    files = paths_of(dataset)
+    return opened(files) if files else None
 
 
-def opened(files: Sequence[str]) -> Takedown | None:
-    """Return the takedown of some lists, read once in a process; None without any."""
-    return current().kept((Takedown, *files), lambda: Takedown(files)) if files else None
+def opened(files: Sequence[str]) -> Takedown:
+    """Return the takedown of some lists, read once in a process."""
+    return current().kept((Takedown, *files), lambda: Takedown(files))
 
 
 def load(dataset: Dataset, shard: str) -> ClearedShard | None:
@@ -220,236 +221,8 @@ def cleared_row(source: str, id: str, types: OwnTypes | None) -> bytes:
     return _ENCODER.encode(fields)
 
 
-def cleared_attributes(source: str, id: str, types: dict[str, Type]) -> bytes:
-    """Return the row of a set for a cleared document."""
+def cleared_attributes(line: bytes, types: dict[str, Type]) -> bytes:
+    """Return a row of a set for a cleared document."""
+    row = _ATTRIBUTES.decode(line)
     values = {key: empty(type_) for key, type_ in types.items()}
-    return _ENCODER.encode({"source": source, "id": id, "attributes": values})
-
-
-# --- one shard --------------------------------------------------------------------------------------------------------
-
-
-class ShardToClear(ConfigStruct, kw_only=True):
-    """A shard in which listed documents are found, and cleared.
-
-    Attributes:
-        dataset: Dataset of the shard.
-        shard: Name of the shard.
-        files: Paths of the lists.
-        sets: Our sets that are made shard by shard.
-        copies: Key of each of our sets that says which document another one is a copy of, by set.
-        asked: Function that returns the digests of what models are asked about a document.
-        ours: True if ingest has made the documents; external ones stay as they are.
-        types: Types of the documents' own fields.
-        max_document_bytes: Bytes of a row, at most.
-        listed: Documents to clear.
-    """
-
-    dataset: Dataset
-    shard: str
-    files: list[str]
-    sets: list[str] = []
-    copies: dict[str, str] = {}
-    asked: Callable[[Document], list[str]]
-    ours: bool
-    types: OwnTypes | None = None
-    max_document_bytes: int
-    listed: list[ListedDocument] = []
-
-
-class Found(NamedTuple):
-    """Documents of a shard that lists name.
-
-    Attributes:
-        documents: Documents that have not been cleared.
-        entries: Numbers of the entries that name documents.
-        originals: Names of the documents that these are copies of.
-        asked: Digests of what models were asked about these.
-    """
-
-    documents: list[ListedDocument]
-    entries: set[int]
-    originals: set[tuple[str, str]]
-    asked: set[str]
-
-
-def find(work: ShardToClear) -> Found:
-    """Return the listed documents of a shard that have not been cleared."""
-    dataset, shard = work.dataset, work.shard
-    listed, before = opened(work.files), load(dataset, shard)
-    done = {document.row for document in before.documents} if before and not work.ours else set[int]()
-    documents, entries, asked = list[ListedDocument](), set[int](), set[str]()
-    assert listed
-    with dataset.lines(shard, work.max_document_bytes) as lines:
-        rows = Rows(lines, DOCUMENT_DECODER, dataset.shard_path(shard))
-        for row, line in rows:
-            document = to_document(row, rows, line)
-            if not (matched := listed.find(document)):
-                continue
-            entries.update(matched)
-            if rows.number in done or (work.ours and line == cleared_row(row.source, row.id, work.types)):
-                continue
-            text = row.text.encode()
-            digest = hashlib.sha256(text).hexdigest()
-            place: Any = {"shard": shard, "row": rows.number, "source": row.source, "id": row.id}
-            documents.append(ListedDocument(**place, sha256=digest, chars=len(row.text), bytes=len(text)))
-            asked.update(work.asked(document))
-    numbers = {document.row for document in [*documents, *(before.documents if before else ())]}
-    originals = {of for copy, of in _copies(work) if copy.row in numbers}
-    return Found(documents, entries, originals, asked)
-
-
-def _copies(work: ShardToClear) -> Iterator[tuple[Copy, tuple[str, str]]]:
-    """Yield the documents that sets call copies, and the names of what they are copies of."""
-    for name, key in work.copies.items():
-        path = work.dataset.attribute_path(name, work.shard)
-        if exists(path):
-            with attribute_lines(path) as lines:
-                for number, line in enumerate(lines, 1):
-                    if b'"duplicate_of":[' in line:
-                        row = _ATTRIBUTES.decode(line)
-                        source, id, *_ = msgspec.json.decode(row.attributes)[key]["duplicate_of"]
-                        place = Copy(shard=work.shard, row=number, source=row.source or "", id=row.id or "", by=name)
-                        yield place, (source, id)
-
-
-def find_copies(listed: Sequence[ListedDocument], originals: set[tuple[str, str]], work: ShardToClear) -> list[Copy]:
-    """Return the documents of a shard that are copies of listed ones; texts are read where their size is the same.
-
-    Args:
-        listed: All documents that are listed, or were cleared.
-        originals: Names of the documents that these are copies of.
-        work: Shard to read.
-    """
-    import numpy as np
-
-    dataset, shard = work.dataset, work.shard
-    own = {document.row for document in listed if document.shard == shard}
-    names = {(document.source, document.id) for document in listed} | originals
-    found = [
-        copy for copy, of in _copies(work) if copy.row not in own and (of in names or (copy.source, copy.id) in names)
-    ]
-    digests = {document.sha256 for document in listed if document.chars}
-    sizes = np.array([document.chars << 32 | document.bytes for document in listed if document.chars], "<u8")
-    row_index.ensure(dataset, shard, work.max_document_bytes)
-    blocks = [block["chars"].astype("<u8") << 32 | block["bytes"] for block in row_index.read(dataset, shard)]
-    alike = {*(np.flatnonzero(np.isin(np.concatenate(blocks), sizes)) + 1).tolist()} - own if blocks else set[int]()
-    with dataset.lines(shard, work.max_document_bytes) as lines:
-        for number, line in enumerate(lines if alike else (), 1):
-            if number in alike:
-                row = DOCUMENT_DECODER.decode(line)
-                if hashlib.sha256(row.text.encode()).hexdigest() in digests:
-                    found.append(Copy(shard=shard, row=number, source=row.source, id=row.id, by="text"))
-    return sorted({(each.row, each.by): each for each in found}.values(), key=lambda each: (each.row, each.by))
-
-
-def clear(forget_derived: Callable[[Dataset, str], None], work: ShardToClear) -> ClearedShard | None:
-    """Clear the listed documents of a shard, in its file and in our sets; return the record, None if there is nothing.
-
-    The record with what is pending is durable before anything is replaced. What is written depends on the rows alone,
-    so the same call after a kill does the rest.
-
-    Args:
-        forget_derived: Function that deletes what was derived from the texts of a shard, and is made again.
-        work: Shard to clear.
-
-    Raises:
-        DataError: if the shard, or a set, is not what its record describes.
-    """
-    dataset, shard, log = work.dataset, work.shard, record_logs.of(work.dataset)
-    before = load(dataset, shard) or ClearedShard()
-    if not work.listed and before.pending is None:
-        return None
-    known = {document.row for document in before.documents}
-    documents = [*before.documents, *(each for each in work.listed if each.row not in known)]
-    pending = before.pending
-    if pending is None:
-        row_index.ensure(dataset, shard, work.max_document_bytes)
-        places = [(record_logs.ROWS, shard), *(record_logs.place_in_set(name, shard) for name in work.sets)]
-        pending = {kind: msgspec.Raw(record) for kind, key in places if (record := log.get(kind, key))}
-    begun = msgspec.structs.replace(before, documents=documents, pending=pending)
-    log.save({(KIND, shard): msgspec.json.encode(begun)})
-    forget_derived(dataset, shard)
-    with Group(log) as group:
-        clearing = _Clearing(work, {document.row for document in documents}, pending, group)
-        done = msgspec.structs.replace(
-            begun,
-            changes=[*begun.changes, *clearing.changes],
-            output=clearing.output or begun.output,
-            pending=None,
-        )
-        group.save((KIND, shard), msgspec.json.encode(done))
-    return done
-
-
-class _Clearing:
-    """Writes the files of a shard anew, and their records with other digests, in a group."""
-
-    def __init__(self, work: ShardToClear, rows: set[int], pending: dict[str, msgspec.Raw], group: Group) -> None:
-        self._work, self._rows, self._group = work, rows, group
-        self.changes: list[Change] = []
-        self.output: OutputState | None = None
-        old = msgspec.json.decode(pending[record_logs.ROWS], type=row_index.ShardState)
-        state = self._documents(old) if work.ours else old
-        records: dict[str, tuple[ShardRecord, OutputState]] = {}
-        for name in work.sets:
-            kind = record_logs.place_in_set(name, "")[0]
-            if kind in pending and exists(work.dataset.attribute_path(name, work.shard)):
-                record = msgspec.json.decode(pending[kind], type=ShardRecord)
-                records[name] = record, self._attributes(name, record)
-        new = {(name, record.output.content): output.content for name, (record, output) in records.items()}
-        sets.save_records(
-            work.dataset,
-            work.shard,
-            {
-                name: msgspec.structs.replace(
-                    record,
-                    input=state if record.input.content == old.content else record.input,
-                    reads={other: new.get((other, digest), digest) for other, digest in record.reads.items()},
-                    output=output,
-                )
-                for name, (record, output) in records.items()
-            },
-            group,
-        )
-
-    def _documents(self, old: row_index.ShardState) -> row_index.ShardState:
-        work, path = self._work, self._work.dataset.shard_path(self._work.shard)
-        files, offset = self._group.files, 0
-        with (
-            work.dataset.lines(work.shard, work.max_document_bytes, digest=True) as lines,
-            row_index.RowIndexOutput(work.dataset, work.shard, replaced=True, group=self._group) as index,
-            RowOutput(path, together=files) as output,
-        ):
-            rows = Rows(lines, DOCUMENT_DECODER, path)
-            for row, line in rows:
-                if rows.number in self._rows:
-                    line = cleared_row(row.source, row.id, work.types)
-                    row = DOCUMENT_DECODER.decode(line)
-                index.add(row_index.entry_of(row, line), offset)
-                offset += len(line) + 1
-                output.write_row(line)
-        self._changed("", path, lines.content, old.content, output)
-        row_index.clear_places(work.dataset, work.shard, self._rows, files)
-        self.output = output_state(output)
-        return index.finish(output.stat, output.content, head=output.head)
-
-    def _attributes(self, name: str, record: ShardRecord) -> OutputState:
-        work = self._work
-        path, schema = work.dataset.attribute_path(name, work.shard), sets.load_schema(work.dataset, name)
-        types = schema.types() if schema else {}
-        self._group.forget(record_logs.place_in_set(name, work.shard))
-        with attribute_lines(path, digest=True) as lines, RowOutput(path, together=self._group.files) as output:
-            for number, line in enumerate(lines, 1):
-                if number in self._rows:
-                    row = _ATTRIBUTES.decode(line)
-                    line = cleared_attributes(row.source or "", row.id or "", types)
-                output.write_row(line)
-        self._changed(name, path, lines.content, record.output.content, output)
-        return output_state(output)
-
-    def _changed(self, name: str, path: str, content: str | None, old: str, output: RowOutput) -> None:
-        """Note a change; what was read must be as it was, or have been cleared by an attempt that was killed."""
-        if content not in (old, output.content):
-            raise DataError("expected the file that its record describes, got one that was changed later", path=path)
-        self.changes.append(Change(name, old, output.content))
+    return _ENCODER.encode({"source": row.source or "", "id": row.id or "", "attributes": values})

@@ -221,7 +221,7 @@ class Signing:
         self.keys = {key for each in self._entries for key in each.keys}
         has_names = any(joined.ours for joined in self.whole.sets) and self.whole.dataset.duplicate_ids != "allow"
         self._takedown = takedown_of(self.whole.dataset)
-        by_url = self._takedown is not None and self._takedown.needs_documents
+        by_url = self._takedown is not None and self._takedown.entries.needs_url
         self.reads_documents = not has_names or by_url or any(each.reads_documents for each in self._entries)
         return self
 
