@@ -28,7 +28,7 @@ from toolkit.whole.kind import Block, Files, Work
 from toolkit.whole.kinds.sample.choosing import choose
 from toolkit.whole.near import connecting
 from toolkit.whole.near.resolving import plan
-from toolkit.whole.near.signing import KEY, RUN, row_type, write_run
+from toolkit.whole.near.signing import row_type
 from toolkit.whole.ranks import exact
 from toolkit.whole.ranks.runs import Layout, ScoresOutput
 from toolkit.whole.records import SignatureRecord, SignedShard
@@ -115,20 +115,16 @@ def banded(folder: Path, shard: int, rows: int, all_rows: int) -> SignedShard:
     drawn, where = np.random.default_rng(shard), folder / "signatures" / f"{shard}"
     with ExitStack() as stack:
         files = Files(str(where), stack)
-        entries = np.empty((rows, BANDS), dtype=KEY)
-        entries["key"] = drawn.integers(0, 2**64, (rows, BANDS), dtype=np.uint64)
+        keys = drawn.integers(0, 2**64, (rows, BANDS), dtype=np.uint64)
         copies = np.flatnonzero(drawn.random(rows) < 0.1)
         of = drawn.integers(1, all_rows // (10 * COPIES) + 2, len(copies), dtype=np.uint64)
         for band in range(BANDS):
-            entries["key"][copies, band] = of * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(band << 56 | band << 20)
-        entries["row"] = np.arange(rows)[:, None]
-        runs = [entries[first : first + RUN // BANDS].reshape(-1) for first in range(0, rows, RUN // BANDS)]
-        for number, run in enumerate(runs):
-            write_run(files, number, [run])
+            keys[copies, band] = of * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(band << 56 | band << 20)
+        files.open("keys").write(keys.astype("<u8").tobytes())
         written = np.zeros(rows, dtype=row_type(""))
         written["shingles"] = 100
         files.open("rows").write(written.tobytes())
-    return _recorded(folder, shard, rows, files, {"compared": rows}, len(runs))
+    return _recorded(folder, shard, rows, files, {"compared": rows}, None)
 
 
 def _recorded(
@@ -181,10 +177,7 @@ def main(folder: Path, rows: int) -> None:
         comparing = connecting.Comparing(
             bands=BANDS, size=None, jaccard=0.8, containment=1.0, descending=False, ranks="", warn=1.0
         )
-        places = [
-            connecting.ShardPlace(folder=each.path(""), runs=each.record.details, rows=each.record.rows)
-            for each in shards
-        ]
+        places = [connecting.ShardPlace(folder=each.path(""), rows=each.record.rows) for each in shards]
         layout = connecting.Layout(comparing=comparing, memory=MEMORY, shards=places, own=0, fates=work)
         connecting.save_layout(work_.scratch, layout)
         plan(work_, comparing, work_.scratch)

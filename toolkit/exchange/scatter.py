@@ -14,9 +14,10 @@ a task gathers as many as fit into its memory (`ranges`). Gathered rows are in t
 partitions, then as they were added: the same for any number of partitions, processes and bytes of memory.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import pairwise, product
+from itertools import chain, pairwise
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -76,6 +77,7 @@ class Scatter:
 
     def __init__(self, stem: str, type: np.dtype[Any], partitions: int, memory: int | None = None) -> None:
         self._stem, self._type, self._partitions, self._most = stem, type, partitions, (memory or MEMORY) // 8
+        self._number = np.min_scalar_type(partitions)  # NumPy sorts numbers of at most 16 bits by radix
         self.objects: list[str] = []
         self._reset()
 
@@ -97,7 +99,7 @@ class Scatter:
             records["payload"] = np.fromiter(map(len, payload), dtype=np.int64, count=len(records))
             self._held += int(records["payload"].sum(dtype=np.int64)) + _ROW * len(records)
         self._records.append(records)
-        self._numbers.append(partitions)
+        self._numbers.append(partitions.astype(self._number))
         self._payload += payload
         self._held += records.nbytes + partitions.nbytes
         if self._held >= self._most:
@@ -105,7 +107,7 @@ class Scatter:
 
     def _flush(self) -> None:
         path = f"{self._stem}.{len(self.objects):04d}.rows"
-        numbers = np.concatenate([np.zeros(0, dtype=np.int64), *self._numbers])
+        numbers = np.concatenate([np.zeros(0, dtype=self._number), *self._numbers])
         order = np.argsort(numbers, kind="stable")
         records = np.concatenate([np.zeros(0, dtype=self._type), *self._records])[order]
         ends = np.searchsorted(numbers[order], np.arange(self._partitions + 1))
@@ -197,6 +199,12 @@ class _Object:
         count = 1 if last is None else last - first
         return np.frombuffer(self._at(self._index + 16 * first, 16 * count), dtype="<u8").reshape(-1, 2)
 
+    def sections(self, first: int, last: int, column: int) -> list[bytes]:
+        """Return the rows of each partition, as bytes; or with 1 as column their payload."""
+        at, size = (self._payload, 1) if column else (self._rows, self.type.itemsize)
+        bounds = self.index(first, last + 1)[:, column].astype(np.int64) * size
+        return _cut(self._at(at + int(bounds[0]), int(bounds[-1] - bounds[0])), bounds - bounds[0])
+
     def read(self, first: int, last: int) -> tuple[Array, bytes]:
         """Return the records of partitions, and their payload."""
         (begin, at), (end, to) = (self.index(number)[0].tolist() for number in (first, last))
@@ -239,16 +247,16 @@ class _ToMerge(ConfigStruct):
 
 
 def _merge(task: _ToMerge, report: Report) -> None:
-    """Write the object, of which no more than a partition is in memory."""
+    """Write the object: an eighth of the memory at a time, or a partition."""
     with ExitStack() as stack, SealedOutput(task.target) as output:
         objects = [stack.enter_context(_Object(path)) for path in task.objects]
-        partitions = objects[0].partitions
-        output.write(_head(partitions, objects[0].type))
-        output.write(np.sum([each.index(0, partitions + 1) for each in objects], axis=0, dtype="<u8").tobytes())
-        for i in range(partitions):
-            output.write(b"".join(each.read(i, i + 1)[0].tobytes() for each in objects))
-        for i, each in product(range(partitions), objects):
-            output.write(each.read(i, i + 1)[1])
+        partitions, type_ = objects[0].partitions, objects[0].type
+        index = functools.reduce(np.add, (each.index(0, partitions + 1) for each in objects))
+        output.write(_head(partitions, type_) + index.tobytes())
+        for column, size in enumerate((type_.itemsize, 1)):
+            for first, last in _batches(np.diff(index[:, column].astype(np.int64)) * size, MEMORY // 8):
+                sections = (each.sections(first, last, column) for each in objects)
+                output.write(b"".join(chain.from_iterable(zip(*sections, strict=True))))
 
 
 def _paths(folder: str, name: str) -> list[str]:
@@ -325,13 +333,18 @@ def ranges(folder: str, names: Iterable[str], memory: int | None = None) -> list
                 size = object.type.itemsize
                 cost = size + _ROW if "payload" in (object.type.names or ()) else 4 * size
                 total = total + np.diff(index, axis=0) @ np.array([cost, 1])
+    return _batches(total, (memory or MEMORY) // 8)
+
+
+def _batches(sizes: Array, room: int) -> list[tuple[int, int]]:
+    """Return ranges of partitions of these sizes for which there is room, or with one."""
     found, first, held = list[tuple[int, int]](), 0, 0
-    for i, size in enumerate(total.tolist()):
-        if i > first and held + size > (memory or MEMORY) // 8:
+    for i, size in enumerate(sizes.tolist()):
+        if i > first and held + size > room:
             found.append((first, i))
             first, held = i, 0
         held += size
-    return [*found, (first, len(total))]
+    return [*found, (first, len(sizes))]
 
 
 def rows_in(folder: str, name: str, partition: int) -> int:

@@ -3,10 +3,7 @@
 A file is blocks of `BLOCK` bytes, the last maybe shorter; behind each stands its xxh3-64. Offsets and lengths are those
 of what was written, without these.
 
-Files of numbered sections, by which tasks hand work to one another: each writes one, others read their part of all.
-
-A file is sealed; it begins with where each section begins, and where the last ends: int64 (sections + 1). Sections
-hold arrays, each behind its type and its length.
+Several arrays are packed as one piece, behind their lengths.
 """
 
 from collections.abc import Sequence
@@ -182,35 +179,3 @@ def unpacked(data: bytes, types: Sequence[object]) -> list[Array]:
         found.append(np.frombuffer(data, dtype=type_, count=length, offset=at))
         at += length * type_.itemsize
     return found
-
-
-def starts_of(sizes: Sequence[int] | Array) -> bytes:
-    """Return what a file of sections of so many bytes begins with."""
-    import numpy as np
-
-    return np.cumsum([8 * (len(sizes) + 1), *sizes], dtype="<i8").tobytes()
-
-
-class Sections:
-    """Reads sections of a file. A context manager.
-
-    Args:
-        path: of the file.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._file = Sealed(path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.__exit__(*_)
-
-    def read(self, first: int, behind: int | None = None) -> bytes:
-        """Return a section, or those up to another one, together."""
-        import numpy as np
-
-        last = first + 1 if behind is None else behind
-        begin, end = (int(np.frombuffer(self._file.at(8 * each, 8), dtype="<i8")[0]) for each in (first, last))
-        return self._file.at(begin, end - begin) if end > begin else b""

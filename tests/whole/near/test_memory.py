@@ -44,7 +44,7 @@ def resolve(root, shards, rows, memory):
             pairs = np.frombuffer(data, dtype="<u8").reshape(-1, 2)
             objects += scatter_pairs(f"{root}/of-{len(objects)}", pairs, partitions, both=True)
     comparing = Comparing(bands=14, size=None, jaccard=0.8, containment=0.0, descending=False, ranks="", warn=0.5)
-    places = [ShardPlace(folder=f"{root}/{i}/", runs=0, rows=rows) for i in range(shards)]
+    places = [ShardPlace(folder=f"{root}/{i}/", rows=rows) for i in range(shards)]
     save_layout(root, Layout(comparing=comparing, memory=memory, shards=places, own=0, fates=root))
     record = SimpleNamespace(rows=rows)
     signed = [SimpleNamespace(number=i, record=record) for i in range(shards)]

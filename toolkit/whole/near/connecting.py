@@ -7,6 +7,7 @@ chosen by a hash, and of each document what its place in them depends on.
 A document is a number here: that of its shard in the upper 32 bits, its row in the lower ones. A component is the least
 number in it. All of it goes over `toolkit.exchange`, by the hash of a document, then by its row, then by part:
 
+    scatter_keys      per group of shards     keys and documents, by ranges of keys
     find_buckets      per range of keys       pairs of documents, the first of a bucket and each other, both ways round
     join_stars        per range of documents  the same, so that in the end each is connected with the least alone
     label_documents   per range of documents  documents and their components
@@ -17,8 +18,7 @@ Source: alternating large and small stars, Kiveris et al., Connected Components 
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -27,29 +27,31 @@ import numpy as np
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
 from toolkit.exchange.scatter import Scatter, gather, ranges, rows_in, settle
-from toolkit.exchange.sealed import Sections, bounds_of, read_sealed, write_sealed
+from toolkit.exchange.sealed import Sealed, bounds_of, read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.session import cached
 from toolkit.storage.paths import exists, join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole.kind import NUMBERS, Work
-from toolkit.whole.near.signing import KEY, PREFIXES, Size, row_type
-from toolkit.whole.records import SignedShard
+from toolkit.whole.near.signing import Size, row_type
 
 EDGE = [("of", "<u8"), ("to", "<u8")]
 """Two documents that belong together; or a document, and its component."""
 
-CANDIDATES, LAYOUT, PLAN = "candidates", "layout", "plan"
+ENTRY = [("key", "<u8"), ("document", "<u8")]
+"""A key, and a document that has it."""
+
+KEYS, CANDIDATES, LAYOUT, PLAN = "keys", "candidates", "layout", "plan"
+_ROWS = 1 << 14  # whose keys are read at a time
 MOST_PARTS = 512
 _MOST_PARTITIONS = 1 << 12
 _BYTES_OF_CANDIDATE = 400  # of memory a candidate, while a part is put in order
 
 
 class ShardPlace(ConfigStruct):
-    """The signatures of a shard: their folder, the number of their sorted runs, and the number of rows."""
+    """The signatures of a shard: their folder, and the number of rows."""
 
     folder: str
-    runs: int
     rows: int
 
 
@@ -111,20 +113,18 @@ def load_layout(folder: str, name: str = LAYOUT) -> Layout:
     return msgspec.msgpack.decode(read_sealed(join(folder, name)), type=Layout)
 
 
-class ToBucket(ConfigStruct):
-    """A range of keys.
+class WorkRange(ConfigStruct):
+    """Consecutive shards, or partitions, that a task works on.
 
     Attributes:
-        number: Number of the range.
-        begin: First prefix.
-        end: First prefix after these.
-        partitions: Number of partitions of pairs.
+        first: Number of the first.
+        last: Number of the first after these.
+        partitions: Number of partitions that its rows are scattered to.
         folder: Folder of the work.
     """
 
-    number: int
-    begin: int
-    end: int
+    first: int
+    last: int
     partitions: int
     folder: str
 
@@ -145,14 +145,6 @@ class Bucketed(ConfigStruct):
     objects: list[str]
 
 
-def ranges_of_keys(signed: Sequence[SignedShard], bands: int, memory: int) -> list[tuple[int, int]]:
-    """Return ranges of prefixes; what is done with the keys of one needs about so many bytes."""
-    keys = bands * sum(each.record.counts["compared"] for each in signed)
-    parts = min(PREFIXES, max(4, 100 * keys // memory + 1))
-    edges = [i * PREFIXES // parts for i in range(parts + 1)]
-    return list(pairwise(edges))
-
-
 def partitions_of(documents: int, memory: int) -> int:
     """Return how many partitions to scatter pairs of so many documents to."""
     return min(_MOST_PARTITIONS, 16 + 4096 * documents // memory)
@@ -163,29 +155,45 @@ def parts_of(candidates: int, memory: int) -> int:
     return min(MOST_PARTS, _BYTES_OF_CANDIDATE * candidates // memory + 1)
 
 
-def find_buckets(task: ToBucket, report: Report) -> Bucketed:
+def scatter_keys(task: WorkRange, report: Report) -> list[str]:
+    """Scatter the keys of shards by ranges; return the objects."""
+    layout = load_layout(task.folder)
+    rows_of, width = row_type(layout.comparing.ranks), 8 * layout.comparing.bands
+    with Scatter(join(task.folder, KEYS, f"{task.first}"), np.dtype(ENTRY), task.partitions, layout.memory) as scatter:
+        for number in range(task.first, task.last):
+            shard = layout.shards[number]
+            with Sealed(join(shard.folder, "rows")) as rows, Sealed(join(shard.folder, KEYS)) as keys:
+                for first in range(0, shard.rows, _ROWS):
+                    count = min(_ROWS, shard.rows - first)
+                    known = np.frombuffer(rows.read(count * rows_of.itemsize), dtype=rows_of)
+                    compared = np.flatnonzero(known["shingles"])
+                    found = np.frombuffer(keys.read(count * width), dtype="<u8").reshape(count, -1)[compared]
+                    entries = np.empty(found.shape, dtype=ENTRY)
+                    entries["key"] = found
+                    entries["document"] = (compared + ((number << 32) + first))[:, None]
+                    upper = entries["key"].reshape(-1) >> np.uint64(32)
+                    scatter.add(entries.reshape(-1), upper * np.uint64(task.partitions) >> np.uint64(32))
+    return scatter.objects
+
+
+def find_buckets(task: WorkRange, report: Report) -> Bucketed:
     """Scatter pairs that connect the documents of each bucket."""
-    layout, parts, documents = load_layout(task.folder), [], []
-    for number, shard in enumerate(layout.shards):
-        for run in range(shard.runs):
-            with Sections(join(shard.folder, f"sorted-{run}")) as sections:
-                entries = np.frombuffer(sections.read(task.begin, task.end), dtype=KEY)
-            parts.append(entries["key"])
-            documents.append(np.uint64(number << 32) | entries["row"].astype(np.uint64))
-    keys = np.concatenate([np.empty(0, dtype="<u8"), *parts])
-    numbers = np.concatenate([np.empty(0, dtype="<u8"), *documents])
-    del parts, documents
-    order = np.argsort(keys, kind="stable")
-    keys, numbers = keys[order], numbers[order]
-    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.empty(0, dtype=np.int64)
+    entries = gather(join(task.folder, KEYS), KEYS, task.first, task.last, np.dtype(ENTRY)).records
+    order = np.argsort(entries["key"])
+    keys = entries["key"][order]
+    same = np.concatenate([[False], keys[1:] == keys[:-1], [False]])
+    entries = entries[order[(same[1:] | same[:-1])[: len(order)]]]
+    entries = entries[np.lexsort((entries["document"], entries["key"]))]
+    keys, numbers = entries["key"], entries["document"]
+    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
     sizes = np.diff(np.append(begins, len(keys)))
-    shared = (sizes > 1) & (numbers[begins + sizes - 1] >= np.uint64(layout.own << 32))
+    shared = numbers[begins + sizes - 1] >= np.uint64(load_layout(task.folder).own << 32)
     pairs = _pairs_of_buckets(numbers, begins[shared], sizes[shared])
     return Bucketed(
         buckets=int(shared.sum()),
         largest=int(np.max(sizes[shared], initial=0)),
         pairs=len(pairs),
-        objects=scatter_pairs(join(task.folder, f"buckets-{task.number}"), pairs, task.partitions, both=True),
+        objects=scatter_pairs(join(task.folder, f"buckets-{task.first}"), pairs, task.partitions, both=True),
     )
 
 
@@ -311,24 +319,6 @@ def candidate_type(ranks: str) -> np.dtype[Any]:
     return np.dtype([*numbers, ("order", ranks or NUMBERS), ("shingles", "<u4"), *DUPLICATE[1:]])
 
 
-class ToList(ConfigStruct):
-    """Groups of rows of which the candidates are listed.
-
-    Attributes:
-        number: Number of the task.
-        first: First group.
-        last: First group after these.
-        parts: Number of parts.
-        folder: Folder of the work.
-    """
-
-    number: int
-    first: int
-    last: int
-    parts: int
-    folder: str
-
-
 class Listed(ConfigStruct):
     """The objects of candidates, and how many candidates each shard has."""
 
@@ -336,7 +326,7 @@ class Listed(ConfigStruct):
     counts: dict[int, int]
 
 
-def list_candidates(task: ToList, report: Report) -> Listed:
+def list_candidates(task: WorkRange, report: Report) -> Listed:
     """Scatter the candidates of groups of rows by parts."""
     layout = load_layout(task.folder)
     ranks = layout.comparing.ranks
@@ -359,8 +349,8 @@ def list_candidates(task: ToList, report: Report) -> Listed:
         for name in ("of", "common", "joint", "size"):
             candidates[name][places] = duplicates[name]
         counts[shard] = end - begin
-    with Scatter(join(task.folder, f"{CANDIDATES}-{task.number}"), candidates.dtype, task.parts) as scatter:
-        scatter.add(candidates, _part(candidates["component"], task.parts))
+    with Scatter(join(task.folder, f"{CANDIDATES}-{task.first}"), candidates.dtype, task.partitions) as scatter:
+        scatter.add(candidates, _part(candidates["component"], task.partitions))
     return Listed(objects=scatter.objects, counts=counts)
 
 
@@ -382,8 +372,8 @@ def connect(work: Work, folder: str, objects: list[str], partitions: int, parts:
     groups = Groups(number=partitions, shards=len(work.shards), rows=max(1, *(s.record.rows for s in work.shards)))
     find_components(work, folder, objects, partitions, groups)
     tasks = [
-        Task(f"rows {i}", ToList(number=i, first=first, last=last, parts=parts, folder=folder))
-        for i, (first, last) in enumerate(ranges(folder, ["labels"], work.memory))
+        Task(f"rows {first}", WorkRange(first=first, last=last, partitions=parts, folder=folder))
+        for first, last in ranges(folder, ["labels"], work.memory)
     ]
     listed: list[Listed] = work.run("finding groups of near duplicates", list_candidates, tasks)
     settle(work.run, folder, CANDIDATES, [path for each in listed for path in each.objects])

@@ -10,14 +10,16 @@ import numpy as np
 import xxhash
 
 from toolkit.errors import amount
-from toolkit.exchange.scatter import settle
+from toolkit.exchange.scatter import ranges, settle
 from toolkit.exchange.sealed import read_sealed, write_sealed
+from toolkit.exchange.thresholds import in_groups
 from toolkit.execution.executors import Task
 from toolkit.storage import store_of
-from toolkit.storage.paths import exists, join, list_files, remove
+from toolkit.storage.paths import exists, join, list_files, remove, remove_tree
 from toolkit.whole.kind import Resolved, Work
 from toolkit.whole.near.connecting import (
     DUPLICATES,
+    KEYS,
     MEMBERS,
     UNITS,
     Bucketed,
@@ -25,15 +27,15 @@ from toolkit.whole.near.connecting import (
     Layout,
     Planned,
     ShardPlace,
-    ToBucket,
     ToPlan,
+    WorkRange,
     connect,
     find_buckets,
     partitions_of,
     parts_of,
     plan_units,
-    ranges_of_keys,
     save_layout,
+    scatter_keys,
 )
 from toolkit.whole.near.deciding import (
     DECIDED,
@@ -66,9 +68,7 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     layout = Layout(
         comparing=comparing,
         memory=work.memory,
-        shards=[
-            ShardPlace(folder=each.path(""), runs=each.record.details, rows=each.record.rows) for each in work.shards
-        ],
+        shards=[ShardPlace(folder=each.path(""), rows=each.record.rows) for each in work.shards],
         own=own,
         fates=work.folder,
     )
@@ -146,12 +146,19 @@ def plan(work: Work, comparing: Comparing, folder: str) -> tuple[list[Bucketed],
         folder: Folder of the work, which has the layout.
     """
     compared = sum(each.record.compared for each in work.shards)
-    partitions = partitions_of(compared, work.memory)
+    partitions, keys = partitions_of(compared, work.memory), join(folder, KEYS)
+    ranges_of_keys = partitions_of(comparing.bands * compared // 8, work.memory)
+    scattering = [
+        Task(f"shards {first}", WorkRange(first=first, last=last, partitions=ranges_of_keys, folder=folder))
+        for first, last in in_groups(comparing.bands * each.record.rows for each in work.shards)
+    ]
+    _settle(work, keys, KEYS, work.run("finding documents that may be near duplicates", scatter_keys, scattering))
     bucketing = [
-        Task(f"range {i}", ToBucket(number=i, begin=begin, end=end, partitions=partitions, folder=folder))
-        for i, (begin, end) in enumerate(ranges_of_keys(work.shards, comparing.bands, work.memory))
+        Task(f"range {first}", WorkRange(first=first, last=last, partitions=partitions, folder=folder))
+        for first, last in ranges(keys, [KEYS], 4 * work.memory)  # 128 bytes a key
     ]
     bucketed: list[Bucketed] = work.run("finding documents that may be near duplicates", find_buckets, bucketing)
+    remove_tree(keys)
     parts = parts_of(min(compared, 2 * sum(each.pairs for each in bucketed)), work.memory)
     objects = [*chain.from_iterable(each.objects for each in bucketed)]
     candidates = connect(work, folder, objects, partitions, parts)

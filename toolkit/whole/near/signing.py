@@ -24,8 +24,6 @@ Step 1, per shard: the signatures of documents as they are kept, and what is rem
 ``rows``       12 bytes a row: how many shingles it has, 0 if it is not compared (uint32); its order (float64, or 64
                bytes where it may be a text)
 ``keys``       8 bytes a band and row: the keys, row by row
-``sorted-N``   `toolkit.exchange.sealed.Sections` by the upper bits of the key: 12 bytes a key of a row that is
-               compared, key (uint64) and row (uint32); sorted runs of at most `RUN` of them
 ``shingles``   only if they are to be stored: 8 bytes a shingle of a row that is compared, repeated ones too
 ``groups…``    of each row that is compared its source, host and language
 
@@ -46,7 +44,6 @@ import numpy as np
 from toolkit.data.addresses import host_of
 from toolkit.data.documents import BAD_ROW, Document
 from toolkit.errors import ConfigError
-from toolkit.exchange.sealed import starts_of
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.reading import Lines
 from toolkit.text.kernels.compiling import Compiled
@@ -410,15 +407,7 @@ def row_type(ranks: str) -> np.dtype[Any]:
     return np.dtype([("shingles", "<u4"), ("order", ranks or NUMBERS)])
 
 
-KEY = [("key", "<u8"), ("row", "<u4")]
-
 SHINGLES = "shingles"
-
-PREFIXES = 1024
-"""Ranges of keys that can be read by themselves."""
-
-RUN = 1 << 20
-"""Keys that are held until they are sorted and written."""
 
 
 class NearSigner(KindSigner):
@@ -436,10 +425,9 @@ class NearSigner(KindSigner):
         self._signing, self._competing = signing, kind
         self._stored = files.open(SHINGLES) if stores_shingles else None
         self._rows, self._keys = files.open("rows"), files.open("keys")
-        self._held: list[Array] = []
         self._groups = RowOutput(files.path(FILE))
         files.add(FILE, self._groups)
-        self._size = self._runs = self._short = self._shingles = self._compared = 0
+        self._short = self._shingles = self._compared = 0
 
     def add(self, block: Block) -> None:
         competes = np.array(block.competes, dtype=bool)
@@ -469,31 +457,7 @@ class NearSigner(KindSigner):
             for document, language, enough in zip(block.documents, languages, found.enough, strict=True)
         )
         self._compared += int(found.enough.sum())
-        entries = np.empty((int(found.enough.sum()), keys.shape[1]), dtype=KEY)
-        entries["key"] = keys[found.enough]
-        entries["row"] = (block.first + np.flatnonzero(found.enough))[:, None]
-        self._held.append(entries.reshape(-1))
-        self._size += entries.size
-        if self._size >= RUN:
-            self._sort()
-
-    def _sort(self) -> None:
-        if self._held:
-            write_run(self.files, self._runs, self._held)
-            self._held, self._size, self._runs = [], 0, self._runs + 1
 
     def finish(self) -> tuple[dict[str, int], Any]:
-        self._sort()
         counts = {"compared": self._compared, "short": self._short, "shingles": self._shingles}
-        return counts, self._runs
-
-
-def write_run(files: Files, number: int, held: Sequence[Array]) -> None:
-    """Write keys (`KEY`) as a sorted run of a shard, of which prefixes are read by themselves."""
-    entries = np.concatenate(held)
-    entries = entries[np.argsort(entries["key"], kind="stable")]
-    edges = np.arange(PREFIXES, dtype=np.uint64) << np.uint64(54)
-    places = np.append(np.searchsorted(entries["key"], edges), len(entries))
-    output = files.open(f"sorted-{number}")
-    output.write(starts_of(np.diff(places) * entries.itemsize))
-    output.write(entries.tobytes())
+        return counts, None
