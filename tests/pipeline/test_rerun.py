@@ -572,7 +572,9 @@ def test_groups_are_of_parts_that_follow_one_another() -> None:
         return PartPlan("x", str(size), [Piece([("a", 0, size)])], size, 1)
 
     def sizes(stored: list[int], processes: int) -> list[list[int]]:
-        return [[each.stored for each in group] for group in assemble.in_groups(map(part, stored), processes)]
+        return [
+            [each.stored for each in group] for group in assemble.in_groups(map(part, stored), sum(stored), processes)
+        ]
 
     least, most = assemble.LEAST, assemble.GROUP
     assert sizes([], 2) == []

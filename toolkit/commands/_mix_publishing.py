@@ -183,8 +183,8 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     settings = msgspec.structs.replace(settings, columns=_columns(prepared, stages.values()))
     parts = plan.plan_parts(stages, settings, lambda what, do, tasks: all_values(context.run(what, do, tasks, "tasks")))
     digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
-    grouped = assemble.in_groups(parts, context.cores)
-    listed = [assemble.PartsToWrite(settings=settings, digest=digest, parts=group) for group in grouped]
+    stored = sum(member.length for each in stages.values() for some in each.members.values() for member in some)
+    listed = assemble.save_plan(settings, digest, assemble.in_groups(parts, stored, context.cores))
     tasks = [Task(work.name, work, work.stored, key=work.name) for work in listed]
     needs = context.disk.checked(tasks, _need, begins=False)
     results = context.run("writing the output", assemble.assemble_parts, tasks, "parts", failed=noted, needs=needs)
@@ -195,7 +195,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     counts, left = _blocklists(prepared, stages)
     manifest = _manifest(prepared, stages, omitted, made, blocklists=counts, lost=lost.counts, digest=digest)
     unmatched.save(output, left)
-    del stages, parts, grouped, listed, tasks, results  # of 100,000 shards as much again as the manifest, which has all
+    del stages, parts, listed, tasks, results  # of 100,000 shards as much again as the manifest, which has all
     datasets = [stream.dataset for stream in settings.streams]
     publish.publish(output, manifest, datasets, settings.stage_digest() if keeps else "")
     outcome = _outcome(output, manifest, left)

@@ -22,6 +22,7 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import line_index, record_logs
 from toolkit.errors import DataError, ToolkitError
+from toolkit.exchange.sealed import SealedOutput, read_sealed
 from toolkit.execution.executors import Report
 from toolkit.mix.plan import JOINED, PartPlan
 from toolkit.mix.settings import MixSettings
@@ -30,6 +31,7 @@ from toolkit.mix.stage import stage_path
 from toolkit.storage import Pieces, store_of
 from toolkit.storage.compression import COMPRESSORS, decompress
 from toolkit.storage.outputs import Output
+from toolkit.storage.owners import owner
 from toolkit.storage.paths import below, join, stat, work_folder
 from toolkit.storage.record_log import Group, RecordLog
 
@@ -168,22 +170,26 @@ class PartsToWrite(ConfigStruct):
     """Parts to assemble, which become durable together.
 
     Attributes:
-        digest: of the plan that they belong to.
+        settings: Settings of the mix.
+        digest: Digest of the plan that they belong to.
+        name: Path of the first part, and so the name of the group.
+        stored: Bytes of their members, as they are stored in the intermediates.
+        plan: Path of the file of the plan.
+        offset, size: Place of the parts in it.
     """
 
     settings: MixSettings
     digest: str
-    parts: list[PartPlan]
+    name: str
+    stored: int
+    plan: str
+    offset: int
+    size: int
 
     @property
-    def name(self) -> str:
-        """Return what the first part, and so the group, is called."""
-        return self.parts[0].path
-
-    @property
-    def stored(self) -> int:
-        """Return the bytes of their members, as they are stored in the intermediates."""
-        return sum(part.stored for part in self.parts)
+    def parts(self) -> list[PartPlan]:
+        """Return the parts."""
+        return msgspec.msgpack.decode(read_sealed(self.plan, self.offset, self.size), type=list[PartPlan])
 
     def record(self, part: PartPlan) -> "PartRecord | None":
         """Return the record of a part."""
@@ -193,19 +199,36 @@ class PartsToWrite(ConfigStruct):
 _KIND = "part"
 
 
-def in_groups(parts: Iterable[PartPlan], processes: int) -> list[list[PartPlan]]:
-    """Return parts in groups for so many processes, each some of the parts that follow one another."""
-    listed = list(parts)
-    most = min(max(sum(part.stored for part in listed) // (2 * processes), LEAST), GROUP)
-    groups: list[list[PartPlan]] = []
+def in_groups(parts: Iterable[PartPlan], stored: int, processes: int) -> Iterator[list[PartPlan]]:
+    """Yield parts in groups, each some of the parts that follow one another.
+
+    Args:
+        parts: Parts, in order.
+        stored: Bytes of the members of all, about.
+        processes: Number of processes that the groups are for.
+    """
+    most = min(max(stored // (2 * processes), LEAST), GROUP)
+    group: list[PartPlan] = []
     size = 0
-    for part in listed:
-        if not groups or size + part.stored > most:
-            groups.append([])
-            size = 0
-        groups[-1].append(part)
+    for part in parts:
+        if group and size + part.stored > most:
+            yield group
+            group, size = [], 0
+        group.append(part)
         size += part.stored
-    return groups
+    if group:
+        yield group
+
+
+def save_plan(settings: MixSettings, digest: str, groups: Iterable[list[PartPlan]]) -> list[PartsToWrite]:
+    """Write the plan, group by group; return tasks."""
+    found, path = [], f"{_staged(settings.output.path, digest)}-{owner()}.plan"
+    with SealedOutput(path) as output:
+        for parts in groups:
+            data, stored = msgspec.msgpack.encode(parts), sum(part.stored for part in parts)
+            place = output.put(data), len(data)
+            found.append(PartsToWrite(settings, digest, parts[0].path, stored, path, *place))
+    return found
 
 
 class StoredFile(msgspec.Struct, frozen=True, kw_only=True):

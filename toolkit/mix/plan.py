@@ -12,6 +12,7 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
+from toolkit.exchange.sealed import SealedOutput, read_sealed, write_sealed
 from toolkit.exchange.thresholds import Keys, KeySource, in_groups
 from toolkit.execution.executors import Report, Run, Task
 from toolkit.mix.budget.bounds import find_bounds
@@ -19,7 +20,8 @@ from toolkit.mix.settings import REJECTED, MixSettings
 from toolkit.mix.stage import Member, StageRecord, stage_path
 from toolkit.rules.kinds.repeat import EVERYTHING
 from toolkit.storage import store_of
-from toolkit.storage.paths import join, work_folder
+from toolkit.storage.owners import owner
+from toolkit.storage.paths import join, remove_tree, work_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,22 +37,29 @@ class Cut(NamedTuple):
     documents: int
 
 
+_Files = list[tuple[str, list[tuple[int, int, int]]]]
+"""Paths, and the runs of labels there: number of the label, offset and pieces."""
+
+
 class CutKeys(KeySource):
     """The hashes of the pieces of shuffled intermediates, with their sizes, or 1.
 
     Attributes:
-        files: path, and the runs of labels there: number of the label, offset and pieces.
+        path: Path of a file with the intermediates of all groups, and the runs of labels there (`_Files`).
+        offset, size: Place of those of a group.
         by_bytes: True if amounts are sizes.
     """
 
-    files: list[tuple[str, list[tuple[int, int, int]]]]
+    path: str
+    offset: int
+    size: int
     by_bytes: bool
 
     def runs(self) -> "Iterator[tuple[int, NDArray[np.uint64], NDArray[np.uint32]]]":
         """Yield number, sorted hashes and sizes of each run, one in memory at a time."""
         import numpy as np
 
-        for path, runs in self.files:
+        for path, runs in msgspec.msgpack.decode(read_sealed(self.path, self.offset, self.size), type=_Files):
             with closing(store_of(path).pieces(path)) as file:
                 for label, offset, count in runs:
                     data = file.read(offset, 12 * count)
@@ -66,17 +75,18 @@ class CutKeys(KeySource):
 
 
 class _ToCount(ConfigStruct):
-    """Runs whose pieces are counted between the ends of parts of each label."""
+    """Runs whose pieces are counted between the ends of parts of each label, which are in a file."""
 
     source: CutKeys
-    ends: list[list[int]]
+    ends: str
 
 
 def _count_parts(task: _ToCount, report: Report) -> list[list[list[int]]]:
     """Return bytes and pieces of each part of each label."""
     import numpy as np
 
-    ends = [np.array(each, dtype=np.uint64) for each in task.ends]
+    listed = msgspec.msgpack.decode(read_sealed(task.ends), type=list[list[int]])
+    ends = [np.array(each, dtype=np.uint64) for each in listed]
     sums = [np.zeros((2, len(each)), dtype=np.int64) for each in ends]
     for label, hashes, sizes in task.source.runs():
         numbers, parts = np.searchsorted(ends[label], hashes), len(ends[label])
@@ -112,12 +122,14 @@ def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) 
         whole = size if by_bytes else documents
         goals[label] = [whole * i / parts for i in range(1, parts)]
     divided = [label for label, cuts in goals.items() if cuts]
-    sources = _sources(stages, settings, divided)
-    folder = join(work_folder(settings.output.path), "cuts")
+    folder = join(work_folder(settings.output.path), "parts", f"cuts-{owner()}")
+    sources = _sources(stages, settings, divided, join(folder, "runs"))
     found = find_bounds(run, "finding where parts end", folder, sources, [goals[label] for label in divided])
     ends = [sorted({*(around[0].hash for around in each), EVERYTHING} - {-1}) for each in found]
-    tasks = [Task(f"cut {i}", _ToCount(source=source, ends=ends)) for i, source in enumerate(sources, 1)]
+    write_sealed(path := join(folder, "ends"), msgspec.msgpack.encode(ends))
+    tasks = [Task(f"cut {i}", _ToCount(source=source, ends=path)) for i, source in enumerate(sources, 1)]
     counted = run("finding where parts end", _count_parts, tasks) if divided else []
+    remove_tree(folder)
     cuts = {label: [Cut(0, EVERYTHING, *both)] if both[1] else [] for label, both in totals.items()}
     for number, label in enumerate(divided):
         sums = np.array([each[number] for each in counted], dtype=np.int64).sum(axis=0)
@@ -127,19 +139,26 @@ def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) 
     return dict(sorted(cuts.items()))
 
 
-def _sources(stages: Mapping[str, StageRecord], settings: MixSettings, labels: Sequence[str]) -> list[CutKeys]:
-    """Return the runs of labels, in groups of shards."""
+def _sources(
+    stages: Mapping[str, StageRecord], settings: MixSettings, labels: Sequence[str], path: str
+) -> list[CutKeys]:
+    """Write the runs of labels to a file, in groups of shards."""
     numbers = {label: i for i, label in enumerate(labels)}
-    files: list[tuple[str, list[tuple[int, int, int]]]] = []
-    for key in sorted(stages) if labels else ():
-        record = stages[key]
-        there = sorted(numbers.keys() & record.sizes.keys())
-        runs = [(numbers[label], *sizes) for label in there for sizes in record.sizes[label]]
-        if runs:
-            files.append((stage_path(settings.output.path, record.settings, key), runs))
-    groups = in_groups(sum(count for _, _, count in runs) for _, runs in files)
+
+    def runs(key: str) -> list[tuple[int, int, int]]:
+        sizes = stages[key].sizes
+        return [(numbers[label], *run) for label in sorted(numbers.keys() & sizes.keys()) for run in sizes[label]]
+
+    keys = [key for key in sorted(stages) if numbers.keys() & stages[key].sizes.keys()]
     by_bytes = settings.output.shuffle is not None and settings.output.shuffle.equal == "bytes"
-    return [CutKeys(files=files[first:last], by_bytes=by_bytes) for first, last in groups]
+    sources = []
+    with SealedOutput(path) as output:
+        for first, last in in_groups(sum(count for _, _, count in runs(key)) for key in keys):
+            output_path = settings.output.path
+            files = [(stage_path(output_path, stages[key].settings, key), runs(key)) for key in keys[first:last]]
+            data = msgspec.msgpack.encode(files)
+            sources.append(CutKeys(path=path, offset=output.put(data), size=len(data), by_bytes=by_bytes))
+    return sources
 
 
 TINY = 256 << 10
@@ -184,8 +203,8 @@ class PartPlan(ConfigStruct):
         return sum(length for piece in self.pieces for _, _, length in piece.members) + sum(run[2] for run in self.runs)
 
 
-def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) -> list[PartPlan]:
-    """Return the parts of all labels, sorted by label and number.
+def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) -> Iterator[PartPlan]:
+    """Yield the parts of all labels, sorted by label and number; those of a label are in memory at a time.
 
     A part is closed before a member that would take it over the part size.
 
@@ -195,29 +214,29 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings, run: Ru
         run: runs tasks, as of a command.
 
     Raises:
-        ConfigError: if two labels would be written to one path.
+        ConfigError: in the end, if two labels would be written to one path.
     """
     is_divided = settings.writer().is_divided()
-    by_label: dict[str, list[tuple[str, Member]]] = {}
+    by_label: dict[str, list[str]] = {}
     for shard in sorted(stages, key=settings.position):
-        for label, members in stages[shard].members.items():
-            by_label.setdefault(label, []).extend((shard, member) for member in members)
-    parts: list[PartPlan] = []
+        for label in stages[shard].members:
+            by_label.setdefault(label, []).append(shard)
     cuts = cuts_of(stages, settings, run) if settings.output.shuffle else {}
+    paths: list[tuple[str, str]] = []
     for label in sorted(by_label):
+        listed = [(shard, member) for shard in by_label[label] for member in stages[shard].members[label]]
         if label in cuts:
-            parts += _shuffled(label, cuts[label], by_label.pop(label), settings)
-            continue
-        groups: list[list[tuple[str, Member]]] = []
-        size = 0
-        for shard, member in by_label.pop(label):
-            if not groups or (is_divided and size + member.size > settings.output.part_size):
-                groups.append([])
-                size = 0
-            groups[-1].append((shard, member))
-            size += member.size
-        for number, group in enumerate(groups, 1):
-            parts.append(
+            parts = _shuffled(label, cuts[label], listed, settings)
+        else:
+            groups: list[list[tuple[str, Member]]] = []
+            size = 0
+            for shard, member in listed:
+                if not groups or (is_divided and size + member.size > settings.output.part_size):
+                    groups.append([])
+                    size = 0
+                groups[-1].append((shard, member))
+                size += member.size
+            parts = [
                 PartPlan(
                     label=label,
                     path=settings.part(label, number, len(groups)),
@@ -225,9 +244,11 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings, run: Ru
                     size=sum(member.size for _, member in group),
                     documents=sum(member.documents for _, member in group),
                 )
-            )
-    _check_paths(parts, settings)
-    return parts
+                for number, group in enumerate(groups, 1)
+            ]
+        paths += [(part.path, label) for part in parts]
+        yield from parts
+    _check_paths(paths, settings)
 
 
 def _shuffled(label: str, cuts: list[Cut], members: list[tuple[str, Member]], settings: MixSettings) -> list[PartPlan]:
@@ -262,20 +283,24 @@ def _runs(members: list[tuple[str, Member]], cut: Cut) -> list[tuple[str, int, i
     return found
 
 
-def _check_paths(parts: Iterable[PartPlan], settings: MixSettings) -> None:
+def _check_paths(parts: Iterable[tuple[str, str]], settings: MixSettings) -> None:
     """Raise ConfigError if a part would be written over another, over a checksum file, or where a folder must be.
 
     Labels may share a checksum file, which then lists the parts of all of them.
+
+    Args:
+        parts: Path and label of each.
+        settings: Settings of the mix, which name other files.
     """
     labels: dict[str, str] = {}
-    for part in parts:
-        for path in (part.path, *settings.beside(part.label, part.path)):
+    for part, label in parts:
+        for path in (part, *settings.beside(label, part)):
             if path in labels:
                 raise ConfigError(
                     f"expected a path of its own for each part, got {path} for the labels {labels[path]!r} and "
-                    f"{part.label!r}; route one of them elsewhere"
+                    f"{label!r}; route one of them elsewhere"
                 )
-            labels[path] = part.label
+            labels[path] = label
     checksums = {settings.checksums(label): label for label in labels.values()}
     for path in checksums.keys() & labels.keys():
         raise ConfigError(
