@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -253,4 +254,13 @@ def test_a_share_that_fails_stops_no_other_and_the_last_job_says_which(cluster: 
     bad.write_text(text)
     _, last = submit(cluster, project, submission)
     finish(cluster, project, last)
+    assert_as_local(project)
+
+
+def test_a_job_of_two_nodes_is_a_cluster_of_ray(cluster: Cluster, project: Project) -> None:
+    if shutil.which("ray") is None:
+        pytest.skip("the extra ray is not installed")
+    [job] = typed(cluster, project, "sbatch --parsable --nodes=2 --cpus-per-task=2 slurm.sh crawl.yaml")
+    finish(cluster, project, job)
+    assert (project.root / f"ray-{job}.out").read_text().count("Ray runtime started") == 2
     assert_as_local(project)
