@@ -31,9 +31,9 @@ from toolkit.mix.stage import stage_path
 from toolkit.storage import Pieces, store_of
 from toolkit.storage.compression import COMPRESSORS, decompress
 from toolkit.storage.outputs import Output
-from toolkit.storage.owners import owner
 from toolkit.storage.paths import below, join, stat, work_folder
 from toolkit.storage.record_log import Group, RecordLog
+from toolkit.storage.stores.local.scratch import owner
 
 RANGE = 32 << 20
 """Bytes of frames that are held before they go into a temporary file, and that a range has, about."""
@@ -366,11 +366,6 @@ def _assemble(
     group.save((_KIND, part.path), msgspec.json.encode(record))
     report(part.documents, 0)
     return record
-
-
-def _is_there(path: str, size: int) -> bool:
-    found = stat(path)
-    return found is not None and found.size == size
 
 
 class _Content:

@@ -20,8 +20,8 @@ from toolkit.mix.settings import REJECTED, MixSettings
 from toolkit.mix.stage import Member, StageRecord, stage_path
 from toolkit.rules.kinds.repeat import EVERYTHING
 from toolkit.storage import store_of
-from toolkit.storage.owners import owner
 from toolkit.storage.paths import join, remove_tree, work_folder
+from toolkit.storage.stores.local.scratch import owner
 
 if TYPE_CHECKING:
     import numpy as np
