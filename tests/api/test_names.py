@@ -1,5 +1,6 @@
 """`toolkit.tag` is a function whatever has been imported, in whatever order, though a folder is called so too."""
 
+import importlib
 import inspect
 import json
 import operator
@@ -13,6 +14,7 @@ from types import ModuleType
 import pytest
 
 import toolkit
+import toolkit.api.rows
 from tests.conftest import ROOT
 from tests.pipeline.conftest import Project, strays
 from tests.waiting import PATIENCE, wait_until
@@ -55,7 +57,7 @@ def test_functions_have_their_names_in_all_orders_of_imports() -> None:
 @pytest.mark.parametrize("name", SHARED)
 def test_folders_are_there_for_those_who_name_them_in_full(name: str) -> None:
     assert inspect.isfunction(getattr(toolkit, name))
-    assert isinstance(sys.modules[f"toolkit.{name}"], ModuleType)
+    assert isinstance(importlib.import_module(f"toolkit.{name}"), ModuleType)
 
 
 def test_nobody_imports_a_folder_by_a_name_that_is_a_function() -> None:
@@ -84,6 +86,7 @@ EARLIER = '''
 
 import msgspec
 import toolkit
+import toolkit.api.rows
 from toolkit import Document, Files, Mixed, Tagger, Writer
 
 
@@ -116,6 +119,12 @@ def test_a_plugin_is_ported_by_the_table_alone(tmp_path: Path) -> None:
     writer = WRITERS.find(f"{tmp_path}/ported.py:Hosts")()
     document = Document("", id="7", source="s", metadata={"url": "https://Example.org/x"})
     assert list(writer.encode(document, Mixed({}, []))) == [("example.org", b"7\n")]
+
+
+def test_a_method_that_has_another_name_now_is_named() -> None:
+    """A reader's attributes went nowhere, and nothing said so."""
+    with pytest.raises(ImportError, match=r"attribute_set of Rated is toolkit\.Reader\.attribute_sets"):
+        exec("class Rated(toolkit.Reader):\n    def attribute_set(self): return 'rated-0'")
 
 
 # Calls with worker processes: from a script without a guard, from standard input, and interrupted.

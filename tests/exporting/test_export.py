@@ -195,6 +195,12 @@ def test_indexes_are_those_of_modalities(project: Project, raw: Path, tmp_path: 
         pairs = [(sum(len(line) + 1 for line in lines[:i]), len(line)) for i, line in enumerate(lines)]
         assert (folder / path.relative_to(raw).with_suffix(".idx")).read_bytes() == pickle.dumps(pairs, 4)
     assert not [*folder.rglob("*.jsonl")]
+    one = folder / "2014-41/de/00000.idx"
+    for target in (folder, one):
+        assert "0 findings" in project.ok("validate", target).out
+    one.write_bytes(pickle.dumps([(0, 1)], 4))
+    assert f"{one}: line 1 of {raw}/2014-41/de/00000.jsonl: expected (0, " in project("validate", folder).fails(1).out
+    assert written_raw_index(project, folder) == 1
     assert written_raw_index(project, folder) == 0
     (folder / "2015-02/fr/00000.idx").unlink()
     assert written_raw_index(project, folder) == 1

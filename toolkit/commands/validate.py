@@ -18,6 +18,7 @@ from toolkit.describe.output import look_job
 from toolkit.errors import ConfigError, NoDocuments, ToolkitError, amount
 from toolkit.execution.executors import Task
 from toolkit.execution.grouped import shard_tasks
+from toolkit.exporting.shard import indexes_in
 from toolkit.ingest import attempts, inputs
 from toolkit.inspect import targets
 from toolkit.inspect.targets import format_of, recorded_format
@@ -199,9 +200,10 @@ class _Checks:
         if reader.is_croissant(target):
             self._described[target] = None
             return
-        if target.endswith(line_index.SUFFIX):
+        if indexes := [target] if target.endswith(line_index.SUFFIX) else indexes_in(target):
             self.checked.append(target)
-            self.findings += check_line_index(target, self.options.first, self.limit)
+            for path in indexes:
+                self.findings += check_line_index(path, self.options.first, self.limit)
             return
         known = targets.expected(target)
         if known.is_file:

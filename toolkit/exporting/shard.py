@@ -35,7 +35,7 @@ from toolkit.storage.artifact import Artifact, Derived, FileRecord, State, state
 from toolkit.storage.compression import compression_in
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import Output
-from toolkit.storage.paths import BOOKKEEPING, join, lacking, list_files, remove, size_of, stat, strip_suffix
+from toolkit.storage.paths import BOOKKEEPING, is_folder, join, lacking, list_files, remove, size_of, stat, strip_suffix
 from toolkit.storage.reading import open_stored
 from toolkit.storage.record_log import Place, RecordLog
 
@@ -261,8 +261,9 @@ _BLOCK = 1 << 20
 
 
 class Indexed(Artifact, frozen=True, kw_only=True):
-    """The record that an index is complete: states of the raw file and of the index, and the number of lines."""
+    """The record that an index is complete: path and state of the raw file, state of the index, number of lines."""
 
+    path: str
     raw: Stat
     index: Stat
     lines: int
@@ -336,9 +337,26 @@ def index_file(work: RawFileToIndex, report: Report) -> bool:
     with Output(work.index) as output:
         for data in line_index.pickled_pairs(lines.pairs()):
             output.write(data)
-    record = Indexed(raw=raw, index=Stat(output.stat.size, output.stat.stamp), lines=number)
+    record = Indexed(path=work.path, raw=raw, index=Stat(output.stat.size, output.stat.stamp), lines=number)
     log.save({("raw index", work.name): msgspec.json.encode(record)})
     return True
+
+
+def indexes_in(folder: str) -> list[str]:
+    """Return the paths of all indexes of raw files in a mirrored folder; none where it is none."""
+    names = log_of(folder).keys("raw index") if is_folder(join(bookkeeping(folder), "exported")) else ()
+    return [join(folder, name + line_index.SUFFIX) for name in sorted(names)]
+
+
+def raw_file_of(index: str) -> str | None:
+    """Return the path of the raw file that an index in a mirrored folder was made of; None of any other index."""
+    folder = index
+    while folder := folder.rpartition("/")[0]:
+        if is_folder(join(bookkeeping(folder), "exported")):
+            name = index.removeprefix(folder + "/").removesuffix(line_index.SUFFIX)
+            record = log_of(folder).load("raw index", name, Indexed)
+            return record.path if record else None
+    return None
 
 
 def _check(line: bytes, number: int, path: str) -> None:

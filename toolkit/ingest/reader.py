@@ -480,6 +480,14 @@ class Reader(msgspec.Struct, **FROZEN):
     OPTIONS: ClassVar[tuple[str, ...]] = ()
     """Names of the options of that plugin, in the class that `with_options` returns."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if hasattr(cls, "attribute_set"):  # or the values would be lost without a word
+            new = "toolkit.Reader.attribute_sets, a list,"
+            raise ImportError(
+                f"attribute_set of {cls.__name__} is {new} now; CHANGELOG.md lists all names that have changed"
+            )
+
     @staticmethod
     def captures(path: str, limit: int) -> Iterator[Capture]:
         """Yield what servers answered, as WARC files have it; see `toolkit.ingest.web.records.captures`."""

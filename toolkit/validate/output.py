@@ -11,13 +11,14 @@ from typing import IO
 from toolkit.data import line_index, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DAMAGED, DataError, ToolkitError
+from toolkit.exporting.shard import raw_file_of
 from toolkit.inspect.targets import as_part, data_files, is_checksum_file, is_description
 from toolkit.mix import lock, publish
 from toolkit.mix.lock import Lock, LockedPart
 from toolkit.records import identity, ingested
 from toolkit.records.ingested import lost_shards
 from toolkit.storage.compression import compression_in, decompress
-from toolkit.storage.paths import below, exists, join, lacking, list_files, stat
+from toolkit.storage.paths import absolute, below, exists, join, lacking, list_files, stat
 from toolkit.storage.reading import Lines, content_digest, open_stored, stored_digest
 from toolkit.storage.threads import for_each
 from toolkit.text.languages.labels import label_of_path
@@ -41,9 +42,11 @@ def check(path: str, first: int | None, limit: int) -> list[str]:
     if not exists(path):
         return [f"{path}: expected an index, got none"]
     base = path.removesuffix(line_index.SUFFIX)
-    of = next((base + suffix for suffix in _OF if exists(base + suffix)), None)
+    of = next((base + suffix for suffix in _OF if exists(base + suffix)), None) or raw_file_of(absolute(path))
     if of is None:
         return [f"{path}: expected the file that it is of beside it ({base}{f' or {base}'.join(_OF)}), got none"]
+    if not exists(of):
+        return [f"{path}: expected the raw file that it is of, {of}, got {lacking(of)}"]
     pairs = islice(line_index.read(path), first)
     try:
         with open_stored(of) as stream:
