@@ -131,7 +131,7 @@ EDITS: dict[str, tuple[Edit | None, str]] = {
     ),
     "a version of one number": (
         lambda d: d.update(version="1"),
-        "version: expected MAJOR.MINOR.PATCH (1.0.0), got '1'",
+        "version: expected MAJOR.MINOR.PATCH (1.0.0) of the data (that of Croissant is about.croissant), got '1'",
     ),
     "a day that is none": (
         lambda d: d.update(datePublished="2026-02-30"),
@@ -223,7 +223,7 @@ EDITS: dict[str, tuple[Edit | None, str]] = {
     "a prefix of the context": (lambda d: d["@context"].pop("rai"), "expected rai in @context, got none"),
     "a version of two numbers": (
         lambda d: d.update(version="1.0"),
-        "version: expected MAJOR.MINOR.PATCH (1.0.0), got '1.0'",
+        "version: expected MAJOR.MINOR.PATCH (1.0.0) of the data (that of Croissant is about.croissant), got '1.0'",
     ),
     "a term that no vocabulary has": (
         lambda d: d.update({"rai:dataLimitation": "x"}),

@@ -57,6 +57,19 @@ def test_an_output_with_its_attributes_lists_their_scales(described: dict[str, A
     assert "0 findings" in project.ok("validate", project.out).out
 
 
+def test_a_map_of_calibrate_is_on_the_scale_of_its_labels(described: dict[str, Any], project: Project) -> None:
+    kind = {"kind": "map", "score": "r-0.random", "labels": "n-0.grade", "method": "isotonic", "minimum": 1}
+    project.config |= {"tag": {"r-0": "random"}, "calibrate": {"m-0": {**kind, "as": "mapped"}}}
+    project.ok("tag")
+    project.ok("calibrate")
+    project.ok("croissant", "about.version=1.1.0")
+    sets = {each["@id"]: each for each in json.loads((project.data / "croissant.json").read_text())["recordSet"]}
+    assert [row["scale-m-0-mapped/value"] for row in sets["scale-m-0-mapped"]["data"]] == [0, 1, 2, 3]
+    (field,) = (each for each in sets["attributes-m-0"]["field"] if each["name"] == "mapped")
+    assert "`scale-m-0-mapped`" in field["description"]
+    assert [part["dataType"] for part in field["subField"]] == [["sc:Float", "cr:Label"]]
+
+
 def test_a_tagger_declares_the_scale_of_its_values(project: Project) -> None:
     write_rows(project.documents / "a.jsonl.gz", [document(f"d{i}", "text") for i in range(9)])
     entry = {"tagger": "random", "as": "luck", "scale": {"range": [1, 0]}}

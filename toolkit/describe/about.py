@@ -171,7 +171,7 @@ _FORMS: dict[str, tuple[Callable[[str], object], str]] = {
     "date_created": _DAY,
     "date_modified": _DAY,
     "in_language": (WELL_FORMED.fullmatch, "a BCP 47 code such as de or zh-Hant"),
-    "version": (VERSION.fullmatch, "MAJOR.MINOR.PATCH (1.0.0)"),
+    "version": (VERSION.fullmatch, "MAJOR.MINOR.PATCH (1.0.0) of the data (that of Croissant is about.croissant)"),
 }
 """By key, a test of its values, and words for what passes; NAME is that of a licence."""
 
@@ -193,7 +193,7 @@ def read_about(section: ConfigNode, required: Sequence[str] = REQUIRED) -> About
     """
     source = section if section.value is not None else ConfigNode({}, section.name, section.lines)
     if isinstance(source.value, dict) and isinstance(source.value.get("version"), int | float):
-        raise source.error(("version",), f"expected MAJOR.MINOR.PATCH (1.0.0), got {source.value['version']!r}")
+        raise source.error(("version",), f"expected {_FORMS['version'][1]}, got {source.value['version']!r}")
     about = settings.convert(source, About, "about")
     missing = [key for key in required if not getattr(about, key)]
     if missing:

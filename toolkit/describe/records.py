@@ -236,7 +236,7 @@ def on_scales(record: RecordType, scales: Mapping[str, tuple[str, Scale]]) -> Re
     for each in record.fields:
         if each.column == "attributes" and each.keys:
             about = told(each.keys[0], each.description, each.keys)
-            labels: tuple[str, ...] = ("",) if about != each.description else ()
+            labels: tuple[str, ...] = ("", "score") if about != each.description else ()
             fields.append(msgspec.structs.replace(each, description=about, labels=labels))
         elif each.column == "attributes" and each.type.kind == "object":
             parts = [(key, type_, told(key, type_.description, (key,))) for key, type_ in each.type.fields]
