@@ -1,7 +1,6 @@
 """Rows of a dataset that were chosen: documents, by themselves or joined, read shard by shard."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -276,9 +275,8 @@ class Rows(Generic[T]):
             for document, number, values in self._without_text(work, rules):
                 yield Row(document, shard, number, names, values)
             return
-        with ExitStack() as stack:
-            for document, number, _, values in self._with_text(work, stack):
-                yield Row(document, shard, number, names, values)
+        for document, number, _, values in self._with_text(work):
+            yield Row(document, shard, number, names, values)
 
     def _without_text(self, work: "JoinedShard", rules: "RuleSet") -> Iterator[tuple[Document, int, list[Any]]]:
         """Yield documents, of which only attributes and row indexes have been read, with their numbers and values."""
@@ -295,11 +293,11 @@ class Rows(Generic[T]):
                 if not isinstance(outcome, int) and (self._ids is None or found.id in self._ids):
                     yield Unread(found.id, found.source, chars), number, of_sets
 
-    def _with_text(self, work: "JoinedShard", stack: ExitStack) -> "Iterator[Joint]":
+    def _with_text(self, work: "JoinedShard") -> "Iterator[Joint]":
         """Yield the rows that are wanted."""
         from toolkit.mix.join import joint_rows
 
-        rows = joint_rows(work, stack, {key.name for joined in work.sets for key in joined.keys})
+        rows = joint_rows(work, {key.name for joined in work.sets for key in joined.keys})
         if self._ids is not None:
             ids = self._ids
             rows = (row for row in rows if row[0].id in ids)

@@ -2,7 +2,6 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -220,19 +219,18 @@ def find_text(search: Search, report: Report) -> list[Match]:
     """Return the places of a text in a shard, or its documents of an id or a URL."""
     found: list[Match] = []
     work = msgspec.structs.replace(search.work, sets=[] if search.work.stream.text is None else search.work.sets)
-    with ExitStack() as stack:
-        for document, number, _, _ in joint_rows(work, stack, set()):
-            report(1, 0)
-            if search.text is None:
-                is_it = is_called(document.row, document.id, search.id or "")
-                spans = [(0, document.chars)] if is_it else []
-            else:
-                spans = list(_places(document.text, search.text))
-            found += [
-                Match(source=document.source, id=document.id, shard=work.key, row=number, span=span) for span in spans
-            ]
-            if len(found) >= MOST:
-                break
+    for document, number, _, _ in joint_rows(work, set()):
+        report(1, 0)
+        if search.text is None:
+            is_it = is_called(document.row, document.id, search.id or "")
+            spans = [(0, document.chars)] if is_it else []
+        else:
+            spans = list(_places(document.text, search.text))
+        found += [
+            Match(source=document.source, id=document.id, shard=work.key, row=number, span=span) for span in spans
+        ]
+        if len(found) >= MOST:
+            break
     return found[:MOST]
 
 

@@ -8,7 +8,6 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Any, Literal
 
 import msgspec
@@ -251,27 +250,26 @@ def compare_shard(job: ShardToCompare, report: Report) -> Compared:
     diffs = [Distributions() for _ in parts]
     least = Least[tuple[float, int, Example]]()
     names = {key.name for joined in work.sets for key in joined.keys}
-    with ExitStack() as stack:
-        for document, number, lines, values in joint_rows(work, stack, names, late=True):
-            found.rows += 1
-            raws = None
-            for i, (pair, leaf, other_leaf, part) in enumerate(parts):
-                if leaf is None or other_leaf is None:
-                    raws = raws or [RAW_ATTRIBUTES.decode(line) for line in lines]
-                    one = raws[0].value(pair.one.key, pair.one.absent)
-                    other = raws[1].value(pair.other.key, pair.other.absent)
-                else:
-                    one = leaf.get(getattr(values[0], field_name(pair.one.key)))[0]
-                    other = other_leaf.get(getattr(values[1], field_name(pair.other.key)))[0]
-                rank = _note(part, one, other, diffs[i])
-                if rank is None:
-                    continue
-                if part.kind != "number":
-                    rank = float(key_of(row_hash(document.source, document.id), job.seed))
-                if least.has_room(str(i), job.examples, (-rank, number)):
-                    text, place = document.text[:TEXT_CHARS], f"{work.name}:{number}"
-                    example = Example(rank, place, document.id, document.source, one, other, text)
-                    least.add(str(i), job.examples, [(-rank, number, example)])
+    for document, number, lines, values in joint_rows(work, names, late=True):
+        found.rows += 1
+        raws = None
+        for i, (pair, leaf, other_leaf, part) in enumerate(parts):
+            if leaf is None or other_leaf is None:
+                raws = raws or [RAW_ATTRIBUTES.decode(line) for line in lines]
+                one = raws[0].value(pair.one.key, pair.one.absent)
+                other = raws[1].value(pair.other.key, pair.other.absent)
+            else:
+                one = leaf.get(getattr(values[0], field_name(pair.one.key)))[0]
+                other = other_leaf.get(getattr(values[1], field_name(pair.other.key)))[0]
+            rank = _note(part, one, other, diffs[i])
+            if rank is None:
+                continue
+            if part.kind != "number":
+                rank = float(key_of(row_hash(document.source, document.id), job.seed))
+            if least.has_room(str(i), job.examples, (-rank, number)):
+                text, place = document.text[:TEXT_CHARS], f"{work.name}:{number}"
+                example = Example(rank, place, document.id, document.source, one, other, text)
+                least.add(str(i), job.examples, [(-rank, number, example)])
     report(state.rows, 0)
     for i, (_, _, _, part) in enumerate(parts):
         part.examples = [example for *_, example in least.found.get(str(i), [])]

@@ -9,7 +9,6 @@ for data.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -458,9 +457,8 @@ class _Source:
             yield from source
             self.content = source.content
         elif work.shard.sets:
-            with ExitStack() as stack:
-                for document, _, _, values in joint_rows(work.shard, stack, needs.keys, needs.fields, late=True):
-                    yield document, values
+            for document, _, _, values in joint_rows(work.shard, needs.keys, needs.fields, late=True):
+                yield document, values
         else:
             shard = work.shard
             with shard.dataset.lines(shard.shard, work.max_document_bytes, digest=True) as lines:

@@ -122,9 +122,8 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
 def _find_fault(work: JoinedShard, joined: JoinedSet) -> None:
     """Join one set with the documents, so that the error names the row at which they part."""
     one = msgspec.structs.replace(work, sets=[joined])
-    with ExitStack() as stack:
-        for _ in joint_rows(one, stack, {key.name for key in joined.keys}):
-            pass
+    for _ in joint_rows(one, {key.name for key in joined.keys}):
+        pass
 
 
 _ATTRIBUTES = attrgetter("attributes")
@@ -411,17 +410,17 @@ def _with_chosen(
 
 def joint_rows(
     work: JoinedShard,
-    stack: ExitStack,
     keys: set[str],
     fields: Mapping[str, set[str]] | None = None,
     *,
     joined: bool = False,
     late: bool = False,
 ) -> Iterator[Joint]:
-    """Yield the documents of a shard, joined: see `joint_blocks` and `Joiner`."""
+    """Yield the documents of a shard, joined: see `joint_blocks` and `Joiner`; files are open until it is closed."""
     joiner = Joiner(work, keys, fields, joined=joined, late=late)
-    for block in joint_blocks(work, stack):
-        yield from joiner.rows(block)
+    with ExitStack() as stack:
+        for block in joint_blocks(work, stack):
+            yield from joiner.rows(block)
 
 
 def at_document(error: DataError, work: JoinedShard, number: int, id: str | None) -> DataError:

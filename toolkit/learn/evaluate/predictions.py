@@ -6,7 +6,6 @@ by their text.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -223,13 +222,12 @@ class ShardAsked(ConfigStruct):
         where = next((Asking(each, self.work) for each in self.questions if each.name == WHERE), None)
         others = [Asking(question, self.work) for question in self.others]
         used = {name for each in [*others, *([where] if where else [])] for name in each.used}
-        with ExitStack() as stack:
-            for document, number, _, values in joint_rows(self.work, stack, used):
-                try:
-                    if where is None or where.holds(document, values):
-                        yield number, document, [each.of(document, values) for each in others]
-                except DataError as error:
-                    raise at_document(error, self.work, number, document.id) from None
+        for document, number, _, values in joint_rows(self.work, used):
+            try:
+                if where is None or where.holds(document, values):
+                    yield number, document, [each.of(document, values) for each in others]
+            except DataError as error:
+                raise at_document(error, self.work, number, document.id) from None
 
 
 class ShardToAsk(ShardAsked):

@@ -9,7 +9,7 @@ import importlib.metadata
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -371,17 +371,16 @@ def count_shard(job: ToCount, report: Report) -> tuple[bytes, dict[str, int]]:
     keys = {name for each in checked for name in each.expression.names if name != "document"}
     found: list[bytes] = []
     left = Counter[str]()
-    with ExitStack() as stack:
-        rows = joint_rows(whole, stack, keys)
-        first = 0
-        while some := list(islice(rows, _TOGETHER)):
-            try:
-                documents = Batch([document for document, _, _, _ in some])
-                examples, why = trainer.examples(evaluator.block(first, documents, [values for *_, values in some]))
-            except DataError as error:
-                raise at_document(error, whole, error.line or first + 1, error.id) from None
-            found += [msgspec.json.encode(each) for each in examples if each]
-            left.update(why)
-            first += len(some)
-            report(len(some), 0)
+    rows = joint_rows(whole, keys)
+    first = 0
+    while some := list(islice(rows, _TOGETHER)):
+        try:
+            documents = Batch([document for document, _, _, _ in some])
+            examples, why = trainer.examples(evaluator.block(first, documents, [values for *_, values in some]))
+        except DataError as error:
+            raise at_document(error, whole, error.line or first + 1, error.id) from None
+        found += [msgspec.json.encode(each) for each in examples if each]
+        left.update(why)
+        first += len(some)
+        report(len(some), 0)
     return b"\n".join(found), dict(left)

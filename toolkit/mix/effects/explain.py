@@ -193,24 +193,23 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
     rules = work.compile_rules()
     needs = rules.needs
     samples = _Samples(target, [rule.name for rule in rules.rules])
-    with ExitStack() as stack:
-        for document, number, lines, row in joint_rows(work, stack, needs.keys, needs.fields, joined=needs.joined):
-            report(1, 0)
-            values = [*row, document]
-            try:
-                if not target.asks:
-                    concerned = _concerned(rules, document, values, work.stream.past_end) if samples.wanted else []
-                    deciding = samples.take(document, number, concerned)
-                else:
-                    deciding = [(-1, 0)] if target.has(document, number) else []
-                for i, rank in deciding:
-                    told = _explain(work, rules, document, number, values, i)
-                    attributes = plain_values(work.sets, map(RAW_ATTRIBUTES.decode, lines)) if target.asks else {}
-                    samples.add(msgspec.structs.replace(told, rank=rank, attributes=attributes), number)
-            except DataError as error:
-                raise at_document(error, work, number, document.id) from None
-            if (not target.asks and samples.are_complete) or (target.rows and number == max(target.rows)):
-                break
+    for document, number, lines, row in joint_rows(work, needs.keys, needs.fields, joined=needs.joined):
+        report(1, 0)
+        values = [*row, document]
+        try:
+            if not target.asks:
+                concerned = _concerned(rules, document, values, work.stream.past_end) if samples.wanted else []
+                deciding = samples.take(document, number, concerned)
+            else:
+                deciding = [(-1, 0)] if target.has(document, number) else []
+            for i, rank in deciding:
+                told = _explain(work, rules, document, number, values, i)
+                attributes = plain_values(work.sets, map(RAW_ATTRIBUTES.decode, lines)) if target.asks else {}
+                samples.add(msgspec.structs.replace(told, rank=rank, attributes=attributes), number)
+        except DataError as error:
+            raise at_document(error, work, number, document.id) from None
+        if (not target.asks and samples.are_complete) or (target.rows and number == max(target.rows)):
+            break
     return samples.found()
 
 

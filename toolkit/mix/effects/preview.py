@@ -393,13 +393,12 @@ _Columns = tuple[list[list[Any]], list[int], list[int]]
 
 
 def _with_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
-    with ExitStack() as stack:
-        rows = joint_rows(work, stack, rules.needs.keys, rules.needs.fields, joined=rules.needs.joined)
-        while some := [(values, document) for document, _, _, values in islice(rows, DOCUMENTS)]:
-            documents = [document for _, document in some]
-            columns = [list(column) for column in zip(*(values for values, _ in some), strict=True)]
-            texts = [document.text for document in documents]
-            yield [*columns, documents], list(map(len, texts)), [len(text.encode()) for text in texts]
+    rows = joint_rows(work, rules.needs.keys, rules.needs.fields, joined=rules.needs.joined)
+    while some := [(values, document) for document, _, _, values in islice(rows, DOCUMENTS)]:
+        documents = [document for _, document in some]
+        columns = [list(column) for column in zip(*(values for values, _ in some), strict=True)]
+        texts = [document.text for document in documents]
+        yield [*columns, documents], list(map(len, texts)), [len(text.encode()) for text in texts]
 
 
 DOCUMENTS = 64
