@@ -136,6 +136,7 @@ def test_a_dry_run_lists_what_every_stage_has_to_do(pipeline: Project) -> None:
 
 def test_a_dry_run_shows_what_nodes_would_do(pipeline: Project) -> None:
     """Each node has the shards of its share, and the largest task bounds what more nodes can save."""
+    pipeline.config["calibrate"] = {"rank-0": {"kind": "rank", "score": "language-0.language.prob"}}
 
     def stages(nodes: int, cores: int) -> dict[str, Any]:
         found = pipeline.ok("run", "--dry-run", "--nodes", nodes, "--cores", cores, "--json").json["cluster"]
@@ -156,6 +157,7 @@ def test_a_dry_run_shows_what_nodes_would_do(pipeline: Project) -> None:
     assert found["tag"]["busiest"] == found["tag"]["longest"] == max(documents)
     assert found["tag"]["idle"] == len(documents)
     assert found["mix"]["read"] > found["tag"]["read"], "it joins attributes"
+    assert found["calibrate"]["read"] < found["tag"]["read"] / 2, "it reads attributes alone"
     assert "busiest core" in pipeline.ok("run", "--dry-run", "--nodes", 2).out
     assert "expected --nodes with --dry-run" in pipeline("run", "--nodes", 2).err
 

@@ -396,7 +396,8 @@ def stage_of(command: str) -> Declaration:
         check_made(context.dataset, names, plan_of(context, command).schemas, command)
 
     def kept(context: Context) -> Kept:
-        return Kept(signatures=section.kept(context.source.at(command), command), needs_documents=True)
+        size, reads = section.kept(context.source.at(command), command)
+        return Kept(signatures=size, needs_documents=True, reads_documents=reads)
 
     return Declaration("whole", progress, check, made=made, kept=kept, goes_on=True)
 

@@ -103,9 +103,10 @@ def on_cluster(context: Context, works: Iterable[ToDo], nodes: int, cores: int) 
     joined, stages = 0.0, dict[str, StageOnCluster]()
     for name, of_stage in tasks.items():
         kept = context.stages[name].kept(context)
-        more = joined / DOCUMENTS if kept.mixed else 0.0  # of what it mixes, it reads the attributes, too
+        beside = joined / DOCUMENTS if kept.mixed or not kept.reads_documents else 0.0  # the attributes
         reads = {
-            shard: sizes.get(shard) if name == INPUTS else _times(documents.get(shard), 1 + more) for shard in of_stage
+            shard: sizes.get(shard) if name == INPUTS else _times(documents.get(shard), kept.reads_documents + beside)
+            for shard in of_stage
         }
         by_node: list[dict[str, int | None]] = [{} for _ in range(nodes)]
         homes = {shard: made_by.shard if (made_by := maker(shard)) else shard for shard in reads}
@@ -125,7 +126,7 @@ def _times(size: int | None, factor: float) -> int | None:
 
 def _written(kept: Kept, text: float) -> int | None:
     """Return the bytes that a stage writes of bytes of text; None if it does not say."""
-    rate = kept.attributes + kept.signatures + kept.mixed * kept.chosen
+    rate = kept.attributes + kept.signatures + 2 * kept.mixed * kept.chosen
     return round(text * rate) if rate or not text else None
 
 

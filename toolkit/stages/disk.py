@@ -58,6 +58,7 @@ class Kept(NamedTuple):
         mixed: Bytes of a byte of text of chosen documents, as intermediates and once more as output.
         chosen: Part of the documents that it is taken to choose.
         needs_documents: True if documents cannot go when each is mixed.
+        reads_documents: True if it reads documents; False if attributes are enough.
         folders: Folders that it writes in, beside those of the dataset.
     """
 
@@ -66,6 +67,7 @@ class Kept(NamedTuple):
     mixed: float = 0.0
     chosen: float = 1.0
     needs_documents: bool = False
+    reads_documents: bool = True
     folders: Sequence[Any] = ()
 
 

@@ -450,10 +450,11 @@ def holds(plan: Plan) -> dict[str, str]:
     return {f"the set {entry.set}": entry.digest for entry in plan.entries}
 
 
-def kept(section: ConfigNode, name: str) -> float:
-    """Return about how many bytes the sets of a section keep on disk of a byte of text, as far as it can be read."""
-    total = 0.0
+def kept(section: ConfigNode, name: str) -> tuple[float, bool]:
+    """Return the bytes that the sets of a section keep of a byte of text, and whether any reads documents."""
+    kinds = []
     for set_name in section.value if isinstance(section.value, dict) else ():
         with suppress(ToolkitError):  # what is wrong is said by `read_section`
-            total += _read_alone(section.at(set_name), set_name, name).kind.kept
-    return total
+            kinds.append(_read_alone(section.at(set_name), set_name, name).kind)
+    reads = any(kind.TEXTS or any("document" in asked.text for asked in kind.asked().values()) for kind in kinds)
+    return sum(kind.kept for kind in kinds), reads

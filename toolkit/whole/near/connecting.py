@@ -232,25 +232,17 @@ class Groups(ConfigStruct):
         return (places * np.uint64(self.number) // np.uint64(self.shards * self.rows)).astype(np.int64)
 
 
-class ToJoinStars(ConfigStruct):
+class ToJoinStars(WorkRange):
     """Partitions of pairs.
 
     Attributes:
-        folder: Folder of the objects.
         name: Name of the pairs.
-        first: First partition.
-        last: First partition after these.
-        partitions: Number of partitions.
         large: True if all documents of greater numbers are connected with the least one; else all of lower numbers.
         stem: Path of the objects to write.
         groups: Groups of rows, for labels.
     """
 
-    folder: str
     name: str
-    first: int
-    last: int
-    partitions: int
     large: bool
     stem: str
     groups: Groups
