@@ -1,14 +1,18 @@
 """Columns of Parquet on their way: numbers of 32 bits in rules, and columns that come out as they went in."""
 
 import datetime as dt
+import shutil
 import struct
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import Project, document, read_rows, write_rows
+from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
+from toolkit.ingest.reading.rows import Documents
+from toolkit.ingest.tables import arrow
 
 pa = pytest.importorskip("pyarrow", reason="Parquet files need pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="Parquet files need pyarrow")
@@ -80,6 +84,69 @@ def test_a_float32_is_compared_as_duckdb_compares_it(where: str, project: Projec
     for options in (["--dry-run"], []):
         found = project.ok("mix", "--json", *options).json["rules"]
         assert dict(zip(CONDITIONS, (rule["documents"] for rule in found), strict=True)) == expected
+
+
+def _condition(random: Random, prefix: str, depth: int = 2) -> str:
+    """A condition on the columns of `_table`, or on a set beside it; what may be null is not compared by size."""
+    if depth and random.random() < 0.6:
+        left, right = (_condition(random, prefix, depth - 1) for _ in range(2))
+        return random.choice([f"({left} and {right})", f"({left} or {right})", f"not ({left})"])
+    name, value = random.choice(
+        [("f", "0.7"), ("d", "0.3"), ("i", "3"), ("n", "20"), ("s", '"b"'), ("b", "True"), ("c", "5")]
+    )
+    path = name if name == "c" else prefix + name
+    sizes = [f"({path} is not None and {path} {sign} {value})" for sign in ("<", ">=")] if name != "b" else []
+    of_text = [f'({path} is not None and startswith(lower({path}), "b"))'] if name == "s" else []
+    more = [f"{path} is None", f"{path} == {value}", f"{path} != {value}", f"{path} in [{value}]", "document.chars > 9"]
+    return random.choice([*sizes, *of_text, *more])
+
+
+def _table(random: Random, rows: int) -> Any:
+    def some(*values: Any) -> list[Any]:
+        return [random.choice([None, *values]) for _ in range(rows)]
+
+    return pa.table(
+        {
+            "id": [None if random.random() < 0.1 else f"id-{i}" for i in range(rows)],
+            "text": [random.choice(["", "two\r\nlines", "ä 𝄞 \\u0041", "words " * 4]) for _ in range(rows)],
+            "f": pa.array(some(0.7, 0.1, float("nan"), float("inf")), pa.float32()),
+            "d": pa.array(some(0.3, 0.1, float("nan"), 1e300), pa.float64()),
+            "i": pa.array(some(3, -1, 2**62), pa.int64()),
+            "n": pa.array([random.choice([1, 20, 2**60]) for _ in range(rows)], pa.uint64()),
+            "s": pa.array(some("a", "B", "b", ""), random.choice([pa.string(), pa.dictionary(pa.int8(), pa.string())])),
+            "b": pa.array(some(True, False), pa.bool_()),
+        }
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
+def test_rules_decide_over_columns_as_over_rows(seed: int, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    random, rest = Random(seed), seed % 2
+    prefix = "metadata." if rest else "document."
+    made = _table(random, 300)
+    pq.write_table(made, project.root / "a.parquet", row_group_size=70)
+    project.config["documents"] = {"format": "parquet", "source": "own", "path": str(project.root / "a.parquet")}
+    project.config["documents"] |= {"metadata": "rest"} if rest else {}
+    ids = [id or f"a.parquet:{i}" for i, id in enumerate(made["id"].to_pylist(), 1)]
+    rows = [{"id": id, "source": "own", "attributes": {"c": random.choice([1, 5, 9])}} for id in ids]
+    write_rows(project.attributes / "c-0" / "a.parquet.jsonl.gz", rows)
+    kinds = ["drop", "drop", "keep", "annotate"]
+    rules = [
+        {"annotate": f"r{i}", "when": condition} if (kind := random.choice(kinds)) == "annotate" else {kind: condition}
+        for i, condition in enumerate(_condition(random, prefix) for _ in range(5))
+    ]
+    label = f"{prefix}s if {prefix}s is not None and {prefix}s != '' else 'none'"
+    project.mixes(*rules, attributes=["c-0"], label=label, format="parquet", unicode_words=True, allow_empty=True)
+    monkeypatch.setattr(arrow, "HELD", 1000)
+    found = []
+    for of_table in (Documents._of_table, lambda *_: None):
+        monkeypatch.setattr(Documents, "_of_table", of_table)
+        told = project.ok("mix", "--json").json
+        found.append((told.pop("rules"), told, tree(project.out), (project.out / ".toolkit/manifest.json").read_text()))
+        shutil.rmtree(project.out)
+        shutil.rmtree(project.data / ".toolkit")
+    assert found[0] == found[1]
+    assert sum(rule["documents"] for rule in found[0][0])
 
 
 def test_a_float32_is_written_with_the_fewest_digits(project: Project) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Literal
 
-from toolkit.data.in_place import START, SUFFIX, Begin, InPlace, MadeLines, ShardLines
+from toolkit.data.in_place import START, SUFFIX, Begin, InPlace, MadeLines, ShardLines, Sieve
 from toolkit.data.tables import TABLE
 from toolkit.errors import ConfigError, DataError, NoDocuments, NothingThere, where_looked
 from toolkit.storage import store_of
@@ -83,7 +83,14 @@ class Dataset:
         return file + SUFFIX if self.in_place else file
 
     def lines(
-        self, shard: str, max_bytes: int, *, digest: bool = False, ahead: bool = False, begin: Begin = START
+        self,
+        shard: str,
+        max_bytes: int,
+        *,
+        digest: bool = False,
+        ahead: bool = False,
+        begin: Begin = START,
+        sieve: Sieve | None = None,
     ) -> ShardLines:
         """Return the rows of a shard, as JSON without line ends; use it in a ``with`` block.
 
@@ -96,11 +103,12 @@ class Dataset:
             digest: whether to compute the digest of all rows (`Lines.content`).
             ahead: whether a thread may read the next block meanwhile.
             begin: where reading begins; documents of ours are read from their start alone.
+            sieve: says which rows of a table need not be made.
         """
         path = self.shard_path(shard)
         if self.in_place is None:
             return ShardLines(path, max_bytes, digest=digest, ahead=ahead)
-        return MadeLines(self.in_place.read(path, self.file_of(shard), max_bytes, begin), path, digest=digest)
+        return MadeLines(self.in_place.read(path, self.file_of(shard), max_bytes, begin, sieve), path, digest=digest)
 
     @property
     def written(self) -> list[str]:

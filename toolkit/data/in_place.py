@@ -7,7 +7,7 @@ Nothing here knows how external files are read: what does (`toolkit.ingest.in_pl
 The rows are those that an ingest would write, byte by byte, and so are their digest, and the row index.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -36,6 +36,12 @@ class Begin(NamedTuple):
 
 
 START = Begin()
+
+
+Sieve = Callable[[int, Mapping[str, Any]], tuple[Sequence[bool], Callable[[], None]] | None]
+"""What is asked before rows of a table are made, with the number of rows before them and their fields as columns of
+Arrow (`id` and `source` are lists): which are made; and what is called when these are. Others are empty bytes. None
+where all are made."""
 
 
 class MadeRows(Protocol):
@@ -83,7 +89,7 @@ class InPlace(Protocol):
             NothingThere: if there is none.
         """
 
-    def read(self, path: str, relative: str, max_bytes: int, begin: Begin) -> MadeRows:
+    def read(self, path: str, relative: str, max_bytes: int, begin: Begin, sieve: Sieve | None) -> MadeRows:
         """Return what makes rows of a file.
 
         Args:
@@ -91,6 +97,7 @@ class InPlace(Protocol):
             relative: the same below the documents root, of which ids are made.
             max_bytes: a larger document is an error.
             begin: where reading begins.
+            sieve: asked before rows are made, where a file is a table whose columns are fields.
         """
 
     def own_types(self) -> OwnTypes | None:

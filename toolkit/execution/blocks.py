@@ -51,18 +51,19 @@ class Block:
             raise self.fault
 
 
-def in_blocks(lines: Iterator[bytes], stored: Callable[[], int] = int) -> Iterator[Block]:
-    """Yield the rows of a file in blocks, each of at most `BLOCK_ROWS` rows or about `BLOCK_BYTES` bytes.
+def in_blocks(lines: Iterator[bytes], stored: Callable[[], int] = int, rows: int = 0) -> Iterator[Block]:
+    """Yield the rows of a file in blocks, each of at most so many rows or about `BLOCK_BYTES` bytes.
 
     Args:
         lines: of the file.
         stored: returns how many bytes of the file have been read so far.
+        rows: of a block; `BLOCK_ROWS` by default.
     """
     read = 0
     while True:
         block, size = Block(), 0
         try:
-            for line in islice(lines, BLOCK_ROWS):
+            for line in islice(lines, rows or BLOCK_ROWS):
                 block.lines.append(line)
                 size += len(line)
                 if size >= BLOCK_BYTES:

@@ -16,7 +16,7 @@ from toolkit.config import settings as config
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.dataset import open_dataset as open_places
-from toolkit.data.in_place import START, Begin
+from toolkit.data.in_place import START, Begin, Sieve
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.places import is_within, normal
 from toolkit.errors import ConfigError, DataError, ToolkitError
@@ -79,8 +79,10 @@ class FilesInPlace(ConfigStruct):
         listed = _read(self.entry)[1].inputs(self.pattern)
         return {relative: there.size if there else None for _, relative, there in listed}
 
-    def read(self, path: str, relative: str, max_bytes: int, begin: Begin) -> "RowsInPlace":
-        return RowsInPlace(_read(self.entry)[0], path, relative, max_bytes, begin, self.own_types())
+    def read(self, path: str, relative: str, max_bytes: int, begin: Begin, sieve: Sieve | None = None) -> "RowsInPlace":
+        rows = RowsInPlace(_read(self.entry)[0], path, relative, max_bytes, begin, self.own_types())
+        rows.source_file.sieve = sieve
+        return rows
 
     def own_types(self) -> OwnTypes | None:
         return decoded(self.types.encode(), OwnTypes) if self.types else None
@@ -113,14 +115,14 @@ class RowsInPlace:
         self._members = Members() if reader.MEMBERS and begin == START else None
         watch = self._members.feed if self._members else None
         opened = partial(self._bytes.open, begin.place if reader.MEMBERS else 0, watch)
-        self._source = Input(path, common.source, max_bytes, None, opened, begin)
-        self._documents = Documents(self._source, common, reader, relative, types)
-        self.counts: Mapping[str, int] = self._source.counts
+        self.source_file = Input(path, common.source, max_bytes, None, opened, begin)
+        self._documents = Documents(self.source_file, common, reader, relative, types)
+        self.counts: Mapping[str, int] = self.source_file.counts
         self.begins: Sequence[Begin] = ()
         self.source = ""
 
     def rows(self) -> Iterator[bytes]:
-        found, parts, last, sources = list[Begin](), self._source.parts, 0, dict[str, None]()
+        found, parts, last, sources = list[Begin](), self.source_file.parts, 0, dict[str, None]()
         with closing(self._documents.rows()) as rows:
             for row, made in enumerate(rows):
                 if len(sources) < 2:

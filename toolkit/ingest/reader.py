@@ -27,7 +27,7 @@ from toolkit.data.documents import (
     fault_of,
     is_nested_too_deeply,
 )
-from toolkit.data.in_place import START, Begin
+from toolkit.data.in_place import START, Begin, Sieve
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.ingest import folders
@@ -210,6 +210,7 @@ class Input:
         sample: bounds what is read of it, if its beginning is enough.
         null_text: what becomes of items whose text is null: ``skip``, ``empty``, ``error``; None for the format's way.
         left_out: notes the items that become no document, if that is wanted.
+        sieve: says which rows of a table become documents, if not all of them do.
         parts: readers add the number of items before a part of the file, and the part's own number, before they give
             items of it.
 
@@ -239,6 +240,7 @@ class Input:
         self.skip = rejects is not None
         self.null_text: str | None = None
         self.left_out: LeftOutOutput | None = None
+        self.sieve: Sieve | None = None
         self._rejects = rejects
         self._opened = opened
 

@@ -14,26 +14,27 @@ from toolkit.data.row_index import noted
 from toolkit.errors import DataError
 from toolkit.mix.bindings import Binding, ShardToMix, metadata_fields, needed, recomputed
 from toolkit.mix.effects.counts import (
-    NO_LABEL,
+    BYTES,
+    CHARS,
     Counted,
     Tally,
-    count,
     count_edits,
     count_group,
-    count_nulls,
     count_repeats,
+    labels_of,
+    note,
 )
-from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, at_document, merged
+from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, at_document, columns_of, merged
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.mix.settings import COPY, REJECTED, split_of
 from toolkit.mix.shuffle import framed
 from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
 from toolkit.records.sets import ShardAttributes
 from toolkit.rules.kinds.blocklist import Blocklist
+from toolkit.rules.ruleset import Outcome
 from toolkit.storage.json_files import decoder_of
 from toolkit.storage.paths import strip_suffix
 from toolkit.text.batch import Batch, Column
-from toolkit.text.counting import COLUMNS
 from toolkit.text.editing import Edited, along
 
 
@@ -44,9 +45,6 @@ class Encoded(NamedTuple):
     counted: Counted
     stored: int = 0
     fates: Fates = Fates()
-
-
-CHARS, BYTES = COLUMNS.index("chars"), COLUMNS.index("bytes")
 
 
 class _Kept(NamedTuple):
@@ -150,7 +148,10 @@ class Encoder:
     def __call__(self, block: JointBlock) -> Encoded:
         """Return a block of files, encoded."""
         measured = self.joiner.measured(block, unicode=self.work.settings.unicode_words)
-        return self.encode(measured)._replace(stored=block.documents.stored)
+        encoded = self.encode(measured)._replace(stored=block.documents.stored)
+        if block.dropped is not None:
+            encoded.counted.add(block.dropped)
+        return encoded
 
     def fresh(
         self,
@@ -184,42 +185,45 @@ class Encoder:
         self.copies.start()
         self.written = []
         rows: list[_Kept | list[tuple[str, bytes]]] = []
-        fault, chars = None, 0
+        fault: DataError | None = None
+        given: list[tuple[Joint, Measured]] = []
         try:
-            for joint, measured in joined:
-                rows.append(self._decided(joint, measured))
-                chars += measured[CHARS]
-        except DataError as error:
+            given.extend(joined)
+        except DataError as error:  # those before it are there
             fault = error
+        columns = columns_of([joint for joint, _ in given])
+        try:
+            outcomes = self.rules.outcomes(columns)
+        except DataError as error:
+            wrong = (error.line or 1) - 1
+            fault, given = self._at(given[wrong][0], error), given[:wrong]
+            columns = columns_of([joint for joint, _ in given])
+            outcomes = self.rules.outcomes(columns)
+        labels = labels_of(self.rules, columns)
+        note(
+            self.counted, self.tally, self.rules, columns, [each for _, each in given], labels=labels, outcomes=outcomes
+        )
+        for (joint, measured), label, outcome in zip(given, labels, outcomes, strict=True):
+            try:
+                found = self._decided(joint, measured, label, outcome)
+                rows.append(found if isinstance(found, _Kept) else self._dropped(joint, found))
+            except DataError as error:
+                fault = self._at(joint, error)
+                break
         encoded = iter(self._encoded([row for row in rows if isinstance(row, _Kept)], fresh))
         if fault:  # of a document behind those that could be encoded
             raise fault
-        self.counted.totals.rows, self.counted.totals.chars = len(rows), chars
+        self.counted.totals.rows, self.counted.totals.chars = len(rows), sum(each[CHARS] for _, each in given)
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
         self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
         fates = msgspec.structs.replace(self.copies.taken(), written=b"".join(self.written))
         return Encoded(pieces, self.counted, fates=fates)
 
-    def _decided(self, joint: Joint, measured: Measured) -> "_Kept | list[tuple[str, bytes]]":
-        """Return the document as it stays, or what is written of one that does not."""
-        try:
-            found = self._decide(joint, measured)
-            return found if isinstance(found, _Kept) else self._dropped(joint, found)
-        except DataError as error:
-            raise self._at(joint, error) from None
-
-    def _decide(self, joint: Joint, measured: Measured) -> "_Kept | int | str":
+    def _decided(self, joint: Joint, measured: Measured, label: str, outcome: Outcome) -> "_Kept | int | str":
         """Return the document as it stays, or why it does not: the rule that drops it, or a name."""
         document, number, lines, values = joint
         rules = self.rules
-        label = self._label(values, document) if rules.label else NO_LABEL
-        self.tally.read(label, measured)
-        outcome = rules.decide(*values, document)
-        rules.occurrence.note(self.counted.seen, (*values, document))
-        count(self.counted.rules, outcome, measured[CHARS])
-        if rules.compares_nulls:
-            count_nulls(self.counted.rules, rules, outcome, (*values, document))
         if self.copies.rules:
             self.copies.note(outcome, number, (*values, document))
         if rules.may_differ:
@@ -357,15 +361,6 @@ class Encoder:
         if self.work.settings.rejected is None or why in self._cleared:
             return []
         return [(REJECTED, self._rejected(joint[0], why, joint[3]))]
-
-    def _label(self, values: list[Any], document: Document) -> str:
-        """Return the label for the statistics; none of a document whose label cannot be told, which a rule may drop."""
-        if self.rules.label is None:
-            return NO_LABEL
-        try:
-            return self.rules.label(*values, document) or NO_LABEL
-        except DataError:
-            return NO_LABEL
 
     def _keep(self, label: str, pieces: list[tuple[str, bytes]], text: Measured | str) -> None:
         """Count a document that stays: as measured, or by its other text; or its pieces, where they have labels."""

@@ -1,11 +1,12 @@
 """Joining: the documents of a shard, row by row with their attributes; and whether these may be joined at all."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import count, repeat
+from itertools import compress, count, islice, repeat
 from operator import attrgetter
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 import msgspec
 
@@ -198,35 +199,92 @@ _AnyRow = DocumentRow | LateRow
 Joint = tuple[Document, int, list[bytes], list[Any]]
 
 
+def columns_of(rows: Sequence[Joint]) -> list[Sequence[Any]]:
+    """Return the values of rows by argument of their rules, the documents last."""
+    return [*zip(*(row[3] for row in rows), strict=True), [row[0] for row in rows]]
+
+
 class JointBlock(NamedTuple):
-    """A block of documents, the rows before it, and the same rows of each set."""
+    """A block of documents, the rows before it, and the same rows of each set.
+
+    `dropped` is what was counted of rows of tables that a sieve has dropped; empty bytes stand for them.
+    """
 
     number: int
     documents: Block
     others: list[Block]
+    dropped: Any = None
 
 
-def joint_blocks(work: JoinedShard, stack: ExitStack) -> Iterator[JointBlock]:
+def joint_blocks(work: JoinedShard, stack: ExitStack, sieve: "Sieve | None" = None) -> Iterator[JointBlock]:
     """Yield the rows of a shard and of its sets in blocks, not looked at.
 
     Args:
         work: the shard and the sets.
         stack: closes the files.
+        sieve: drops rows of tables before they are made.
 
     Raises:
         AlignmentError: if a set has more rows than the documents.
     """
     dataset, shard, path = work.dataset, work.shard, work.path
     ahead = work.processes > 1
-    lines = stack.enter_context(dataset.lines(shard, work.max_document_bytes, ahead=ahead))
+    lines = stack.enter_context(dataset.lines(shard, work.max_document_bytes, ahead=ahead, sieve=sieve))
     paths = list(map(work.attributes_of, work.sets))
-    others = [stack.enter_context(attribute_lines(other, ahead=ahead)) for other in paths]
+    others: list[Iterator[bytes]] = [stack.enter_context(attribute_lines(other, ahead=ahead)) for other in paths]
+    if sieve:
+        sieve.others = [*map(RowsAhead, others)]
+        others = [*sieve.others]
     number = 0
-    for block in in_blocks(lines, lines.stored):
-        yield JointBlock(number, block, [next_block(other, block.rows_beside) for other in others])
+    for block in in_blocks(lines, lines.stored, _SIEVED if sieve else 0):
+        beside = [next_block(other, block.rows_beside) for other in others]
+        yield JointBlock(number, block, beside, sieve.taken() if sieve else None)
         number += len(block.lines)
     for other_path, other in zip(paths, others, strict=True):
         AttributeRows(other_path, path, block=other, number=number).finish(number)
+
+
+_SIEVED = 4096
+"""Rows of a block of which a sieve drops some."""
+
+
+class RowsAhead(Iterator[bytes]):
+    """Rows that can be looked at before they are taken."""
+
+    def __init__(self, rows: Iterator[bytes]) -> None:
+        self._rows, self._held = rows, deque[bytes]()
+        self._taken = 0
+        self._fault: DataError | None = None
+
+    def __next__(self) -> bytes:
+        self._taken += 1
+        if not self._held and self._fault:
+            raise self._fault
+        return self._held.popleft() if self._held else next(self._rows)
+
+    def ahead(self, number: int, rows: int) -> list[bytes]:
+        """Return so many rows behind the first `number`; fewer where they end, or cannot be read."""
+        begin = number - self._taken
+        try:
+            self._held.extend(islice(self._rows, max(0, begin + rows - len(self._held))))
+        except DataError as error:
+            self._fault = error
+        return [*islice(self._held, begin, begin + rows)]
+
+
+class Sieve(Protocol):
+    """Drops rows of tables before they are made, as `toolkit.data.in_place.Sieve`.
+
+    Attributes:
+        others: the rows of each joined set.
+    """
+
+    others: list[RowsAhead]
+
+    def __call__(self, number: int, columns: Mapping[str, Any]) -> tuple[Sequence[bool], Callable[[], None]] | None: ...
+
+    def taken(self) -> Any:
+        """Return what was counted of the rows that have been dropped since the last time."""
 
 
 class Joiner:
@@ -330,32 +388,45 @@ class Joiner:
         ]
         return zip(*columns, strict=True) if columns else repeat(())
 
+    def columns(self, ids: list[str], sources: list[str], others: Sequence[Block]) -> list[list[Any]] | None:
+        """Return the values in each set of rows for documents; None if something is wrong with one."""
+        try:
+            found = [
+                list(map(decoder.decoder.decode, other.lines))
+                for decoder, other in zip(self._decoders, others, strict=True)
+            ]
+        except BAD_ROW:
+            return None
+        for each, rows in zip(self._work.sets, found, strict=True):
+            if [row.id for row in rows] != ids:
+                return None
+            theirs = [row.source for row in rows]
+            if theirs != sources and (
+                each.ours or any(b not in (a, None) for a, b in zip(sources, theirs, strict=True))
+            ):
+                return None
+        return [decoder.columns(rows) for decoder, rows in zip(self._decoders, found, strict=True)]
+
     def _at_once(self, block: JointBlock) -> list[Joint] | None:
         """Return the rows; None if something is wrong with one."""
         documents, others = block.documents, block.others
         if documents.fault or any(len(other.lines) != len(documents.lines) for other in others):
             return None
+        numbers: Iterable[int] = count(block.number + 1)
+        if block.dropped is not None:
+            numbers = [*compress(numbers, documents.lines)]
+            others = [Block([*compress(other.lines, documents.lines)]) for other in others]
+            documents = Block([*filter(None, documents.lines)])
         try:
             decode: Callable[[bytes], _AnyRow] = LATE_DECODER.decode if self._late else DOCUMENT_DECODER.decode
             rows = list(map(decode, documents.lines))
-            found = [
-                list(map(decoder.decoder.decode, other.lines))
-                for decoder, other in zip(self._decoders, others, strict=True)
-            ]
             for row in rows:
                 check_metadata(row.metadata)
         except BAD_ROW:
             return None
-        ids, sources = [row.id for row in rows], [row.source for row in rows]
-        for each, others_rows in zip(self._work.sets, found, strict=True):
-            if [row.id for row in others_rows] != ids:
-                return None
-            theirs = [row.source for row in others_rows]
-            if theirs != sources and (
-                each.ours or any(b not in (a, None) for a, b in zip(sources, theirs, strict=True))
-            ):
-                return None
-        columns = [decoder.columns(each) for decoder, each in zip(self._decoders, found, strict=True)]
+        columns = self.columns([row.id for row in rows], [row.source for row in rows], others)
+        if columns is None:
+            return None
         lines = zip(*(other.lines for other in others), strict=True) if others else repeat(())
         values = zip(*columns, strict=True) if columns else repeat(())
         make: Any = LateDocument if self._late else Document
@@ -363,7 +434,6 @@ class Joiner:
             make(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
             for row, raw in zip(rows, documents.lines, strict=True)
         ]
-        numbers = count(block.number + 1)
         if not (self._chosen or others or self._work.dataset.duplicate_ids == "allow"):
             return [(document, number, [], []) for document, number in zip(made, numbers, strict=False)]
         listed = zip(made, numbers, lines, values, strict=False)
@@ -381,6 +451,13 @@ class Joiner:
     def _one_by_one(self, block: JointBlock) -> Iterator[Joint]:
         """Yield the rows one by one, up to the row that is wrong, which the error names."""
         path = self._work.path
+        if block.dropped is not None:
+            for i, line in enumerate(block.documents.lines):
+                if line:
+                    others_of = [Block(other.lines[i : i + 1], other.fault) for other in block.others]
+                    yield from self._one_by_one(JointBlock(block.number + i, Block([line]), others_of))
+            ending = [Block(other.lines[len(block.documents.lines) :], other.fault) for other in block.others]
+            block = JointBlock(block.number + len(block.documents.lines), Block([], block.documents.fault), ending)
         documents = Rows(iter(block.documents), DOCUMENT_DECODER, path, block.number)
         others = [
             AttributeRows(other, path, decoder.decoder, any_source=not each.ours, block=rows, number=block.number)

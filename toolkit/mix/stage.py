@@ -24,6 +24,7 @@ from toolkit.mix.join import inputs_of, joint_blocks
 from toolkit.mix.orphans import Copies, Noted
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
+from toolkit.mix.sieve import TableSieve
 from toolkit.mix.writer import not_carried
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import COMPRESSORS
@@ -254,7 +255,8 @@ def check_shard(work: ShardToMix, report: Report) -> None:
 
 
 def _encoded(work: ShardToMix, stack: ExitStack, report: Report) -> Iterator[Encoded]:
-    for encoded in in_order(Encoder, work, joint_blocks(work, stack), work.processes, work.path):
+    blocks = joint_blocks(work, stack, TableSieve.of(work))
+    for encoded in in_order(Encoder, work, blocks, work.processes, work.path):
         yield encoded
         report(encoded.counted.totals.rows, encoded.stored)
 

@@ -139,32 +139,27 @@ class Occurrence:
         self._of_fields = function("".join(f"{code}, " for code in self._fields.values())) if self._fields else None
         self._function = function
 
-    def note(self, seen: dict[str, int], values: Sequence[Any]) -> None:
-        """Add the kinds of a document's fields.
+    def note(self, seen: dict[str, int], columns: Sequence[Sequence[Any]]) -> None:
+        """Add the kinds of fields of documents.
 
         Args:
             seen: bits by the text of a place.
-            values: of the document, one for each argument, the document last.
+            columns: for each argument its values, the documents last.
         """
-        if self._of_fields is None:
+        if self._of_fields is None or not columns[-1]:
             return
         try:
-            found: Iterable[Any] = self._of_fields(*values)
+            found: Iterable[Iterable[Any]] = zip(*map(self._of_fields, *columns), strict=True)
         except Exception:  # of one of them: a rule that comes to it tells that
-            found = [_value(self._function(code), values) for code in self._fields.values()]
-        for text, value in zip(self._fields, found, strict=True):
-            kind = _KINDS.get(type(value), OBJECT) if value != [] else ABSENT
-            seen[text] = seen.get(text, 0) | kind
+            functions = map(self._function, self._fields.values())
+            found = [[_value(function, values) for values in zip(*columns, strict=True)] for function in functions]
+        for text, values in zip(self._fields, found, strict=True):
+            kinds = {ABSENT if value == [] else _KINDS.get(type(value), OBJECT) for value in values}
+            seen[text] = seen.get(text, 0) | sum(kinds)
 
     def note_all(self, seen: dict[str, int], columns: Sequence[Sequence[Any]]) -> None:
-        """Add the kinds of fields of many documents, and which comparisons are true of one of them.
-
-        Args:
-            seen: as of `note`.
-            columns: for each argument its values.
-        """
-        for values in zip(*columns, strict=True) if self._of_fields else ():
-            self.note(seen, values)
+        """Add the kinds of fields of many documents, and which comparisons are true of one of them; as `note`."""
+        self.note(seen, columns)
         for text, function in self._comparisons.items():
             if not seen.get(text, 0) & BOOLEAN:
                 rows = zip(*columns, strict=True)

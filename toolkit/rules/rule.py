@@ -15,7 +15,7 @@ import ast
 import contextlib
 import enum
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
@@ -423,6 +423,7 @@ class Compiler:
         names: these, and that of the label.
         translates: patterns of other languages may run as expressions of ours where they mean the same.
         constants: the variables in code that are no arguments.
+        labelled: the expression of the label, if there is one.
         places: of rules, by their identities: what may occur in no document.
     """
 
@@ -436,16 +437,16 @@ class Compiler:
         self.places: dict[int, list[Place]] = {}
         self._noting: dict[int, str] = {}
         self._if_applied: dict[int, Facts] = {}
-        self._label: Expression | None = None
+        self.labelled: Expression | None = None
         self._label_names: set[str] = set()
 
     # --- labels -------------------------------------------------------------------------------------------------------
 
     def label(self, text: str) -> Callable[..., str | None]:
         """Return the function of the label, which rules may use."""
-        self._label = self._checked_label(text)
-        self.names.setdefault(LABEL, Name(self._label.type, self._label.code))  # an attribute may be called so
-        return label_function(text, self.function(self._label.code))
+        self.labelled = self._checked_label(text)
+        self.names.setdefault(LABEL, Name(self.labelled.type, self.labelled.code))  # an attribute may be called so
+        return label_function(text, self.function(self.labelled.code))
 
     def folder(self, text: str) -> Callable[..., str | None]:
         """Return the function of another label, that of the format."""
@@ -527,6 +528,11 @@ class Compiler:
         code = self._noting.get(id(rule))
         return self.function(code, "seen") if code else None
 
+    @property
+    def noted(self) -> Collection[str]:
+        """Return the code of all functions that `noting` gives."""
+        return self._noting.values()
+
     def function(self, code: str, *more: str) -> Function:
         """Return code as a function of the values of a document, and of more."""
         return compile_function(code, (*self._arguments, *more), self.constants)
@@ -537,10 +543,10 @@ class Compiler:
 
     def label_code(self, rule: Rule, what: str = "") -> str:
         """Return the code of the label, for what depends on labels, which must be able to differ."""
-        if not (self._label and self._label.names):
+        if not (self.labelled and self.labelled.names):
             expected = "expected a label for each document, got an output format without labels"
             raise refused(rule, f"{what}{expected}; give `label: EXPRESSION` in `mix:`")
-        return self._label.code
+        return self.labelled.code
 
     def note_for_fields(self, found: Expression) -> None:
         """Note that an expression gives a field of the metadata: what it reads must be right after edits, too."""
@@ -562,8 +568,8 @@ class Compiler:
     # --- checking and noting ------------------------------------------------------------------------------------------
 
     def _learn(self, known: Facts) -> None:
-        if self._label and LABEL not in self.attributes and known & {LABEL, self._label.text}:
-            known = known | {LABEL, self._label.text}
+        if self.labelled and LABEL not in self.attributes and known & {LABEL, self.labelled.text}:
+            known = known | {LABEL, self.labelled.text}
         self.known = known
 
     def _parameter(self, rule: Rule, name: str, values: Mapping[str, Any]) -> Name:

@@ -12,7 +12,7 @@ from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import Occurrence
 from toolkit.rules.kinds.repeat import Repeats, Takes, combined
 from toolkit.rules.rule import CompiledRule, Compiler, Function, Role, Rule, Values, refused
-from toolkit.rules.running import compile_chain
+from toolkit.rules.running import compile_chain, fields_asked
 from toolkit.text import editing
 from toolkit.text.editing import Edit, Edited
 
@@ -47,6 +47,7 @@ class RuleSet:
         budget: what takes some of the documents and their copies, if there is that.
         repeats: whether documents are written more or less often than once (see `copies`).
         compares_nulls: whether there is a rule for `nulls`.
+        asked: own fields of documents that are asked for to decide; None if more of them is than id, source and chars.
         occurrence: notes which of their fields and texts documents have.
         may_differ: whether there are documents of which Dolma may decide otherwise (see `differs`).
 
@@ -89,6 +90,10 @@ class RuleSet:
         self.compares_nulls = bool(self._noting)
         places = {i: compiler.places.get(id(rule), ()) for i, rule in enumerate(self.rules)}
         self.occurrence = Occurrence(places, compiler.function)
+        codes = [compiler.labelled.code] if compiler.labelled else []
+        codes += [code for condition, number, _ in chain for code in (condition, number)]
+        codes += [place.code for of_rule in places.values() for place in of_rule if not place.compares]
+        self.asked = fields_asked([*codes, *compiler.noted], arguments[-1])
         self._function, self._others = compiler.function, functools.cache(self._compiled_others)
         doubts = " or ".join(dict.fromkeys(code for rule in self.rules for code in rule.doubts(compiler)))
         self.may_differ = bool(doubts)
@@ -272,6 +277,8 @@ def rules_in(outcome: Outcome) -> tuple[int, ...]:
 
 def _of_each(function: Callable[..., T], columns: Sequence[Sequence[Any]]) -> list[T]:
     """Return what a function gives for each document; the line of its error is that of the document, from 1."""
+    with contextlib.suppress(DataError):
+        return list(map(function, *columns))
     found: list[T] = []
     for number, values in enumerate(zip(*columns, strict=True), 1):
         try:

@@ -1,5 +1,6 @@
 """Checked expressions as functions: their code is compiled, and sees nothing but what is given to it."""
 
+import ast
 import functools
 import struct
 import warnings
@@ -44,6 +45,33 @@ def compile_chain(
     names = _globals(constants)
     exec(_compiled("\n".join([*lines, "    return found"]), "exec"), names)  # noqa: S102
     return names["chain"]  # type: ignore[no-any-return]
+
+
+def fields_asked(codes: Iterable[str], document: str) -> set[str] | None:
+    """Return the fields that code asks documents for; None if it asks for more than these, id, source and chars.
+
+    Those of the metadata are ``metadata.field``, others top-level ones.
+
+    Args:
+        codes: of checked expressions.
+        document: the variable that is the document.
+    """
+    found, left = set[str](), 0
+    for node in (node for code in codes for node in ast.walk(ast.parse(code, mode="eval"))):
+        match node:
+            case ast.Call(ast.Attribute(ast.Name(name), "field"), [ast.Constant(str(of))]) if name == document:
+                found.add(of)
+                left -= 1
+            case ast.Call(
+                ast.Name("at" | "get"), [ast.Attribute(ast.Name(name), "metadata"), ast.Constant(str(of)), *_]
+            ):
+                found.add(f"metadata.{of}")
+                left -= name == document
+            case ast.Attribute(ast.Name(name), "id" | "source" | "chars"):
+                left -= name == document
+            case ast.Name(name):
+                left += name == document
+    return None if left or found & {"text", "metadata", "attributes"} else found
 
 
 @functools.lru_cache(maxsize=4096)

@@ -134,7 +134,7 @@ def objects(piece: Any, schema: Any) -> list[dict[str, Any]]:
         if declared and field.name == ROW:
             continue
         try:
-            values = _values(column, field.type)
+            values = values_of(column, field.type)
         except (ValueError, OverflowError, KeyError) as error:
             said = error.args[0] if isinstance(error, KeyError) else error  # of a map, some of whose keys are alike
             raise ValueError(f"{str(said).rstrip('.')}, in the column {field.name!r}") from None
@@ -152,7 +152,7 @@ def arrow_rows(batch: Any) -> list[dict[str, Any]]:
     return objects(batch, plain_schema(batch.schema, ""))
 
 
-def _values(column: Any, type_: Any) -> list[Any]:
+def values_of(column: Any, type_: Any) -> list[Any]:
     """Return a column as values of Python; times that it does not have, as texts."""
     import pyarrow as pa
 

@@ -60,7 +60,7 @@ class Arrow(FieldReader):
             if schema is None:
                 names = self.columns(batch.schema.names, source.path)
                 schema = values.plain_schema(batch.select(names).schema, source.path)
-            yield from arrow.drafts(batch.select(names), schema, self.draft, source, rows)
+            yield from arrow.drafts(batch.select(names), schema, self.draft, source, rows, self.plain(schema))
             rows += batch.num_rows
 
 

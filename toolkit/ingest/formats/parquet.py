@@ -57,4 +57,4 @@ class Parquet(FieldReader):
                     group = some.group
                     source.parts.append((some.before, group))
                 schema = schema or values.plain_schema(some.batch.schema, source.path)
-                yield from arrow.drafts(some.batch, schema, self.draft, source, some.before)
+                yield from arrow.drafts(some.batch, schema, self.draft, source, some.before, self.plain(schema))

@@ -1,18 +1,22 @@
 """From one input to rows of documents: trimmed, with ids, as JSON."""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from itertools import repeat
+from functools import lru_cache
+from itertools import compress, repeat
 from typing import Any
 
 import msgspec
 import xxhash
 
 from toolkit.data.documents import BAD_ROW, Document, explain_bad_row, fault_of, joined_lines
+from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes, RowCheck
 from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 from toolkit.ingest.recognised import LOOKED_AT, recognised
 from toolkit.ingest.section import Common
+from toolkit.ingest.tables.arrow import TableRows
+from toolkit.ingest.tables.fields import OWN
 from toolkit.records.left_out import identity
 from toolkit.records.takedown import Takedown, cleared_row, empty
 from toolkit.storage.reading import HEAD
@@ -63,6 +67,20 @@ _COLUMNS = {"number", "id", "added", "created", "metadata", "paths"}
 
 class _Metadata(msgspec.Struct):
     metadata: dict[str, Any] | None = None
+
+
+_EXPANDED = 10
+"""Times the bytes of rows of a table that these have as JSON, at most, with some room for names."""
+
+
+_INSIDE = f"{METADATA}."
+
+
+@lru_cache(64)
+def _row_of(names: tuple[str, ...]) -> Any:
+    """Return the type of rows with these fields, in this order."""
+    fields: list[Any] = [f"f{i}" for i in range(len(names))]
+    return msgspec.defstruct("Row", fields, rename=dict(zip(fields, names, strict=True)), gc=False)
 
 
 def _without_nulls(fields: _Fields) -> dict[str, Any]:
@@ -129,7 +147,8 @@ class Documents:
 
     def _rows(self) -> Iterator[Written]:
         for batch in self._reader.read_batches(self._source):
-            at_once = self._at_once(batch) if isinstance(batch, DraftColumns) else None
+            at_once = self._of_table(batch) if isinstance(batch, TableRows) else None
+            at_once = self._at_once(batch) if isinstance(batch, DraftColumns) else at_once
             yield from at_once or self._one_by_one(batch)
 
     def _at_once(self, batch: DraftColumns) -> Iterator[Written] | None:
@@ -158,6 +177,51 @@ class Documents:
         numbers = columns["number"]
         made = map(Written, numbers, ids, repeat(source), chars, lines, texts, paths)
         return self._taken(batch, zip(states, made, strict=True))
+
+    def _of_table(self, batch: TableRows) -> Iterator[Written] | None:
+        """Return the rows of a table whose columns are fields; None where each is to be looked at by itself."""
+        columns, common, source = batch.columns, self._common, self._source
+        asks = common.trim or common.qualifies or common.ids == "content" or self._takedown
+        if columns is None or asks or ("source" not in columns and common.source is None):
+            return None
+        numbers: Sequence[int] = range(batch.number + 1, batch.number + 1 + len(columns["text"]))
+        try:
+            named = {name: columns[name].to_pylist() for name in ("id", "source") if name in columns}
+            ids = [
+                common.new_id(self._relative, n) if id is None else str(id)
+                for n, id in zip(numbers, named.get("id") or repeat(None, len(numbers)), strict=True)
+            ]
+            sources = named.get("source") or [common.source] * len(numbers)
+            sieved = None
+            if source.sieve and common.null_text != "skip" and _EXPANDED * batch.size < source.max_bytes:
+                sieved = source.sieve(batch.number, {**columns, "id": ids, "source": sources})
+            kept = sieved[0] if sieved else [True] * len(ids)
+            values = dict(zip(columns, batch.values(kept if sieved else None), strict=True))
+            own, values["id"], values["source"] = ([*compress(each, kept)] for each in (numbers, ids, sources))
+            names = [name for name in OWN if name in values]
+            first = {name: values.pop(name) for name in names}
+            inside = {name: values.pop(name) for name in [*values] if name.startswith(_INSIDE)}
+            if inside:
+                metadata = _row_of(tuple(name.removeprefix(_INSIDE) for name in inside))
+                first[METADATA] = [*map(metadata, *inside.values())]
+            lines = [*map(ENCODER.encode, map(_row_of((*first, *values)), *first.values(), *values.values()))]
+            if self._check:
+                for line in lines:
+                    self._check(line)
+        except (*BAD_ROW, ValueError, OverflowError, DataError):
+            return None
+        if any(len(line) > source.max_bytes for line in lines):
+            return None
+        batch.count_not_finite()
+        if sieved:
+            sieved[1]()
+        texts = first["text"]
+        made = map(Written, own, first["id"], first["source"], map(len, texts), lines, map(str.encode, texts))
+        return self._sieved(made, kept, numbers)
+
+    def _sieved(self, made: Iterator[Written], kept: Sequence[bool], numbers: Iterable[int]) -> Iterator[Written]:
+        for number, is_kept in zip(numbers, kept, strict=True):
+            yield self._counted(next(made)) if is_kept else Written(number, "", "", 0, b"", None)
 
     def _taken(self, batch: DraftColumns, made: Iterable[tuple[int, Written]]) -> Iterator[Written]:
         """Yield rows that were made at once, but for those that are left out, or are to be looked at by themselves."""

@@ -1,9 +1,10 @@
 """Rows that pyarrow reads, as documents, and the types of the columns of Parquet files."""
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from functools import cached_property
+from typing import IO, Any, overload
 
 import msgspec
 
@@ -12,39 +13,111 @@ from toolkit.data.schema import Type
 from toolkit.data.tables.columns import types_of
 from toolkit.data.tables.footers import table
 from toolkit.data.tables.seekable import Ranges
-from toolkit.data.tables.values import HELD, not_finite, objects
+from toolkit.data.tables.values import HELD, not_finite, objects, values_of
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input
 from toolkit.storage import store_of
 from toolkit.storage.paths import stat
 
 
-def drafts(
-    batch: Any, schema: Any, make: Callable[[dict[str, Any], int], Draft], source: Input, number: int
-) -> Iterator[Sequence[Draft]]:
-    """Yield the documents of a batch of rows, some at a time.
+class TableRows(Sequence[Draft]):
+    """Rows of a table as documents; makes drafts only on request.
 
     Args:
-        batch: of Arrow.
+        piece: the rows, of Arrow.
         schema: as `toolkit.data.tables.values.plain_schema` gives it.
         make: gives the document of a row (see `toolkit.ingest.tables.fields.FieldReader.draft`).
         source: the input; rows that cannot be read are its bad items.
         number: of rows before these.
+        plain: names of columns by field of documents; None where `make` does more than to name them.
+
+    Attributes:
+        number: as given.
+        size: bytes of the rows.
     """
-    some = max(1, HELD * batch.num_rows // max(1, batch.nbytes))
-    for start in range(0, batch.num_rows, some):
-        piece = batch.slice(start, some)
+
+    def __init__(
+        self,
+        piece: Any,
+        schema: Any,
+        make: Callable[[dict[str, Any], int], Draft],
+        source: Input,
+        number: int,
+        plain: Mapping[str, str] | None = None,
+    ) -> None:
+        self._piece, self._schema, self._make, self._source, self._plain = piece, schema, make, source, plain
+        self.number, self.size = number, piece.nbytes
+
+    @cached_property
+    def columns(self) -> dict[str, Any] | None:
+        """The columns of Arrow by field of documents, in the order of rows; None where each is to be looked at."""
+        found = {name: _decoded(self._piece.column(column)) for name, column in (self._plain or {}).items()}
+        filled = (name for name in ("text", "source", "added", "created") if name in found)
+        return found if found and not any(found[name].null_count for name in filled) else None
+
+    def values(self, kept: Sequence[bool] | None) -> list[list[Any]]:
+        """Return the values of `columns`, of these rows.
+
+        Raises:
+            ValueError: if Python cannot have one.
+        """
+        piece = self._piece if kept is None else self._piece.filter(_mask(kept))
+        columns = [(piece.column(name), self._schema.field(name).type) for name in (self._plain or {}).values()]
+        return [values_of(*column) for column in columns]
+
+    def count_not_finite(self) -> None:
+        """Count numbers that JSON does not have, which become null."""
+        _count_not_finite(self._piece, self._source)
+
+    @cached_property
+    def _drafts(self) -> list[Draft]:
         found = []
-        for i, row in enumerate(_rows(piece, schema, source), number + start + 1):
+        for i, row in enumerate(_rows(self._piece, self._schema, self._source), self.number + 1):
             if isinstance(row, Exception):
-                source.bad("not of the format", f"expected a row that can be read, got: {row}", b"", i)
+                self._source.bad("not of the format", f"expected a row that can be read, got: {row}", b"", i)
                 continue
             try:
-                found.append(make({**row}, i))
+                found.append(self._make({**row}, i))
             except (*BAD_ROW, DataError) as error:
-                if (draft := source.refuse(error, msgspec.json.encode(row), i)) is not None:
+                if (draft := self._source.refuse(error, msgspec.json.encode(row), i)) is not None:
                     found.append(draft)
-        yield found
+        return found
+
+    def __len__(self) -> int:
+        return len(self._drafts)
+
+    @overload
+    def __getitem__(self, index: int) -> Draft: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Draft]: ...
+    def __getitem__(self, index: int | slice) -> Draft | list[Draft]:
+        return self._drafts[index]
+
+
+def _decoded(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _mask(kept: Sequence[bool]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(kept, pa.bool_())
+
+
+def drafts(
+    batch: Any,
+    schema: Any,
+    make: Callable[[dict[str, Any], int], Draft],
+    source: Input,
+    number: int,
+    plain: Mapping[str, str] | None = None,
+) -> Iterator[TableRows]:
+    """Yield the documents of a batch of rows, some at a time; arguments as of `TableRows`."""
+    some = max(1, HELD * batch.num_rows // max(1, batch.nbytes))
+    for start in range(0, batch.num_rows, some):
+        yield TableRows(batch.slice(start, some), schema, make, source, number + start, plain)
 
 
 def _rows(piece: Any, schema: Any, source: Input) -> list[dict[str, Any] | Exception]:
@@ -55,11 +128,15 @@ def _rows(piece: Any, schema: Any, source: Input) -> list[dict[str, Any] | Excep
         if piece.num_rows == 1:
             return [error]
     else:
-        for name, column in zip(piece.schema.names, piece.columns, strict=True):
-            if count := not_finite(column):
-                source.counts[f"{NOT_FINITE}{name}"] += count
+        _count_not_finite(piece, source)
         return [*found]
     return [row for i in range(piece.num_rows) for row in _rows(piece.slice(i, 1), schema, source)]
+
+
+def _count_not_finite(piece: Any, source: Input) -> None:
+    for name, column in zip(piece.schema.names, piece.columns, strict=True):
+        if count := not_finite(column):
+            source.counts[f"{NOT_FINITE}{name}"] += count
 
 
 NOT_FINITE = "not_finite."

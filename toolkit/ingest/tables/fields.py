@@ -17,6 +17,7 @@ from toolkit.data.documents import value_at
 from toolkit.data.metadata_fields import DOCUMENT, METADATA
 from toolkit.data.own_types import COLUMNS, KEYS, OwnTypes, merged, of_rows, own_types
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, STR, Type, nullable
+from toolkit.data.tables.declared import types_in
 from toolkit.data.tables.restored import to_text
 from toolkit.errors import DataError, did_you_mean, short
 from toolkit.ingest import folders
@@ -381,6 +382,34 @@ class FieldReader(Reader):
             if "." in name and (value := value_at(row, name)) is not None:
                 return name, value
         return None, None
+
+    def plain(self, columns: Any) -> dict[str, str] | None:
+        """Return the columns of a table by field of documents, in the order of rows; None if `draft` does more.
+
+        Args:
+            columns: those that are read, as a schema of Arrow.
+        """
+        import pyarrow as pa
+
+        there = {field.name: field.type for field in columns}
+        dotted = [name for field in OWN for name in self.fields.of(field) if "." in name]
+        if types_in(columns.metadata) is not None or any(name.partition(".")[0] in there for name in dotted):
+            return None
+        of = {field: next((name for name in self.fields.of(field) if name in there), "") for field in OWN}
+        found = {field: name for field, name in of.items() if name}
+        gathered = [name for name in _listed(self.metadata) if name in there]
+        rest = [name for name in there if name not in found.values() and name not in gathered]
+        if self.metadata == REST:
+            gathered, rest = rest, []
+        elif self.leave_out == REST:
+            rest = []
+        texts = [there[name] for field, name in found.items() if field != "id" or not pa.types.is_integer(there[name])]
+        odd = METADATA in found or {*rest} & {*OWN, "attributes"} or any("." in name for name in (*rest, *gathered))
+        if odd or "text" not in found or not {*texts} <= {pa.string(), pa.large_string()}:
+            return None
+        if len({*found.values()}) < len(found):
+            return None
+        return found | {f"{METADATA}.{name}": name for name in gathered} | {name: name for name in rest}
 
     def columns(self, there: Iterable[str], path: str) -> list[str]:
         """Return which columns of a table must be read, in its order.

@@ -7,11 +7,14 @@ from typing import Any, Self
 import msgspec
 
 from toolkit import partials
+from toolkit.errors import DataError
 from toolkit.rules import expression_tree
 from toolkit.rules.rule import Rule
 from toolkit.rules.ruleset import Outcome, RuleSet, rules_in
-from toolkit.text.counting import Counts, measure
+from toolkit.text.counting import COLUMNS, Counts, measure
 from toolkit.text.editing import Edit
+
+CHARS, BYTES = COLUMNS.index("chars"), COLUMNS.index("bytes")
 
 NO_LABEL = ""
 """Stands for the label of documents that have none, or none that is known before they are encoded."""
@@ -203,6 +206,35 @@ def count(effects: list[RuleCount], outcome: Outcome, chars: int) -> None:
     for i in rules_in(outcome):
         effects[i].documents += 1
         effects[i].chars += chars
+
+
+def labels_of(rules: RuleSet, columns: Sequence[Sequence[Any]]) -> list[str]:
+    """Return the labels for the statistics; none where it cannot be told, of a document that a rule may drop."""
+    try:
+        return [label or NO_LABEL for label in rules.labels(columns)]
+    except DataError:
+        rows = [[[value] for value in values] for values in zip(*columns, strict=True)]
+        return [NO_LABEL] if len(rows) == 1 else [labels_of(rules, row)[0] for row in rows]
+
+
+def note(
+    counted: Counted,
+    tally: Tally,
+    rules: RuleSet,
+    columns: Sequence[Sequence[Any]],
+    measured: Sequence[list[int]],
+    *,
+    labels: Sequence[str],
+    outcomes: Sequence[Outcome],
+) -> None:
+    """Add what is decided of documents, whose values are those of `RuleSet.outcomes`, and what their texts measure."""
+    rules.occurrence.note(counted.seen, columns)
+    for label, sizes, outcome in zip(labels, measured, outcomes, strict=True):
+        tally.read(label, sizes)
+        count(counted.rules, outcome, sizes[CHARS])
+    if rules.compares_nulls:
+        for outcome, values in zip(outcomes, zip(*columns, strict=True), strict=True):
+            count_nulls(counted.rules, rules, outcome, values)
 
 
 def count_repeats(effects: list[RuleCount], rules: RuleSet, copies: int, values: Sequence[Any]) -> None:

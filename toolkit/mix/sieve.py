@@ -1,0 +1,134 @@
+"""Documents in place that rules drop by columns of their tables: they are counted, and their rows are never made."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
+from math import isfinite
+from typing import Any, Self
+
+from toolkit.data.tables.values import not_finite, plain_schema, values_of
+from toolkit.errors import DataError
+from toolkit.execution.blocks import Block
+from toolkit.mix.bindings import ShardToMix
+from toolkit.mix.effects.counts import CHARS, Counted, Tally, labels_of, note
+from toolkit.mix.join import Joiner, RowsAhead
+from toolkit.mix.orphans import Copies
+from toolkit.rules.ruleset import Outcome
+from toolkit.text.counting import measure
+
+_CHARS, _METADATA = "\0chars", "\0metadata"
+_INSIDE = "metadata."
+
+
+class _Row(dict[str, Any]):
+    """The fields of a document that rules ask for, under the names by which their code asks."""
+
+    field = dict.get
+    id = property(lambda self: self["id"])
+    source = property(lambda self: self["source"])
+    chars = property(lambda self: self[_CHARS])
+    metadata = property(lambda self: self[_METADATA])
+
+
+class TableSieve:
+    """Decides about rows of tables (a `toolkit.mix.join.Sieve`), as the same rules do row by row.
+
+    Rules see the values that rows would have. Where they cannot (a value of another type than numbers, texts and
+    booleans, an error of a rule, a set with other rows) all rows are made, and looked at one by one.
+    """
+
+    others: list[RowsAhead]
+
+    def __init__(self, work: ShardToMix, fields: set[str]) -> None:
+        self._work, self._fields = work, sorted(fields - {"id", "source"})
+        self._rules, self._unicode = work.compile_rules(), work.settings.unicode_words
+        self._joiner = Joiner(work, self._rules.needs.keys, self._rules.needs.fields)
+        self._start()
+
+    @classmethod
+    def of(cls, work: ShardToMix) -> Self | None:
+        """Return the sieve of a shard; None if rules look at more of documents, or dropped ones are noted."""
+        rules, stream = work.compile_rules(), work.stream
+        looks = rules.blocklists or rules.may_differ or rules.needs.joined or stream.text or Copies(rules, work).rules
+        if work.dataset.in_place is None or work.settings.rejected is not None or looks or rules.asked is None:
+            return None
+        return cls(work, rules.asked) if any(rule.drops for rule in rules.rules) else None
+
+    def _start(self) -> None:
+        self._counted, self._tally = Counted.none(len(self._rules.rules)), Tally(unicode=self._unicode)
+
+    def taken(self) -> Counted:
+        """Return what was counted of the rows that have been dropped since the last time."""
+        found = self._counted
+        found.statistics = self._tally.counted()
+        self._start()
+        return found
+
+    def __call__(self, number: int, columns: Mapping[str, Any]) -> tuple[Sequence[bool], Callable[[], None]] | None:
+        found = self._values(number, columns)
+        if found is None:
+            return None
+        try:
+            outcomes, labels = self._rules.outcomes(found), labels_of(self._rules, found)
+        except DataError:
+            return None
+        dropped = [isinstance(outcome, int) for outcome in outcomes]
+        return [not each for each in dropped], lambda: self._count(columns["text"], found, dropped, labels, outcomes)
+
+    def _values(self, number: int, columns: Mapping[str, Any]) -> list[Sequence[Any]] | None:
+        """Return the values of rows by argument of rules, in place of the documents what these are asked for."""
+        import pyarrow.compute as pc
+
+        rows = len(columns["text"])
+        beside = [Block(rows_of.ahead(number, rows)) for rows_of in self.others]
+        if any(len(each.lines) < rows for each in beside):
+            return None
+        given: dict[str, Sequence[Any]] = {name: columns[name] for name in ("id", "source")}
+        given[_CHARS] = pc.utf8_length(columns["text"]).to_pylist()
+        inside: dict[str, Sequence[Any]] = {}
+        for name in self._fields:
+            values = _plain(columns[name]) if name in columns else [None] * rows
+            if values is None:
+                return None
+            (inside if name.startswith(_INSIDE) else given)[name.removeprefix(_INSIDE)] = values
+        if inside:
+            given[_METADATA] = [dict(zip(inside, values, strict=True)) for values in zip(*inside.values(), strict=True)]
+        sets = self._joiner.columns(columns["id"], columns["source"], beside)
+        documents = [_Row(zip(given, values, strict=True)) for values in zip(*given.values(), strict=True)]
+        return None if sets is None else [*sets, documents]
+
+    def _count(
+        self,
+        texts: Any,
+        columns: Sequence[Sequence[Any]],
+        dropped: Sequence[bool],
+        labels: Sequence[str],
+        outcomes: Sequence[Outcome],
+    ) -> None:
+        import pyarrow as pa
+
+        some = texts.filter(pa.array(dropped, pa.bool_())).cast(pa.large_binary()).to_pylist()
+        measured = measure(some, unicode=self._unicode).tolist()
+        note(
+            self._counted,
+            self._tally,
+            self._rules,
+            [[*compress(column, dropped)] for column in columns],
+            measured,
+            labels=[*compress(labels, dropped)],
+            outcomes=[*compress(outcomes, dropped)],
+        )
+        self._counted.totals.rows += len(some)
+        self._counted.totals.chars += sum(each[CHARS] for each in measured)
+
+
+def _plain(column: Any) -> list[Any] | None:
+    """Return a column as the values that rows have; None if it has others than numbers, texts and booleans."""
+    import pyarrow as pa
+
+    is_, (field,) = pa.types, plain_schema(pa.schema([pa.field("", column.type)]), "")
+    type_ = field.type
+    plain = (is_.is_boolean, is_.is_integer, is_.is_float64, is_.is_string, is_.is_large_string)
+    if not any(each(type_) for each in plain):
+        return None
+    found: list[Any] = values_of(column, type_)
+    return [each if each is not None and isfinite(each) else None for each in found] if not_finite(column) else found
