@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import Project, inputs_of, read_rows, strays, tree
+from tests.pipeline.conftest import Project, inputs_of, read_bytes, read_rows, strays, tree
 from tests.pipeline.test_one_pass import all_of
 from tests.pipeline.test_rerun import Calls
 from tests.recipes import mix_of
@@ -22,6 +22,7 @@ from toolkit.data.dataset import open_dataset
 from toolkit.execution import grouped
 from toolkit.ingest import attempts
 from toolkit.records.ingested import save
+from toolkit.storage.compression import COMPRESSORS, compress_small
 from toolkit.storage.record_log import RecordLog
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "and", "runs", "into", "mills"]
@@ -343,6 +344,19 @@ def many(project: Project) -> Project:
         "mix": mix_of(project.out, {"drop": "line_shape.lines > 5", "name": "long"}, attributes=["shape-0", "noise-0"]),
     }
     return project
+
+
+def test_each_byte_of_an_output_is_compressed_at_its_level_once(many: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def compress(data: bytes) -> bytes:
+        sizes.append(len(data))
+        return compress_small(data)
+
+    monkeypatch.setitem(COMPRESSORS, "gzip", compress)
+    many.ok("run")
+    parts = [path for path in many.out.rglob("*.jsonl.gz") if ".toolkit" not in path.parts]
+    assert sum(sizes) == sum(len(read_bytes(path)) for path in parts) > 0
 
 
 def made(project: Project) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import SPANS, Type
-from toolkit.describe.made import counted
 from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.execution.executors import Result
 from toolkit.execution.grouped import ShardDone, shard_tasks
@@ -189,7 +188,11 @@ def _outcome(
         f"{amount(len(done), 'shard')}, {amount(documents, 'document')}, {len(failed)} failed -> {dataset.attributes}\n"
     )
     counts = row_index.counts(dataset, [each.shard for each in done])
-    left = f"\nread in place: {told}" if (told := counted(counts)) else ""
+    left = ""
+    if counts:
+        from toolkit.describe.made import counted
+
+        left = f"\nread in place: {told}" if (told := counted(counts)) else ""
     return Outcome(
         text=text + table(rows, right=range(2, len(rows[0]))) + left + unfinished,
         data=Tagging(

@@ -27,7 +27,7 @@ from toolkit.execution.executors import Report
 from toolkit.mix.plan import JOINED, PartPlan
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import HEAD, frames_in
-from toolkit.mix.stage import stage_path
+from toolkit.mix.stage import is_draft, stage_path
 from toolkit.storage import Pieces, store_of
 from toolkit.storage.compression import COMPRESSORS, decompress
 from toolkit.storage.outputs import Output
@@ -341,7 +341,8 @@ def _assemble(
         else:
             for stored in pieces:
                 joined = content.of(stored)
-                out.write(stored[0] if len(stored) == 1 else COMPRESSORS[compression](joined))
+                is_copied = len(stored) == 1 and not is_draft(compression, len(joined))
+                out.write(stored[0] if is_copied else COMPRESSORS[compression](joined))
                 if beside:
                     lines.add(joined)
         for index in beside if settings.concatenates(part.label) else ():

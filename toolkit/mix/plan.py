@@ -17,7 +17,7 @@ from toolkit.exchange.thresholds import Keys, KeySource, in_groups
 from toolkit.execution.executors import Report, Run, Task
 from toolkit.mix.budget.bounds import find_bounds
 from toolkit.mix.settings import REJECTED, MixSettings
-from toolkit.mix.stage import Member, StageRecord, stage_path
+from toolkit.mix.stage import TINY, Member, StageRecord, stage_path
 from toolkit.rules.kinds.repeat import EVERYTHING
 from toolkit.storage import store_of
 from toolkit.storage.paths import join, remove_tree, work_folder
@@ -161,15 +161,12 @@ def _sources(
     return sources
 
 
-TINY = 256 << 10
-"""Members with fewer uncompressed bytes are joined with their like and compressed anew."""
-
 JOINED = 1 << 20
 """Uncompressed bytes up to which tiny members are joined."""
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """Members of one or more shards that become one member of a part: copied if it is one, else compressed anew."""
+    """Members of one or more shards that become one member of a part: copied if it is one that is not tiny."""
 
     members: list[tuple[str, int, int]]
 

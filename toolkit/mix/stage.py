@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 
+TINY = 256 << 10
+"""Members with fewer uncompressed bytes are joined with their like in parts, and so are compressed only there."""
+
 HELD = 32 << 20
 """Bytes of all labels together that are held before the largest is written; bounds memory with many labels."""
 
@@ -417,4 +420,10 @@ class _Members:
         def note(offset: int, length: int) -> None:
             self.index.setdefault(label, []).append(Member(offset, length, len(data), len(pieces), *hashes))
 
-        self._output.write(data, COMPRESSORS[self._settings.staged(label)], note)
+        staged = self._settings.staged(label)
+        self._output.write(data, COMPRESSORS["gzip-fast" if is_draft(staged, len(data)) else staged], note)
+
+
+def is_draft(compression: str, size: int) -> bool:
+    """Return whether a member, by its uncompressed bytes, is compressed fast in an intermediate, and anew in a part."""
+    return compression == "gzip" and size < TINY

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import msgspec
 
 from toolkit.data import record_logs, row_index, schema
 from toolkit.data.alignment import AttributeRows, attribute_lines, is_of_experiment
-from toolkit.data.documents import DOCUMENT_DECODER, LATE_DECODER, Document, Rows, Span, to_document
+from toolkit.data.documents import DOCUMENT_DECODER, LATE_DECODER, Document, LateDocument, Rows, Span, to_document
 from toolkit.errors import DataError, did_you_mean, in_words
 from toolkit.execution.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.execution.executors import Report
@@ -33,6 +33,7 @@ from toolkit.tag.set_options import Asked, EditedBatch, Numbered
 from toolkit.tag.steps import ASKED, Effort, values_of
 from toolkit.tag.tagger import Reference
 from toolkit.text.batch import Batch
+from toolkit.text.json_strings import decoded
 
 
 class ShardToTag(ShardWork, kw_only=True):
@@ -306,16 +307,34 @@ class _Joining:
     def __init__(self, job: _BlocksToTag) -> None:
         self._job = job
         self.steps = _steps(job.work, job.todo)
-        late = not job.indexes and all(step.is_partial for step in self.steps)  # most texts may not be needed
-        self._decoder: msgspec.json.Decoder[Any] = LATE_DECODER if late else DOCUMENT_DECODER
+        is_partial = all(step.is_partial for step in self.steps)  # most texts may not be needed
+        self._decoder: msgspec.json.Decoder[Any] = LATE_DECODER if is_partial and not job.indexes else DOCUMENT_DECODER
+        self._at_once = not (is_partial or job.indexes)
         self.path = job.work.dataset.shard_path(job.work.shard)
         self._others = [_read(job.work, name, self.steps) for name in job.external]
 
-    def __call__(self, part: _Part) -> tuple[list[Numbered], list[tuple[row_index.Entry, int]]]:
-        """Return the documents with their numbers, and what the row index has of them, if it is made on the way."""
+    def __call__(self, part: _Part) -> tuple[Batch, list[Numbered], list[tuple[row_index.Entry, int]]]:
+        """Return the documents, also with their numbers, and what the row index has of them, if it is made now."""
+        if self._at_once:
+            try:
+                numbered, _ = self._numbered(part, LATE_DECODER)
+                documents = [document for document, _ in numbered]
+                texts = decoded([cast("LateDocument", document).raw_text for document in documents])
+                if texts is not None:
+                    return Batch(documents, texts), numbered, []
+            except DataError:  # which is told below, of the first row that is wrong
+                pass
+            except (ImportError, OSError, RuntimeError):  # there is no code for this machine
+                self._at_once = False
+        numbered, entries = self._numbered(part, self._decoder)
+        return Batch([document for document, _ in numbered]), numbered, entries
+
+    def _numbered(
+        self, part: _Part, decoder: msgspec.json.Decoder[Any]
+    ) -> tuple[list[Numbered], list[tuple[row_index.Entry, int]]]:
         entries = []
-        batch: list[Numbered] = []
-        rows = Rows(iter(part.documents), self._decoder, self.path, part.number)
+        numbered: list[Numbered] = []
+        rows = Rows(iter(part.documents), decoder, self.path, part.number)
         others = [
             _Others(self._job.work, read, block, part.number)
             for read, block in zip(self._others, part.others, strict=True)
@@ -326,8 +345,8 @@ class _Joining:
             document = to_document(row, rows, line)
             for other in others:
                 other.give(document, rows.number)
-            batch.append((document, rows.number))
-        return batch, entries
+            numbered.append((document, rows.number))
+        return numbered, entries
 
 
 class _Tagging:
@@ -338,10 +357,9 @@ class _Tagging:
         self._joining = _Joining(job)
 
     def __call__(self, part: _Part) -> _Tagged:
-        batch, entries = self._joining(part)
-        documents = Batch([document for document, _ in batch])
+        batch, numbered, entries = self._joining(part)
         takedown = takedown_of(self._job.work.dataset)
-        found = values_of(documents, batch, self._joining.steps, self._job.todo, self._joining.path, takedown)
+        found = values_of(batch, numbered, self._joining.steps, self._job.todo, self._joining.path, takedown)
         return _Tagged(found.rows, found.efforts, entries, len(batch), part.documents.stored)
 
 
@@ -369,7 +387,7 @@ def asked(work: ShardToTag, *, listed: bool = False) -> Iterator[tuple[list[Numb
         others = [stack.enter_context(attribute_lines(dataset.attribute_file(name, shard))) for name in external]
         joining = _Joining(_BlocksToTag(work, [step.set], external, indexes=False))
         for part in _parts(work, external, lines, others):
-            batch, _ = joining(part)
+            _, batch, _ = joining(part)
             if takedown := takedown_of(dataset):
                 gone = {*takedown.rows([document for document, _ in batch])}
                 batch = [each for i, each in enumerate(batch) if (i in gone) == listed]
