@@ -249,6 +249,18 @@ class Object(Tagger):
         return Score(WRONG.get(document.text, None))
 
 
+class Scores(msgspec.Struct):
+    count: int
+    parts: list[float]
+
+
+class Numbers(Tagger):
+    """Numbers alone in an object."""
+
+    def tag(self, document: Document) -> Scores:
+        return Scores(1, [0.5, WRONG.get(document.text, 1)])
+
+
 class Open(Tagger):
     """Anything in a map."""
 
@@ -300,6 +312,7 @@ WRONG = [
     ("One", "null", "float, got None"),
     ("Object", "nan", "{best: float | null}, got Score(best=nan)"),
     ("Object", "inf", "{best: float | null}, got Score(best=-inf)"),
+    ("Numbers", "nan", "{count: int, parts: list[float]}, got Scores(count=1, parts=[0.5, nan])"),
     ("Open", "nan", "map[any], got {'a': [{'b': nan}]}"),
     ("Own", "nan", "float, got null"),
     ("Own", "text", 'float, got "many"'),

@@ -206,15 +206,10 @@ class Asked(NamedTuple):
     of: int
 
     @classmethod
-    def everything(cls, batch: Batch, numbered: Sequence[Numbered]) -> "Asked":
-        """Return a whole batch."""
-        return cls(batch, numbered, None, len(batch))
-
-    @classmethod
     def some(cls, batch: Batch, numbered: Sequence[Numbered], rows: Sequence[int]) -> "Asked":
         """Return the documents with these indexes."""
         if len(rows) == len(batch):
-            return cls.everything(batch, numbered)
+            return cls(batch, numbered, None, len(batch))
         few = [numbered[i] for i in rows]
         return cls(Batch([document for document, _ in few]), few, rows, len(batch))
 

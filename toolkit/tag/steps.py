@@ -5,9 +5,12 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import chain
+from math import isfinite
+from typing import Any, NamedTuple, get_args, get_origin
 
 import msgspec
+from msgspec.structs import astuple
 
 from toolkit.data.dataset import Dataset
 from toolkit.data.metadata_fields import MetadataField
@@ -131,7 +134,7 @@ def _run(step: Step, batch: Batch, numbered: Sequence[Numbered], path: str) -> S
 
 def _check_values(step: Step, values: Sequence[Any], numbered: Sequence[Numbered], path: str) -> None:
     """Compare values with the declared type: all at once, then one by one to find the first wrong one."""
-    if isinstance(values, Column) and values.proves(step.annotation):
+    if values.proves(step.annotation) if isinstance(values, Column) else _are_numbers(step.annotation, values):
         return
     texts = list(encodable(values))
     if _fault(step, texts, values) is None:
@@ -146,6 +149,38 @@ def _check_values(step: Step, values: Sequence[Any], numbered: Sequence[Numbered
                 line=number,
                 id=document.id,
             )
+
+
+_NUMBERS: dict[Any, set[type]] = {
+    each | none: {*kinds, *none_kinds}
+    for each, kinds in ((int, (int,)), (float, (float, int)))
+    for none, none_kinds in ((each, ()), (None, (type(None),)))
+}
+"""The types of the values that JSON has as numbers of a type, or as null."""
+
+
+def _are_numbers(annotation: Any, values: Sequence[Any]) -> bool:
+    """Return whether values are Structs whose fields, all of numbers or lists of them, have what they declare.
+
+    It takes half the time of decoding what is encoded.
+    """
+    if {*map(type, values)} != {annotation} or not issubclass(annotation, msgspec.Struct):
+        return False
+    types = map(annotation.__annotations__.get, annotation.__struct_fields__)
+    for type_, column in zip(types, zip(*map(astuple, values), strict=True), strict=True):
+        kinds, numbers = {*map(type, column)}, column
+        if get_origin(type_) is list and kinds == {list}:
+            (type_,), numbers = get_args(type_), (*chain.from_iterable(column),)
+            kinds = {*map(type, numbers)}
+        if not kinds <= _NUMBERS.get(type_, set()):
+            return False
+        if type(None) in kinds:
+            numbers = (*filter(None, numbers),)
+        if int in kinds and not (min(numbers, default=0) >= -(2**63) and max(numbers, default=0) < 2**63):
+            return False
+        if float in kinds and not isfinite(sum(numbers)):
+            return False
+    return True
 
 
 def _fault(step: Step, texts: list[Any], values: Sequence[Any]) -> str | None:
