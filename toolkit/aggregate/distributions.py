@@ -239,15 +239,20 @@ def summary(found: Distribution) -> dict[str, Any]:
         "null_lists": found.no_lists,
     }
     if found.buckets:
-        listed = numbers(found)
         result |= {
             "min": found.buckets.low,
             "max": found.buckets.high,
             "mean": None if found.buckets.total is None else found.buckets.total / found.count,
-            "quantiles": {share: quantile(listed, found.count, share) for share in QUANTILES},
+            "quantiles": quantiles(found),
         }
     result["counts"] = None if found.values is None else [{"value": v, "count": n} for v, n in found.values]
     return result
+
+
+def quantiles(found: Distribution | None) -> dict[str, float]:
+    """Return the quantiles of numbers by their shares; nothing of no numbers."""
+    listed = numbers(found) if found else []
+    return {share: quantile(listed, found.count, share) for share in QUANTILES} if found else {}
 
 
 def numbers(found: Distribution) -> list[tuple[float, int]]:

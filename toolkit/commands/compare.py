@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.aggregate import distributions, histogram
+from toolkit.aggregate.distributions import quantiles
 from toolkit.command_line import CommandResult, Flag, Words, absent, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import confusion
@@ -66,9 +66,6 @@ class SetComparison(CommandResult, kw_only=True):
     rows: int
     parts: list[PartComparison]
     failed: list[str]
-
-
-QUANTILES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
 
 
 class Options(questions.SetOptions, frozen=True, kw_only=True):
@@ -198,15 +195,8 @@ def _numbers(part: Part) -> list[str]:
     means = f"mean {x:.6g} -> {y:.6g}; difference {part.difference / part.both:+.4g}"
     return [
         f"{means}, absolute {absolute:.4g}, at most {part.largest:.4g}; correlation {correlation}",
-        "differences: " + ", ".join(f"{float(q):.0%} {value:+.4g}" for q, value in _quantiles(part).items()),
+        "differences: " + ", ".join(f"{float(q):.0%} {value:+.4g}" for q, value in quantiles(part.differences).items()),
     ]
-
-
-def _quantiles(part: Part) -> dict[str, float]:
-    if not part.differences:
-        return {}
-    listed = distributions.numbers(part.differences)
-    return {share: histogram.quantile(listed, part.differences.count, share) for share in QUANTILES}
 
 
 def _compared(part: Part) -> PartComparison:
@@ -232,5 +222,5 @@ def _compared(part: Part) -> PartComparison:
         compared.mean_absolute_difference = part.absolute / part.both
         compared.largest_difference = part.largest
         compared.correlation = part.moments.correlation
-        compared.quantiles = _quantiles(part)
+        compared.quantiles = quantiles(part.differences)
     return compared

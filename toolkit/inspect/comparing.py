@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit.aggregate.distributions import Distribution, Distributions, Leaf, leaves
+from toolkit.aggregate.distributions import Distribution, Distributions, Leaf, leaves, together
 from toolkit.aggregate.samples import Least
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.row_index import row_hash
@@ -191,20 +191,13 @@ def _add(mine: Part, theirs: Part, examples: int) -> None:
     mine.difference += theirs.difference
     mine.absolute += theirs.absolute
     mine.largest = max(mine.largest, theirs.largest)
-    if theirs.differences:
-        merged = Distributions()
-        merged.merge([each for each in (mine.differences, theirs.differences) if each])
-        mine.differences = merged.finished()[0]
-    mine.examples = first(mine.examples + theirs.examples, examples)
+    if differences := [each for each in (mine.differences, theirs.differences) if each]:
+        mine.differences = together(differences)
+    mine.examples = heapq.nsmallest(examples, mine.examples + theirs.examples, key=lambda each: -each.rank)
 
 
 def _count(pairs: Counter[str], pair: str, count: int = 1) -> None:
     pairs[pair if pair in pairs or len(pairs) < PAIRS else ""] += count
-
-
-def first(examples: Sequence[Example], count: int) -> list[Example]:
-    """Return the examples that are shown, of some; of equal ones those that come first."""
-    return heapq.nsmallest(count, examples, key=lambda each: -each.rank)
 
 
 def parts_of(pairs: Sequence[Pair]) -> list[tuple[Pair, Leaf | None, Leaf | None, Part]]:
