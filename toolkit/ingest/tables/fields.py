@@ -364,7 +364,7 @@ class FieldReader(Reader):
         names, found = self.fields.of("text"), list(there)
         wanted = " or ".join(names)
         hint = did_you_mean(names[0], found) or f"; it has: {', '.join(found[:20])}"
-        return f"Expected field {wanted}, got an object without it{hint}"
+        return f"Expected field {wanted}, got an object without it{hint}; `fields: {{text: NAME}}` names another"
 
     def _check_id(self, names: Iterable[str], path: str) -> None:
         """Raise DataError if `fields` names another field of ids than the usual one, and none of these names is it."""
