@@ -14,7 +14,7 @@ from tests.storage.conftest import use
 from tests.storage.servers import Faults, Seaweed, proxy
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, Unreadable
-from toolkit.storage import Stat, retrying, store_of
+from toolkit.storage import Stat, paths, retrying, store_of
 from toolkit.storage.objects import SMALL, split
 from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import expand, join, list_files
@@ -292,3 +292,17 @@ def test_a_set_that_was_deleted_is_no_set(bucket: str) -> None:
     assert dataset.sets() == ["gone-0", "kept-0"]
     store.remove_tree(join(dataset.attributes, "gone-0"))
     assert dataset.sets() == ["kept-0"]
+
+
+def test_a_listing_is_packed_whatever_order_a_store_lists_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorted by name; what a listing does not say of a file is asked for; folders are found among all names."""
+    monkeypatch.setattr(paths, "PACKED", 2)
+    (tmp_path / "c").write_bytes(b"three")
+    said = {name: Stat(number, f"etag {number}") for number, name in enumerate(("a/0", "a/1", "a0", "b", "d"))}
+    listing = paths.Listing(str(tmp_path), [("d", said["d"]), *said.items(), ("c", None), ("gone", None)][1:])
+    assert [*listing] == [*dict(listing.items())] == sorted([*said, "c", "gone"])
+    assert {name: listing[name] for name in said} == said
+    assert (listing["gone"], listing.get("a"), listing.get("z"), len(listing)) == (None, None, None, 7)
+    assert paths.size_of(str(tmp_path / "c")) == 5 == getattr(listing["c"], "size", None)
+    assert dict(listing.below("a/")) == {"0": said["a/0"], "1": said["a/1"]}
+    assert dict(listing.below("")) == dict(listing.items())

@@ -614,31 +614,42 @@ def run_inputs(
 def _progress(look: Look) -> Iterator[Progress]:
     """Yield how far the inputs are; a dataset has those of its share."""
     context = look.context
-    try:
-        ahead = plan_per_shard(context, writes=False)
-        mine = (context.share.inputs if context.share else context.inputs())[: context.options.limit]
-        passes = {work.key: ahead.of(work) for work in context.typed(mine)}
-    except Unreadable:
-        raise
-    except ToolkitError:  # it cannot be run so
-        passes = {}
     works = context.share.inputs if context.share else context.inputs()
     begun = ingested.attempts(context.dataset)
 
     def cause(work: ingest_plan.InputToIngest) -> str:
         try:
-            why = ingest_records.why_not_done(work, begun)
-            return "" if why and work.key in passes and _is_mixed(look, passes[work.key]) else why
+            return ingest_records.why_not_done(work, begun)
         except Unreadable as error:
             return str(error)
 
-    made = ingested.load_all(context.dataset).values()
-    notes = [note for record in made for note in record.salvaged]
+    causes = dict(zip((work.key for work in works), for_each(cause, works), strict=True))
+    if left := [work for work in works[: context.options.limit] if causes[work.key]]:
+        try:
+            ahead = plan_per_shard(context, writes=False)
+            passes = [ahead.of(work) for work in context.typed(left)]
+        except Unreadable:
+            raise
+        except ToolkitError:  # it cannot be run so
+            passes = []
+        for each in passes:
+            try:
+                causes |= {each.input.key: ""} if _is_mixed(look, each) else {}
+            except Unreadable as error:
+                causes[each.input.key] = str(error)
+    notes = list[str]()
+
+    def noted(records: Iterable[ingested.InputRecord]) -> Iterator[ingested.InputRecord]:
+        for record in records:
+            notes.extend(record.salvaged)
+            yield record
+
+    refused = left_out.too_many(noted(ingested.load_all(context.dataset).values()), context.dataset.bookkeeping)
     yield Progress(
         "ingest",
         "ingest",
-        dict(zip((work.key for work in works), for_each(cause, works), strict=True)),
-        failed={each.entry: str(each) for each in left_out.too_many(made, context.dataset.bookkeeping)},
+        causes,
+        failed={each.entry: str(each) for each in refused},
         shards={work.key: work.shard for work in works},
         notes=[f"salvaged: {note}" for note in notes],
         data={"salvaged": notes} if notes else {},

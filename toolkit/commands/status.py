@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar
 
 import msgspec
@@ -82,17 +83,31 @@ class PipelineStatus(CommandResult, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """The state of everything in a stage, or of one thing that it makes."""
+    """The state of everything in a stage, or of one thing that it makes.
+
+    Attributes:
+        progress: Progress of the stage, without causes.
+        done: Number of what is done.
+        items: All else.
+    """
 
     progress: Progress
+    done: int
     items: list[Item]
 
     def of(self, state: State) -> list[Item]:
         return [item for item in self.items if item.state == state]
 
+    def count(self, state: State) -> int:
+        return self.done if state == "done" else len(self.of(state))
+
+    @property
+    def size(self) -> int:
+        return self.done + len(self.items)
+
     @property
     def is_done(self) -> bool:
-        return not self.progress.unknown and len(self.of("done")) == len(self.items)
+        return not self.progress.unknown and not self.items
 
 
 def run(context: Context, options: Options) -> Outcome:
@@ -110,10 +125,9 @@ def run(context: Context, options: Options) -> Outcome:
         held = (one for folder in folders for one in leases.active(leases.folder_in(folder)))
         runs = list({(one.lease.owner, one.lease.run): one for one in held}.values())
         with look.from_listings():
-            listed = [each for _, _, progress in look.progress() for each in progress] + [*_lost(look)]
             owners = [look.dataset if look.dataset and each == look.dataset.bookkeeping else each for each in folders]
-            failed = {work: _failures(owners, work) for work in {each.work for each in listed}}
-            rows = [Row(each, [*_items(each, runs, failed[each.work])]) for each in listed]
+            of_stages = (each for _, _, progress in look.progress() for each in progress)
+            rows = [_row(each, runs, owners) for each in chain(of_stages, _lost(look))]
             there = _there(look.dataset) if look.faults else {}
         done = not look.faults and all(one.is_done for one in rows)
         if done or not (look.published and look.published.has_changed()):
@@ -128,7 +142,7 @@ def run(context: Context, options: Options) -> Outcome:
         there=there,
     )
     outcome = Outcome(text=text, data=data, exit_code=2 if look.faults else int(not done))
-    if context.share and not any(one.items or one.progress.unknown for one in rows):
+    if context.share and not any(one.size or one.progress.unknown for one in rows):
         outcome.text = context.share.nothing()
     return told(context, outcome)
 
@@ -145,16 +159,17 @@ def _there(dataset: Dataset | None) -> dict[str, int]:
 
 def _lost(look: Look) -> Iterator[Progress]:
     """Yield the documents that are gone, if some are that no input of the configuration makes again."""
-    context, made, lost = look.context, set[str](), dict[str, str]()
+    context, lost = look.context, dict[str, str]()
     datasets = [*([look.dataset] if look.dataset else []), *look.datasets]
-    with suppress(ToolkitError):
-        made = {work.key for work in context.inputs(there=True, asks_web=False)}
     for dataset in dict.fromkeys(datasets):
         inputs, _ = ingested.load_each(dataset)
-        again = {shard for key in inputs for shard in inputs[key].shards if inputs[key].deleted or key in made}
         with suppress(NothingThere):
-            found = lost_shards(dataset, dataset.shards(), inputs, partial(context.is_mine, dataset))
-            lost |= {shard: why for shard, why in found.items() if shard not in again}
+            if found := lost_shards(dataset, dataset.shards(), inputs, partial(context.is_mine, dataset)):
+                made = set[str]()
+                with suppress(ToolkitError):
+                    made = {work.key for work in context.inputs(there=True, asks_web=False)}
+                again = {shard for key in inputs for shard in inputs[key].shards if inputs[key].deleted or key in made}
+                lost |= {shard: why for shard, why in found.items() if shard not in again}
     if lost:
         yield Progress("documents", causes=dict(sorted(lost.items())))
 
@@ -166,13 +181,20 @@ def _failures(owners: Sequence[Dataset | str], work: str) -> dict[str, str]:
     return {key: one.message for owner in owners for key, one in FailureRecords(owner, work).load().items()}
 
 
+def _row(progress: Progress, runs: Sequence[leases.ActiveLease], owners: Sequence[Dataset | str]) -> Row:
+    failed = _failures(owners, progress.work)
+    items = [*_items(progress, runs, failed)]
+    done = len(progress.causes) + len(progress.failed) - len(items)
+    return Row(msgspec.structs.replace(progress, causes={}, shards={}), done, items)
+
+
 def _items(progress: Progress, runs: Sequence[leases.ActiveLease], failed: Mapping[str, str]) -> Iterator[Item]:
-    """Yield the state of each shard, or input, and of what else has failed."""
+    """Yield the state of each shard, or input, that is not done, and of what else has failed."""
     running = {key for held in runs for key in held.lease.doing.get(progress.work, ())}
     for key, cause in progress.causes.items():
         if not cause:
-            yield Item(key, "done")
-        elif key in running:
+            continue
+        if key in running:
             yield Item(key, "running")
         else:
             yield Item(key, "failed", failed[key]) if key in failed else Item(key, "missing", cause)
@@ -185,7 +207,7 @@ def _items(progress: Progress, runs: Sequence[leases.ActiveLease], failed: Mappi
 def _text(stages: Sequence[Row], runs: Sequence[leases.ActiveLease], done: bool) -> str:
     rows = [["stage", *STATES, "of"]]
     for one in stages:
-        counts = [*(len(one.of(state)) for state in STATES), len(one.items)]
+        counts = [*map(one.count, STATES), one.size]
         rows.append([one.progress.name, *(("?" if one.progress.unknown else str(count)) for count in counts)])
     text = table(rows, right=range(1, len(rows[0]))) + "\n"
     tables: dict[tuple[str, ...], list[list[str]]] = {}
@@ -235,9 +257,9 @@ def _faulty(faults: Sequence[str], there: dict[str, int]) -> str:
 def _stage_status(row: Row) -> StageStatus:
     return StageStatus(
         stage=row.progress.name,
-        **{str(state): len(row.of(state)) for state in STATES},  # type: ignore[arg-type]
-        of=len(row.items),
+        **{str(state): row.count(state) for state in STATES},  # type: ignore[arg-type]
+        of=row.size,
         unknown=row.progress.unknown,
-        items=[item for item in row.items if item.state != "done"],
+        items=row.items,
         **row.progress.data,
     )

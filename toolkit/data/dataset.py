@@ -233,7 +233,7 @@ class Dataset:
                 self.shard_of(file): size if size is not None else asked[file] for file, size in sorted(files.items())
             }
         found = list_stats(self.documents, admits=self.admits)
-        return {name: there.size if there else 0 for name, there in found.items()}
+        return {name: there.size if there else 0 for name, there in found.below("")}
 
 
 @functools.lru_cache(256)

@@ -6,7 +6,7 @@
 `toolkit.ingest.inputs` decides by them what is ingested again. A pack has the name of its shard.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any
 
 import msgspec
@@ -193,6 +193,32 @@ class Inputs(Mapping[str, InputRecord]):
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    def items(self) -> "_Items":
+        return _Items(self)
+
+    def values(self) -> "_Values":
+        return _Values(self)
+
+    def in_order(self) -> Iterator[tuple[str, InputRecord]]:
+        """Yield keys and records, as they stand in the log one after the other."""
+        for key, record in self._log.items(INGEST):
+            if key in self._keys:
+                yield key, msgspec.json.decode(record, type=InputRecord)
+
+
+class _Items(ItemsView[str, InputRecord]):
+    _mapping: Inputs
+
+    def __iter__(self) -> Iterator[tuple[str, InputRecord]]:
+        return self._mapping.in_order()
+
+
+class _Values(ValuesView[InputRecord]):
+    _mapping: Inputs
+
+    def __iter__(self) -> Iterator[InputRecord]:
+        return (record for _, record in self._mapping.in_order())
 
 
 def load_all(dataset: Dataset) -> Inputs:

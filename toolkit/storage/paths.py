@@ -1,10 +1,15 @@
 """Where things are: names, listing, globbing."""
 
+import functools
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain, dropwhile, islice, takewhile
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from toolkit import errors
@@ -36,18 +41,73 @@ def stat_each(paths: Sequence[str]) -> list[Stat | None]:
     return for_each(stat, paths)
 
 
+PACKED = 512
+"""Files of a listing that are packed together."""
+
+
+class Listing(Mapping[str, Stat | None]):
+    """The files below a folder, sorted by name, each with its stat; a folder of millions takes about 60 bytes each.
+
+    Args:
+        root: Folder; the store is asked for what its listing does not say.
+        listing: Names below it, with what is known of each.
+    """
+
+    def __init__(self, root: str, listing: Iterable[tuple[str, Stat | None]]) -> None:
+        self._firsts, self._count, last = list[str](), 0, ""
+        self._blocks: list[tuple[str, array[int], str]] = []
+        self._unpacked = functools.lru_cache(16)(self._unpack)
+        rest = iter(listing)
+        while chunk := [*islice(rest, PACKED)]:
+            names = [name for name, _ in chunk]
+            if names != sorted(names) or names[0] < last:  # some store does not sort
+                self.__init__(root, sorted([*self.items(), *chunk, *rest], key=itemgetter(0)))  # type: ignore[misc]
+                return
+            unsaid = [name for name, there in chunk if there is None]
+            said = dict(zip(unsaid, for_each(lambda name: store_of(root).stat(join(root, name)), unsaid), strict=True))
+            stats = [there or said[name] for name, there in chunk]
+            sizes = array("q", (there.size if there else -1 for there in stats))
+            self._firsts.append(names[0])
+            self._blocks.append(("\0".join(names), sizes, "\0".join(there.stamp if there else "" for there in stats)))
+            self._count, last = self._count + len(chunk), names[-1]
+
+    def __getitem__(self, name: str) -> Stat | None:
+        number = bisect_right(self._firsts, name) - 1
+        if number < 0:
+            raise KeyError(name)
+        return self._unpacked(number)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(names.split("\0") for names, _, _ in self._blocks)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def below(self, folder: str) -> Iterator[tuple[str, Stat | None]]:
+        """Yield the files below a folder in it, which ends with a slash: names in that folder, with their stats."""
+        first = max(bisect_right(self._firsts, folder) - 1, 0)
+        files = chain.from_iterable(self._unpack(number).items() for number in range(first, len(self._blocks)))
+        found = takewhile(lambda each: each[0].startswith(folder), dropwhile(lambda each: each[0] < folder, files))
+        return ((name[len(folder) :], there) for name, there in found)
+
+    def _unpack(self, number: int) -> dict[str, Stat | None]:
+        names, sizes, stamps = self._blocks[number]
+        files = zip(names.split("\0"), sizes, stamps.split("\0"), strict=True)
+        return {name: Stat(size, stamp) if size >= 0 else None for name, size, stamp in files}
+
+
 class _Listing:
     """The listing of a folder, made when it is first asked for, once, whatever threads ask."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._made: dict[str, Stat | None] | None = None
+        self._made: Listing | None = None
 
-    def __call__(self) -> dict[str, Stat | None]:
+    def __call__(self) -> Listing:
         with self._lock:
             if self._made is None:
-                self._made = _stats(self._folder, store_of(self._folder).listing(self._folder))
+                self._made = Listing(self._folder, store_of(self._folder).listing(self._folder))
             return self._made
 
     def forget(self) -> None:
@@ -114,15 +174,12 @@ def is_listed(folder: str) -> bool:
     return any(folder.rstrip("/") + "/" == each for each in _blocks().listings)
 
 
-def _listed_below(root: str) -> dict[str, Stat | None] | None:
+def _listed_below(root: str) -> Iterator[tuple[str, Stat | None]] | None:
     """Return what a block of `looking` has listed below a folder, sorted; None if it has not looked there."""
     whole = root.rstrip("/") + "/"
     for folder, listed in _blocks().listings.items():
-        if whole == folder:
-            return listed()
         if whole.startswith(folder):
-            below = whole[len(folder) :]
-            return {name[len(below) :]: there for name, there in listed().items() if name.startswith(below)}
+            return listed().below(whole[len(folder) :])
     return None
 
 
@@ -282,12 +339,11 @@ def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
         hidden: also what lies in bookkeeping folders and temporary files.
     """
     known = _listed_below(root)
-    return (name for name in (store_of(root).files(root) if known is None else known) if hidden or is_data(name))
+    names = store_of(root).files(root) if known is None else (name for name, _ in known)
+    return (name for name in names if hidden or is_data(name))
 
 
-def list_stats(
-    root: str, *, hidden: bool = False, admits: Callable[[str], object] = lambda relative: True
-) -> dict[str, Stat | None]:
+def list_stats(root: str, *, hidden: bool = False, admits: Callable[[str], object] = lambda relative: True) -> Listing:
     """Return `list_files`, each with its `stat`: by a listing alone where the store can say it so.
 
     Args:
@@ -296,17 +352,8 @@ def list_stats(
         admits: says of a relative path whether it matters.
     """
     known = _listed_below(root)
-    named = store_of(root).listing(root) if known is None else iter(known.items())
-    return _stats(root, (each for each in named if (hidden or is_data(each[0])) and admits(each[0])))
-
-
-def _stats(root: str, listing: Iterator[tuple[str, Stat | None]]) -> dict[str, Stat | None]:
-    """Return a listing of a folder; of what it does not say, the store is asked."""
-    found = dict(listing)
-    unsaid = [name for name, there in found.items() if there is None]
-    looked = for_each(lambda name: store_of(root).stat(join(root, name)), unsaid)
-    found.update(zip(unsaid, looked, strict=True))
-    return found
+    named = store_of(root).listing(root) if known is None else known
+    return Listing(root, (each for each in named if (hidden or is_data(each[0])) and admits(each[0])))
 
 
 def is_data(relative: str) -> bool:
@@ -396,7 +443,7 @@ def expand_listed(pattern: str) -> list[tuple[str, str, Stat | None]]:
     check_names(base, found)
     return [
         (join(base, relative) if base else relative, relative, there or Stat(0, ""))
-        for relative, there in found.items()
+        for relative, there in found.below("")
     ]
 
 

@@ -51,7 +51,7 @@ Place = tuple[str, str]
 """Subject of an entry: a kind of record, and a key within that kind."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A record, or the tombstone of one.
 
     Attributes:
@@ -105,6 +105,7 @@ class _Line(msgspec.Struct, frozen=True):
 _ENCODER = msgspec.json.Encoder()
 _HEADER = msgspec.json.Decoder(_Header)
 _LINE = msgspec.json.Decoder(_Line)
+_PACKED = msgspec.msgpack.Decoder(list[Entry])
 _BAD = (msgspec.DecodeError, UnicodeDecodeError)
 
 
@@ -234,8 +235,12 @@ class State:
 
     def get(self, place: Place) -> Entry | None:
         """Return the entry of a place that holds; None if there is none."""
-        found = [self._loose.get(place), *(packed.get(place) for packed in self._packed)]
-        return max((entry for entry in found if entry), key=_RANK, default=None)
+        found = self._loose.get(place)
+        for packed in self._packed:
+            entry = packed.get(place)
+            if entry and (found is None or found.rank < entry.rank):
+                found = entry
+        return found
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield all entries that hold, sorted by place."""
@@ -248,6 +253,8 @@ class State:
 
     def _from(self, place: Place) -> Iterator[Entry]:
         """Yield the entries that hold from a place on, and maybe some before it."""
+        if len(self._packed) == 1 and not self._loose:
+            return self._packed[0].entries(place)
         all_ = heapq.merge(self._sorted(), *(packed.entries(place) for packed in self._packed), key=_PLACE)
         return (max(found, key=_RANK) for _, found in groupby(all_, _PLACE))
 
@@ -272,18 +279,16 @@ class _Packed:
         self._firsts: list[Place] = []
         self._blocks: list[bytes] = []
         self._unpacked = functools.lru_cache(UNPACKED)(self._unpack)
-        lines: list[bytes] = []
+        held: list[Entry] = []
         size = 0
         for entry in entries:
-            if not lines:
-                self._firsts.append(entry.place)
-            lines.append(line_of(entry))
-            size += len(lines[-1])
+            held.append(entry)
+            size += len(entry.key) + len(entry.record or b"")
             if size >= BLOCK:
-                self._keep(lines)
-                lines, size = [], 0
-        if lines:
-            self._keep(lines)
+                self._keep(held)
+                held, size = [], 0
+        if held:
+            self._keep(held)
 
     def get(self, place: Place) -> Entry | None:
         block = bisect_right(self._firsts, place) - 1
@@ -295,12 +300,12 @@ class _Packed:
         blocks = map(self._unpack, range(first, len(self._blocks)))
         return chain.from_iterable(unpacked.values() for unpacked in blocks)
 
-    def _keep(self, lines: list[bytes]) -> None:
-        self._blocks.append(compress_fast(b"\n".join(lines)))
+    def _keep(self, entries: list[Entry]) -> None:
+        self._firsts.append(entries[0].place)
+        self._blocks.append(compress_fast(msgspec.msgpack.encode(entries)))
 
     def _unpack(self, number: int) -> dict[Place, Entry]:
-        lines = decompress(self._blocks[number], "gzip-fast").split(b"\n")
-        return {entry.place: entry for entry in map(entry_of, lines)}
+        return {entry.place: entry for entry in _PACKED.decode(decompress(self._blocks[number], "gzip-fast"))}
 
 
 T = TypeVar("T")
