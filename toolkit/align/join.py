@@ -24,11 +24,12 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, Rows, explain_bad_row
+from toolkit.data.in_place import ShardLines
 from toolkit.data.schema import from_json
 from toolkit.errors import DataError
 from toolkit.exchange.scatter import Scatter, gather, once
 from toolkit.execution.executors import Report
-from toolkit.execution.progress import Share
+from toolkit.execution.progress import Position
 from toolkit.ingest.reader import Draft, Input
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.storage import Stat, json_files
@@ -264,30 +265,51 @@ class ShardRead(ConfigStruct):
 
 
 def read_shard(task: ShardToRead, report: Report) -> ShardRead:
-    """Scatter the names of a shard's documents, unless that has been done."""
-    state = row_index.ensure(task.dataset, task.shard, task.limit)
-    key = [_HASH, task.shard, state.content, task.by_source, task.by_shard, task.partitions]
-    return once(task.stem + ".json", key, ShardRead, lambda: _read_shard(task, state, report))
+    """Scatter the names of a shard's documents, unless that has been done; a new shard is indexed on the way."""
+    dataset, shard = task.dataset, task.shard
+    state, objects = row_index.current(dataset, shard), list[str]()
+    if is_new := state is None:
+        with row_index.indexing(dataset, shard, task.limit) as index:
+            blocks = map(index.documents, index.lines.blocks())
+            names = ([_Named(each.source, each.id) for each in documents] for documents in blocks)
+            objects = _scatter_names(task, names, Position(report, index.lines.stored))
+        state = index.state
+    content, documents = state.content, state.rows
+
+    def read() -> ShardRead:
+        if is_new:
+            return ShardRead(content=content, documents=documents, objects=objects)
+        with dataset.lines(shard, task.limit) as lines:
+            done = Position(report, lines.stored)
+            return ShardRead(content=content, documents=documents, objects=_scatter_names(task, _names_in(lines), done))
+
+    key = [_HASH, shard, content, task.by_source, task.by_shard, task.partitions]
+    return once(task.stem + ".json", key, ShardRead, read)
 
 
-def _read_shard(task: ShardToRead, state: row_index.ShardState, report: Report) -> ShardRead:
-    dataset, path = task.dataset, task.dataset.shard_path(task.shard)
-    file, share = dataset.file_of(task.shard), Share(report, state.rows, state.size)
+def _names_in(lines: ShardLines) -> Iterator[list[_Named]]:
     row = 0
-    with dataset.lines(task.shard, task.limit) as lines, Scatter(task.stem, _NAME, task.partitions) as scatter:
-        for block in lines.blocks():
-            try:
-                names = [*map(_NAMED.decode, block)]
-            except BAD_ROW:
-                names = [name for name, _ in Rows(iter(block), _NAMED, path, row)]  # which names the bad one
+    for block in lines.blocks():
+        try:
+            yield [*map(_NAMED.decode, block)]
+        except BAD_ROW:
+            yield [name for name, _ in Rows(iter(block), _NAMED, lines.path, row)]  # which names the bad one
+        row += len(block)
+
+
+def _scatter_names(task: ShardToRead, names_in: Iterable[list[_Named]], done: Position) -> list[str]:
+    """Scatter names, and return the objects."""
+    file, row = task.dataset.file_of(task.shard), 0
+    with Scatter(task.stem, _NAME, task.partitions) as scatter:
+        for names in names_in:
             rows = range(row + 1, row + len(names) + 1)
             places = [shard_hash(f"{file}:{number}") for number in rows] if task.by_shard else 0
             keys = [_key(name.source, name.id) if task.by_source else name.id for name in names]
             payload = _ENCODER.encode_lines(names).split(b"}\n")[:-1]
             _scatter(scatter, task, keys, payload, _NAME, row=rows, shard=shard_hash(file), place=places)
             row += len(names)
-            share(len(names))
-    return ShardRead(content=state.content, documents=row, objects=scatter.objects)
+            done(len(names))
+    return scatter.objects
 
 
 class Layout(ConfigStruct):

@@ -3,13 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from toolkit.data import schema
-from toolkit.data.documents import Document
+from toolkit.data.documents import BAD_ROW, Document
 from toolkit.errors import DataError, in_words, short
 
 METADATA = "metadata"
@@ -49,6 +50,15 @@ class _Headers(msgspec.Struct, gc=False, rename="kebab"):
 
 
 _HEADERS = msgspec.json.Decoder(_Headers)
+
+
+class _OfRecord(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """Metadata that is all from a WARC record, as most is by far."""
+
+    warc_headers: _Headers
+
+
+_OF_RECORD, _BEGIN = msgspec.json.Decoder(_OfRecord), b'{"warc_headers":{'
 
 OF_RECORD = ("id", "text", "source", "added", "created", *SAME, f"{METADATA}.", HEADERS)
 """Result of `paths_in` for a record of a WET file."""
@@ -157,6 +167,16 @@ def paths_in(row: bytes | Mapping[str, Any] | tuple[str, ...]) -> tuple[str, ...
 
 
 def _add_metadata(found: list[str], value: Any, fields: Mapping[str, Any]) -> None:
+    if isinstance(value, msgspec.Raw) and bytes(value).startswith(_BEGIN):
+        with suppress(*BAD_ROW):
+            own = _OF_RECORD.decode(value).warc_headers
+            for (same, name), header in zip(
+                SAME.items(), (own.warc_record_id, own.warc_date, own.warc_date), strict=True
+            ):
+                if header is not None and header == _text(fields.get(name)):
+                    found.append(same)
+            found += (f"{METADATA}.", HEADERS)
+            return
     metadata = _plain(value)
     if not isinstance(metadata, dict) or not metadata:
         return
@@ -176,6 +196,9 @@ def _text(value: Any) -> Any:
 
 
 def _add_paths(found: list[str], path: str, value: Any, *, is_whole: bool = False) -> None:
+    if isinstance(value, str):
+        found.append(path)
+        return
     value = _plain(value)
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return

@@ -20,7 +20,7 @@ import contextlib
 import os
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
@@ -28,7 +28,16 @@ import xxhash
 
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, NO_ATTRIBUTES, DocumentRow, Rows, to_document
+from toolkit.data.documents import (
+    BAD_ROW,
+    DOCUMENT_DECODER,
+    NO_ATTRIBUTES,
+    Document,
+    DocumentRow,
+    Rows,
+    check_metadata,
+    to_document,
+)
 from toolkit.data.in_place import START, Begin, ShardLines
 from toolkit.data.metadata_fields import FieldCounts, paths_in
 from toolkit.data.places import normal
@@ -421,20 +430,72 @@ def ensure(dataset: Dataset, shard: str, max_bytes: int, group: Group | None = N
 
 def build(dataset: Dataset, shard: str, max_bytes: int, group: Group | None = None) -> ShardState:
     """Read a shard and write its row index; return its state."""
-    path = dataset.shard_path(shard)
-    before, group = stat(path), None if apart.is_needed(dataset.bookkeeping) else group
-    with RowIndexOutput(dataset, shard, group=group) as index, dataset.lines(shard, max_bytes, digest=True) as lines:
-        rows = Rows(lines, DOCUMENT_DECODER, path)
-        offset = 0
-        for row, line in rows:
-            to_document(row, rows)
+    with indexing(dataset, shard, max_bytes, group) as index:
+        for block in index.lines.blocks():
+            index.documents(block)
+    return index.state
+
+
+class _PlainRow(DocumentRow, forbid_unknown_fields=True):
+    """A row without other fields."""
+
+
+_PLAIN_DECODER = msgspec.json.Decoder(_PlainRow)
+
+
+class Indexing:
+    """The rows of a shard that is indexed while they are read: see `indexing`.
+
+    Attributes:
+        lines: of the shard; all are read, and given to `documents`.
+        state: of the shard, behind the ``with`` block.
+    """
+
+    state: ShardState
+
+    def __init__(self, path: str, output: RowIndexOutput, lines: ShardLines) -> None:
+        self.lines = lines
+        self._path, self._output, self._offset = path, output, 0
+        self._decode: Callable[[bytes], DocumentRow] = _PLAIN_DECODER.decode
+
+    def documents(self, block: Iterable[bytes]) -> list[Document]:
+        """Return the documents of the next lines, which are indexed.
+
+        Raises:
+            DataError: if a row is not a document.
+        """
+        documents, output = [], self._output
+        for line in block:
             try:
-                index.add(entry_of(row, line), offset)
+                row = self._decode(line)
+                check_metadata(row.metadata)
+            except BAD_ROW:
+                rows = Rows(iter((line,)), DOCUMENT_DECODER, self._path, output.rows)
+                row, _ = next(rows)
+                to_document(row, rows)  # which names a fault
+                self._decode = DOCUMENT_DECODER.decode  # it has fields of its own, and so may others
+            document = Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
+            document.utf8 = row.text.encode()  # stays for who compares texts
+            keys = None if row.attributes is NO_ATTRIBUTES else _inline_keys(row)
+            fields = msgspec.structs.asdict(row) if isinstance(row, _PlainRow) else line
+            try:
+                output.add(entry(row.source, row.id, len(row.text), len(document.utf8), keys, fields), self._offset)
             except DataError as error:
-                raise DataError(error.message, path=path, line=lines.number, id=error.id) from None
-            offset += len(line) + 1
+                raise DataError(error.message, path=self._path, line=output.rows + 1, id=error.id) from None
+            documents.append(document)
+            self._offset += len(line) + 1
+        return documents
+
+
+@contextlib.contextmanager
+def indexing(dataset: Dataset, shard: str, max_bytes: int, group: Group | None = None) -> Iterator[Indexing]:
+    """Index a shard while the block reads its rows; so who needs the rows, too, reads them once."""
+    path, group = dataset.shard_path(shard), None if apart.is_needed(dataset.bookkeeping) else group
+    before = stat(path)
+    with RowIndexOutput(dataset, shard, group=group) as output, dataset.lines(shard, max_bytes, digest=True) as lines:
+        yield (index := Indexing(path, output, lines))
     content = lines.content or ""
-    return index.finish(version_read(path, before, content), content, lines)
+    index.state = output.finish(version_read(path, before, content), content, lines)
 
 
 Place = tuple[str, int, int]

@@ -17,8 +17,9 @@ from toolkit.data import chosen_text, record_logs, row_index
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
-from toolkit.data.row_index import ShardState, current
+from toolkit.data.row_index import ShardState, current, indexing
 from toolkit.errors import DataError
+from toolkit.execution.blocks import in_blocks
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone, ShardWork, shard_tasks
 from toolkit.execution.progress import Share
@@ -139,6 +140,8 @@ def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
         report(known.rows, 0)
         return ShardDone(shard=shard, documents=known.rows)
     whole = _joined(work, todo)
+    if known is None and not whole.sets:
+        return _sign_new(work, todo, report)
     indexed, digests = inputs_of(whole, learn=True)
     before = stat(whole.path)
     with Signing(work, todo) as signing, ExitStack() as stack:
@@ -157,6 +160,21 @@ def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
     version_read(whole.path, before, indexed.content)
     signing.record(indexed, digests)
     return ShardDone(shard=shard, documents=indexed.rows, written=todo)
+
+
+def _sign_new(work: ShardToSign, todo: list[str], report: Report) -> ShardDone:
+    """Make signatures of documents alone while they are indexed, so that they are read once."""
+    rows = 0
+    with Signing(work, todo) as signing:
+        with indexing(work.dataset, work.shard, work.max_document_bytes) as index:
+            for block in in_blocks(index.lines, index.lines.stored):
+                documents = index.documents(block)
+                signing.add(rows, Batch(documents), [[] for _ in documents])
+                rows += len(documents)
+                report(len(documents), block.stored)
+        signing.finish()
+    signing.record(index.state, {})
+    return ShardDone(shard=work.shard, documents=rows, written=todo)
 
 
 def _without_documents(
