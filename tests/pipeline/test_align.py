@@ -252,7 +252,7 @@ def test_shares_read_and_the_last_run_joins(command: str, tmp_path: Path, run: R
             assert len([*(folder / "data/.toolkit/align/v-0").glob("*.rows")]) == 5
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(join, "_read_input", None)
-                patch.setattr(join, "_read_shard", None)
+                patch.setattr(join, "_scatter_names", None)
                 done = run(command, "-c", config)
         else:
             done = run(command, "-c", config)
@@ -262,6 +262,23 @@ def test_shares_read_and_the_last_run_joins(command: str, tmp_path: Path, run: R
             again = run("run", "-c", config, "--shard", "0/2")
             assert (again.code, "1 shard" in again.out) == (0, True), again.err
     assert trees[0] == trees[1]
+
+
+def test_status_says_of_which_documents_the_ids_are_ready(tmp_path: Path, run: Run) -> None:
+    documents_of(tmp_path)
+    _jsonl(tmp_path / "v.jsonl.gz", values_of())
+    config = _config(tmp_path, f"from: {tmp_path}/v.jsonl.gz, id: key.id, values: [quality]")
+
+    def causes() -> list[str]:
+        stages = run("status", "-c", config, "--json").json["stages"]
+        return [item["cause"] for stage in stages if stage["stage"] == "align v-0" for item in stage["items"]]
+
+    ready = "its ids are ready; which values belong to them depends on all shards"
+    assert causes() == ["not begun"] * 2
+    run("align", "-c", config, "--shard", "0/1").succeeds()
+    assert causes() == [ready] * 2
+    (tmp_path / "data/documents/a.jsonl").write_text('{"id": "0", "text": "another", "source": "s"}\n')
+    assert causes() == ["not begun", ready]
 
 
 def test_a_run_tells_why_there_is_no_set_that_later_stages_read(tmp_path: Path, run: Run) -> None:

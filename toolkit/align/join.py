@@ -27,7 +27,7 @@ from toolkit.data.documents import BAD_ROW, Rows, explain_bad_row
 from toolkit.data.in_place import ShardLines
 from toolkit.data.schema import from_json
 from toolkit.errors import DataError
-from toolkit.exchange.scatter import Scatter, gather, once
+from toolkit.exchange.scatter import Scatter, gather, once, outcome
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Position
 from toolkit.ingest.reader import Draft, Input
@@ -224,11 +224,6 @@ class _Named(msgspec.Struct, gc=False):
 _NAMED = msgspec.json.Decoder(_Named)
 
 
-def names_record(dataset: Dataset, shard: str) -> str:
-    """Return the name of the record of the names of a shard."""
-    return f"names-{shard_hash(dataset.file_of(shard)):016x}.json"
-
-
 class ShardToRead(ConfigStruct):
     """A shard whose names are read.
 
@@ -253,7 +248,11 @@ class ShardToRead(ConfigStruct):
     @property
     def stem(self) -> str:
         """Path of the objects and of the record, without their ends."""
-        return join(self.folder, names_record(self.dataset, self.shard).removesuffix(".json"))
+        return join(self.folder, f"names-{shard_hash(self.dataset.file_of(self.shard)):016x}")
+
+    def key(self, content: str) -> list[Any]:
+        """Return what names are made of, given the digest of the documents."""
+        return [_HASH, self.shard, content, self.by_source, self.by_shard, self.partitions]
 
 
 class ShardRead(ConfigStruct):
@@ -262,6 +261,12 @@ class ShardRead(ConfigStruct):
     content: str
     documents: int
     objects: list[str]
+
+
+def is_read(task: ShardToRead) -> bool:
+    """Return whether the names of a shard's documents, as they are now, have been scattered."""
+    state = row_index.current(task.dataset, task.shard)
+    return bool(state and outcome(task.stem + ".json", task.key(state.content), ShardRead))
 
 
 def read_shard(task: ShardToRead, report: Report) -> ShardRead:
@@ -283,8 +288,7 @@ def read_shard(task: ShardToRead, report: Report) -> ShardRead:
             done = Position(report, lines.stored)
             return ShardRead(content=content, documents=documents, objects=_scatter_names(task, _names_in(lines), done))
 
-    key = [_HASH, shard, content, task.by_source, task.by_shard, task.partitions]
-    return once(task.stem + ".json", key, ShardRead, read)
+    return once(task.stem + ".json", task.key(content), ShardRead, read)
 
 
 def _names_in(lines: ShardLines) -> Iterator[list[_Named]]:

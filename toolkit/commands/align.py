@@ -118,7 +118,7 @@ class _Making:
                 self._clear(entry)  # what a run has left that could not delete it
             return
         try:
-            is_made = self._make(entry, todo, self._folder(entry))
+            is_made = self._make(entry, todo, _folder(self.dataset, entry))
         except StepFailed as error:
             self.failed += error.messages
             return
@@ -129,12 +129,8 @@ class _Making:
         self.made.add(entry.set)
         self._clear(entry)
 
-    def _folder(self, entry: section.Entry) -> str:
-        """Return the folder for what is between inputs and set."""
-        return join(self.dataset.bookkeeping, "align", entry.set)
-
     def _clear(self, entry: section.Entry) -> None:
-        remove_tree(self._folder(entry))
+        remove_tree(_folder(self.dataset, entry))
 
     def _make(self, entry: section.Entry, todo: Todo, folder: str) -> bool:
         """Make a set; a share only scatters its files and shards, and False is returned."""
@@ -151,15 +147,9 @@ class _Making:
         read: list[joining.InputRead] = self._run(
             f"reading the values of {entry.set}", joining.read_input, inputs, needs=needs
         )
-        reader = entry.reader()
-        by_shard = bool(reader.shard or getattr(reader, "SHARD", ""))
         paths, stored = [self.dataset.shard_path(shard) for shard in self.shards], self.dataset.sizes()
-        tasks = [
-            Task(path, joining.ShardToRead(dataset=self.dataset, shard=shard, folder=folder,
-                                           partitions=partitions, by_source=reader.source is not None,
-                                           by_shard=by_shard, limit=self._limit), stored.get(shard))
-            for path, shard in zip(paths, self.shards, strict=True)
-        ]  # fmt: skip
+        to_read = _shards_to_read(self.dataset, entry, self.shards, partitions, self._limit)
+        tasks = [Task(path, task, stored.get(task.shard)) for path, task in zip(paths, to_read, strict=True)]
         needs = _needs(self.context, tasks, NAMES)
         shards: list[joining.ShardRead] = self._run(
             "looking up documents by their ids", joining.read_shard, tasks, needs=needs
@@ -287,6 +277,22 @@ class _Making:
         return all_values(self.context.run(what, function, tasks, unit, failed=failed, needs=needs))
 
 
+def _folder(dataset: Dataset, entry: section.Entry) -> str:
+    """Return the folder for what is between inputs and set."""
+    return join(dataset.bookkeeping, "align", entry.set)
+
+
+def _shards_to_read(
+    dataset: Dataset, entry: section.Entry, shards: Sequence[str], partitions: int, limit: int
+) -> list[joining.ShardToRead]:
+    reader = entry.reader()
+    whole = joining.ShardToRead(
+        dataset=dataset, shard="", folder=_folder(dataset, entry), partitions=partitions, limit=limit,
+        by_source=reader.source is not None, by_shard=bool(reader.shard or getattr(reader, "SHARD", "")),
+    )  # fmt: skip
+    return [msgspec.structs.replace(whole, shard=shard) for shard in shards]
+
+
 VALUES, NAMES = 2.0, 0.06
 """Bytes that are kept of a byte of values, which are written twice, and of documents, until their set is made."""
 
@@ -316,15 +322,18 @@ def _progress(look: Look) -> Iterator[Progress]:
         name = f"align {entry.set}"
         try:
             shards = look.shards(context.dataset)
-            todo = progress_of(context.dataset, entry, shards, context.config.max_document_bytes)
+            limit = context.config.max_document_bytes
+            todo = progress_of(context.dataset, entry, shards, limit)
         except ToolkitError as error:
             yield Progress(name, unknown=str(error))
         else:
-            there = {*list_files(join(context.dataset.bookkeeping, "align", entry.set))}
             causes = look.causes(entry.set, shards, todo.shards)
-            for shard in causes.keys() - {shard for shard, why in causes.items() if why != NOT_BEGUN}:
-                if joining.names_record(context.dataset, shard) in there:
-                    causes[shard] = "its ids are ready; which values belong to them depends on all shards"
+            not_begun = [shard for shard, why in causes.items() if why == NOT_BEGUN]
+            partitions = _partitions(sum(size_of(path) or 0 for path in todo.inputs))
+            there = {*list_files(_folder(context.dataset, entry))}
+            for task in _shards_to_read(context.dataset, entry, not_begun, partitions, limit):
+                if there and joining.is_read(task):
+                    causes[task.shard] = "its ids are ready; which values belong to them depends on all shards"
             yield Progress(name, "align", causes)
 
 

@@ -363,6 +363,14 @@ class _Record(Derived, frozen=True, kw_only=True):
     value: msgspec.Raw
 
 
+def outcome(path: str, key: Any, type: type[T]) -> T | None:
+    """Return what a task has come to, as recorded; None if it has not been done, or of something else."""
+    record = json_files.load(path, _Record)
+    if record and state(record, [("", json_digest(key))]).is_done:
+        return msgspec.json.decode(record.value, type=type)
+    return None
+
+
 def once(path: str, key: Any, type: type[T], make: Callable[[], T]) -> T:
     """Return what a task comes to: as recorded, if that was made of the same, or else made now.
 
@@ -372,10 +380,8 @@ def once(path: str, key: Any, type: type[T], make: Callable[[], T]) -> T:
         type: Type of what it comes to.
         make: Does the work.
     """
-    digest = json_digest(key)
-    record = json_files.load(path, _Record)
-    if record and state(record, [("", digest)]).is_done:
-        return msgspec.json.decode(record.value, type=type)
-    value = make()
-    json_files.save(path, _Record(made_of=digest, value=msgspec.Raw(msgspec.json.encode(value))))
+    if (value := outcome(path, key, type)) is None:
+        value = make()
+        record = _Record(made_of=json_digest(key), value=msgspec.Raw(msgspec.json.encode(value)))
+        json_files.save(path, record)
     return value
