@@ -1,86 +1,134 @@
-"""One pass: what is per shard of all stages, done one after the other while the documents are made.
+"""One pass: what is per shard of all stages, done while the documents are made.
 
     input ──ingest──> documents ──tag──> attributes ──mix──> intermediate of the output
-                          └──────── deleted ──┘   once that is safe
+                          └──────── deleted ──┘   with --per-shard, once that is safe
 
-The records stay: of the input, of its shards in each set, and of the mix. They tell what has been done, and that it
-was done of what is there now.
-
-The stages behind ingest, for one shard, while its documents are being made.
+In memory, for one shard:
 
     ingest ──FreshBlock──> taggers ──rows──> attributes/<set>/X
                               ├──rows──> rules, writer ──> intermediate of the mix
-                              └──rows──> signers ──> signatures of sets over the whole dataset
+                              └──rows──> signers ──> signatures, of each section over the whole dataset
 
-The same parts as those of `toolkit.tag.run`, `toolkit.mix.stage` and `toolkit.whole.sign`, connected in memory: nothing
-is read back. The files are the same, and so are their records. What fails here is left out, and done (or told) by the
-stage itself, which finds it missing.
+The parts are those of `toolkit.tag.run`, `toolkit.mix.stage` and `toolkit.whole.sign`; so are the files and records.
+
+A block has at most `BLOCK_ROWS` documents, or ends at `BLOCK_BYTES`. The ingest has written it when it gives it away.
+Of several processes, each has `AHEAD` blocks; what they make of them comes back in order, and is written by this one.
+
+What fails here is a failure of its stage, which tells it and does not try again, and leaves nothing of that stage and
+of those after it. All others become durable with the documents, in one group.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import pickle
+import secrets
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import msgspec
+from msgspec.structs import replace
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
-from toolkit.data.dataset import Dataset
 from toolkit.data.documents import FreshDocument
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError, ToolkitError
 from toolkit.execution.blocks import in_order, threads_for
-from toolkit.execution.executors import Report, Result, Task
+from toolkit.execution.executors import Failure, Report, Result, Task, failure_of
 from toolkit.ingest import inputs, plan, run
 from toolkit.ingest.attempts import Grouped
-from toolkit.ingest.run import FreshBlock
-from toolkit.mix import bindings, stage
+from toolkit.ingest.run import FreshBlock, IngestedInput
+from toolkit.mix import publish, stage
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import Joiner
-from toolkit.mix.settings import MixSettings
-from toolkit.mix.stage import StageOutput
+from toolkit.mix.stage import HELD, StageOutput
 from toolkit.records import ingested, sets
-from toolkit.records import sets as records
 from toolkit.records.takedown import takedown_of
 from toolkit.storage.artifact import state
 from toolkit.storage.paths import remove_with_folders
 from toolkit.storage.record_log import Group
-from toolkit.tag import plan as tag_plan
 from toolkit.tag import run as tagging
-from toolkit.tag.plan import build
+from toolkit.tag.plan import Plan, build
 from toolkit.tag.run import AttributesOutput, ShardToTag
-from toolkit.tag.steps import Effort, Values, values_of
+from toolkit.tag.steps import Values, values_of
 from toolkit.text.batch import Batch
 
 if TYPE_CHECKING:
-    from toolkit.whole.sign import ShardToSign, Signing
+    from toolkit.whole.sign import ShardToSign
+
+TAG, MIX = "tag", "mix"
+"""Stages, as failures name them; signatures have the section that they are for."""
 
 
-class ShardToPass(NamedTuple):
-    """The work on a shard while its documents are made.
+class InputToPass(ConfigStruct):
+    """One input, or a shard of it.
 
     Attributes:
-        path: of its documents.
-        tag: all its sets are written; they read no others.
-        mix: joins no sets but these, and those that the input carries.
-        sign: its entries read no others either.
-        carried: the sets that the input carries.
-        processes: that work on it; signatures are made by one.
+        input: what is ingested.
+        tag: what is done to its shards, if anything; `shard` of it is empty.
+        mix: the same.
+        sign: the same, by section.
+        processes: that work on it.
+        todo: Sets that are written on the way, each after those that it reads.
+        digests: Placeholders of the content digests of sets, by name, which documents name in the output.
+        path: Path of the shard.
     """
 
-    path: str
+    input: plan.InputToIngest
     tag: ShardToTag | None
     mix: ShardToMix | None
-    sign: "ShardToSign | None"
-    carried: Sequence[str]
-    processes: int
+    sign: "dict[str, ShardToSign]" = {}
+    processes: int = 1
+    todo: list[str] = []
+    digests: dict[str, str] = {}
+    path: str = ""
 
     @property
-    def todo(self) -> list[str]:
-        """Return the sets that are written, each behind those that it reads."""
-        return list(dict.fromkeys(step.set for step in build(self.tag.plan))) if self.tag else []
+    def key(self) -> str:
+        return self.input.key
+
+    def tagged(self, shard: str) -> ShardToTag | None:
+        """Return how a shard is tagged."""
+        return self.tag and replace(self.tag, shard=shard, processes=self.processes)
+
+    def mixed(self, shard: str) -> ShardToMix:
+        """Return how a shard is mixed, of inputs that are."""
+        assert self.mix
+        return replace(self.mix, shard=shard, processes=self.processes)
+
+    def on_the_way(self) -> Self:
+        """Return what can be done before files are there: what reads no sets but these, and those of the input."""
+        todo = _closed(self.tag.plan) if self.tag else []
+        made = {*todo, *self.input.entry.reader().attribute_sets()}
+        mix = self.mix if self.mix and made >= {each.set for each in self.mix.sets} else None
+        entries = {key: [entry for entry in each.entries if made >= {*entry.reads}] for key, each in self.sign.items()}
+        sign = {key: replace(each, entries=entries[key]) for key, each in self.sign.items() if entries[key]}
+        return replace(self, tag=self.tag if todo else None, mix=mix, sign=sign, todo=todo)
+
+    def of(self, shard: str) -> Self:
+        """Return the work on a shard."""
+        names = [each.set for each in self.mix.sets] if self.mix and self.mix.settings.output.provenance is True else []
+        return replace(
+            self,
+            path=self.input.dataset.shard_path(shard),
+            tag=self.tagged(shard),
+            mix=self.mix and self.mixed(shard),
+            sign={section: replace(each, shard=shard) for section, each in self.sign.items()},
+            digests={name: secrets.token_hex(16) for name in names},
+        )
+
+
+def _closed(plan_: Plan) -> list[str]:
+    """Return the sets of a plan that read no other sets, each behind those that it reads."""
+    steps = build(plan_)
+    found = {*plan_.sets}
+    while others := {
+        step.set for step in steps if step.set in found and any(r.set not in found for r in step.references)
+    }:
+        found -= others
+    return [name for name in dict.fromkeys(step.set for step in steps) if name in found]
 
 
 class ShardPass:
@@ -90,233 +138,207 @@ class ShardPass:
 
     Attributes:
         tagged: whether the attributes were written.
+        failures: Why stages have failed, by stage.
 
     Args:
         work: the shard.
         group: of the documents, with which the files appear.
     """
 
-    def __init__(self, work: ShardToPass, group: Group) -> None:
+    def __init__(self, work: InputToPass, group: Group) -> None:
         self.tagged = False
+        self.failures: dict[str, Failure] = {}
         self._work = work
         self._group = group
-        self._attributes: AttributesOutput | None = None
-        self._stage: StageOutput | None = None
-        self._signing: Signing | None = None
+        self._files: dict[str, ExitStack] = {}
+        self._outputs: dict[str, Any] = {}
+        self._joiners: dict[str, Joiner] = {}
+        self._taken: deque[FreshBlock] = deque()
+        self._fault: Exception | None = None
+        self._waiting = tempfile.SpooledTemporaryFile(HELD)  # noqa: SIM115  # closed in `__exit__`
 
     def __enter__(self) -> Self:
-        self._files, self._stage_file, self._signatures = ExitStack(), ExitStack(), ExitStack()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._leave()
+        self._waiting.close()
+        for name in [*self._outputs]:
+            self._leave(name)
 
     def take(self, blocks: Iterator[FreshBlock]) -> None:
         """Tag, encode and sign the blocks; raise only what they raise."""
-        path, tag, mix, sign, _, processes = self._work
-        given = _Given(blocks)
+        work = self._work
+        if work.tag:
+            self._open(TAG, AttributesOutput, work.tag, work.todo)
+        if work.mix and not self.failures:
+            self._open(MIX, StageOutput, work.mix)
+        for section, sign in ({} if TAG in self.failures else work.sign).items():
+            from toolkit.whole.sign import Signing
+
+            self._open(section, Signing, sign, [entry.set for entry in sign.entries])
+        blocks = self._given(blocks) if self._outputs else iter(())
         try:
-            if tag:
-                self._attributes = self._files.enter_context(AttributesOutput(tag, self._work.todo, self._group))
-            if mix:
-                self._stage = self._stage_file.enter_context(StageOutput(mix, self._group))
-            if sign:
-                from toolkit.whole.sign import Signing
+            for passed in in_order(_Passing, work, blocks, work.processes, work.path):
+                self._each(self._write, self._taken.popleft(), passed)
+        except BaseException as error:
+            failure = failure_of(error, work.path)
+            if self._fault:
+                raise self._fault from None
+            self._fail(TAG if work.tag else MIX, failure)
 
-                self._signing = self._signatures.enter_context(
-                    Signing(sign, [entry.set for entry in sign.entries], self._group)
-                )
-                self._joiner = Joiner(self._signing.whole, self._signing.keys)
-            for passed in in_order(_Passing, self._work, given, processes, path):
-                self._write(passed)
-        except Exception:
-            if given.fault:
-                raise given.fault from None
-            self._leave()
-
-    def _write(self, passed: "_Passed") -> None:
-        if self._attributes:
-            self._attributes.write(passed.rows, passed.efforts)
-        if self._stage and passed.encoded:
-            self._stage.write(passed.encoded)
-        elif self._stage:
-            self._leave_stage()
-        if self._signing and passed.batch is not None:
-            self._sign(self._signing, passed, passed.batch)
-
-    def _sign(self, signing: "Signing", passed: "_Passed", batch: Batch) -> None:
-        by_set = {**passed.carried, **dict(zip(self._work.todo, passed.rows, strict=True))}
-        others = [by_set[each.set] for each in signing.whole.sets]
+    def _given(self, blocks: Iterator[FreshBlock]) -> Iterator[FreshBlock]:
         try:
-            values = [list(of_sets) for _, of_sets in zip(batch, self._joiner.values(others), strict=False)]
-            signing.add(passed.number, batch, values)
-        except Exception:
-            self._leave_signatures()
+            for block in blocks:
+                self._taken.append(block)
+                yield block
+        except Exception as error:
+            self._fault = error
+            raise
+
+    def _open(self, name: str, make: Callable[..., Any], *arguments: Any) -> None:
+        def enter() -> None:
+            self._outputs[name] = self._files[name].enter_context(make(*arguments, self._group))
+
+        self._files[name] = ExitStack()
+        self._try(name, enter)
+
+    def _write(self, name: str, output: Any, block: FreshBlock, passed: "_Passed") -> None:
+        if name == TAG:
+            output.write(passed.found.rows, passed.found.efforts)
+        elif name != MIX:
+            by_set = {**block.carried, **dict(zip(self._work.todo, passed.found.rows, strict=True))}
+            joiner = self._joiners[name] = self._joiners.get(name) or Joiner(output.whole, output.keys)
+            values = joiner.values([by_set[each.set] for each in output.whole.sets])
+            batch = passed.batch or _batch_of(block)
+            output.add(block.number, batch, [list(of_sets) for _, of_sets in zip(batch, values, strict=False)])
+        elif isinstance(passed.encoded, Failure):
+            self._fail(MIX, passed.encoded)
+        elif self._work.digests:
+            pickle.dump(passed.encoded, self._waiting)
+        else:
+            output.write(passed.encoded)
 
     def complete(self, state: ShardState, carried: Mapping[str, str]) -> None:
-        """Add attributes and intermediate to the group, with their records."""
-        tag, contents = self._work.tag, dict(carried)
+        """Add attributes, intermediate and signatures to the group, with their records."""
+        self._each(self._finish, state, dict(carried))
+
+    def _finish(self, name: str, output: Any, state: ShardState, contents: dict[str, str]) -> None:
+        tag, mix, files = self._work.tag, self._work.mix, self._files[name]
+        if tag and name == TAG:
+            sets.forget_all(tag.dataset, self._work.todo, [tag.shard])
+            files.close()
+            output.record(state, contents)
+            contents |= output.contents
+            self.tagged = True
+        elif mix and name == MIX:
+            if state.inline and any(rule.foreign for rule in mix.stream.rules):
+                self._leave(MIX)  # patterns see these attributes; they have been compiled as if there were none
+                return
+            for encoded in self._filled(contents):
+                output.write(encoded)
+            files.close()
+            output.record(state, {each.set: contents[each.set] for each in mix.sets})
+        else:
+            output.finish()
+            files.close()
+            output.record(state, contents)
+
+    def _filled(self, contents: Mapping[str, str]) -> Iterator[Encoded]:
+        """Yield what was encoded before the digests of attributes were known, with the digests."""
+        end = self._waiting.tell()
+        self._waiting.seek(0)
+        while self._waiting.tell() < end:
+            encoded: Encoded = pickle.load(self._waiting)  # noqa: S301  # ours
+            pieces = encoded.pieces
+            for name, placeholder in self._work.digests.items():
+                before, after = placeholder.encode(), contents[name].encode()
+                pieces = [(label, data.replace(before, after)) for label, data in pieces]
+            yield encoded._replace(pieces=pieces)
+
+    def _each(self, act: Callable[..., None], *arguments: Any) -> None:
+        """Do something with each output that is not left yet."""
+        for name, output in [*self._outputs.items()]:
+            if name in self._outputs:
+                self._try(name, act, name, output, *arguments)
+
+    def _try(self, name: str, act: Callable[..., Any], *arguments: Any) -> None:
+        """Do something, of which an error is the failure of a stage."""
         try:
-            if tag and self._attributes:
-                sets.forget_all(tag.dataset, self._work.todo, [tag.shard])
-                self._files.close()
-                self.tagged = True  # even if what follows fails: what has no record then is written again
-                self._attributes.record(state, contents)
-                contents |= self._attributes.contents
-            if self._stage and self._work.mix:
-                self._stage_file.close()
-                self._stage.record(state, {each.set: contents[each.set] for each in self._work.mix.sets})
-            if self._signing:
-                self._signing.finish()
-                self._signatures.close()
-                self._signing.record(state, contents)
-        except Exception:
-            self._leave()
+            act(*arguments)
+        except BaseException as error:
+            self._fail(name, failure_of(error, self._work.path))
 
-    def _leave(self) -> None:
+    def _fail(self, name: str, failure: Failure) -> None:
+        """Note the failure of a stage; leave nothing of it, and of a shard that is not tagged nothing at all."""
+        self.failures[name] = failure
+        for each in [*self._outputs] if name == TAG else [name]:
+            self._leave(each)
+
+    def _leave(self, name: str) -> None:
         """Leave nothing of what is not complete."""
-        self._leave_stage()
-        self._leave_signatures()
-        self._files.__exit__(_Left, _Left(), None)
-        self._attributes = None
-
-    def _leave_stage(self) -> None:
-        self._stage_file.__exit__(_Left, _Left(), None)
-        self._stage = None
-
-    def _leave_signatures(self) -> None:
-        self._signatures.__exit__(_Left, _Left(), None)
-        self._signing = None
+        self._outputs.pop(name, None)
+        self._files.pop(name, ExitStack()).__exit__(_Left, _Left(), None)
 
 
 class _Left(Exception):
     """Tells outputs that they are not to appear."""
 
 
-class _Given(Iterator[FreshBlock]):
-    """The blocks, as they are; `fault` is what they have raised."""
-
-    def __init__(self, blocks: Iterator[FreshBlock]) -> None:
-        self._blocks = blocks
-        self.fault: Exception | None = None
-
-    def __next__(self) -> FreshBlock:
-        try:
-            return next(self._blocks)
-        except StopIteration:
-            raise
-        except Exception as error:
-            self.fault = error
-            raise
-
-
 class _Passed(NamedTuple):
     """A block.
 
     Attributes:
-        number: of documents before it.
-        rows, efforts: of each set.
-        encoded: what the mix writes; None once a document cannot be mixed.
-        batch: the documents, where signatures are made of them.
-        carried: rows of the sets that the input carries.
+        found: Rows of each set, and more.
+        encoded: what the mix writes, or why a document cannot be mixed.
+        batch: the documents, if that is in their process.
     """
 
-    number: int
-    rows: list[list[bytes]]
-    efforts: list[Effort]
-    encoded: Encoded | None
+    found: Values
+    encoded: Encoded | Failure | None
     batch: Batch | None
-    carried: dict[str, list[bytes]]
+
+
+def _batch_of(block: FreshBlock) -> Batch:
+    return Batch([FreshDocument(row.id, row.source, row.line, row.utf8 or b"", row.chars) for row in block.rows])
 
 
 class _Passing:
     """Tags and encodes blocks."""
 
-    def __init__(self, work: ShardToPass) -> None:
-        self._todo = work.todo
-        self._steps = build(work.tag.plan) if work.tag else []
-        self._encoder = Encoder(work.mix) if work.mix else None
-        self._joined = [each.set for each in work.mix.sets] if work.mix else []
+    def __init__(self, work: InputToPass) -> None:
+        self._steps = [step for step in build(work.tag.plan) if step.set in work.todo] if work.tag else []
+        self._encoder: Encoder | None = None
+        self._failure: Failure | None = None
         self._work = work
 
     def __call__(self, block: FreshBlock) -> _Passed:
-        batch = Batch([FreshDocument(row.id, row.source, row.line, row.utf8 or b"", row.chars) for row in block.rows])
-        numbered = list(zip(batch, count(block.number + 1)))
-        found = _NOTHING
-        if self._work.tag:
-            takedown = takedown_of(self._work.tag.dataset)
-            found = values_of(batch, numbered, self._steps, self._todo, self._work.path, takedown)
-        encoded = None
-        if self._encoder:
-            by_set = {**block.carried, **dict(zip(self._todo, found.rows, strict=True))}
-            others = [by_set[name] for name in self._joined]
+        batch, work, found = _batch_of(block), self._work, _NOTHING
+        if work.tag:
+            numbered = list(zip(batch, count(block.number + 1)))
+            found = values_of(batch, numbered, self._steps, work.todo, work.path, takedown_of(work.tag.dataset))
+        encoded: Encoded | None = None
+        if work.mix and not self._failure:
+            by_set = {**block.carried, **dict(zip(work.todo, found.rows, strict=True))}
+            others = [by_set[each.set] for each in work.mix.sets]
             try:
+                self._encoder = self._encoder or Encoder(work.mix, work.digests)
                 encoded = self._encoder.fresh(block.number, batch, others, found.columns)
-            except Exception:
-                self._encoder = None
-        signed = batch if self._work.sign else None
-        return _Passed(block.number, found.rows, found.efforts, encoded, signed, block.carried)
+            except BaseException as error:
+                self._failure = failure_of(error, work.path)
+        if work.processes < 2:
+            return _Passed(found, encoded or self._failure, batch)
+        return _Passed(found._replace(columns={}), encoded or self._failure, None)
 
 
 _NOTHING = Values([], [], {})
 
 
-class InputToPass(ConfigStruct):
-    """One input.
-
-    Attributes:
-        input: what is ingested.
-        tag: what is done to its shards, if anything; `shard` of it is empty.
-        mix: the same.
-        sign: the same.
-        processes: that work on it.
-    """
-
-    input: plan.InputToIngest
-    tag: tagging.ShardToTag | None
-    mix: bindings.ShardToMix | None
-    sign: "ShardToSign | None" = None
-    processes: int = 1
-
-    @property
-    def key(self) -> str:
-        return self.input.key
-
-    def tagged(self, shard: str) -> tagging.ShardToTag | None:
-        """Return how a shard is tagged."""
-        return self.tag and msgspec.structs.replace(self.tag, shard=shard, processes=self.processes)
-
-    def mixed(self, shard: str) -> bindings.ShardToMix:
-        """Return how a shard is mixed, of inputs that are."""
-        assert self.mix
-        return msgspec.structs.replace(self.mix, shard=shard, processes=self.processes)
-
-
-class InputPassed(ConfigStruct):
-    """The outcome of an input.
-
-    Attributes:
-        ingested: that of its ingest.
-        tagged: shards whose attributes were written on the way.
-        failed: why shards could not be mixed, by key, where documents are deleted and the mix may omit them.
-    """
-
-    ingested: run.IngestedInput
-    tagged: list[str] = []
-    failed: dict[str, str] = {}
-
-    @property
-    def documents(self) -> int:
-        """Return how many it has."""
-        return self.ingested.documents
-
-
-def ingest_together(tasks: list[Task[InputToPass]], report: Report) -> list[Result[InputPassed]]:
+def ingest_together(tasks: list[Task[InputToPass]], report: Report) -> list[Result[IngestedInput]]:
     """Do what `ingest` does for small inputs, which become durable together."""
     return run.in_group(ingest, tasks, [task.payload.input for task in tasks], report)
 
 
-def ingest(work: InputToPass, report: Report, grouped: Grouped | None = None) -> InputPassed:
+def ingest(work: InputToPass, report: Report, grouped: Grouped | None = None) -> IngestedInput:
     """Ingest an input, unless that has been done; tag, encode and sign its documents while they are made.
 
     Args:
@@ -327,68 +349,36 @@ def ingest(work: InputToPass, report: Report, grouped: Grouped | None = None) ->
     Raises:
         DataError: of the ingest only.
     """
-    tags, mixes, signed = _can_follow(work)
     passes: dict[str, ShardPass] = {}
+    passing = work.on_the_way()
 
     def follow(shard: str, carried: Sequence[str], group: Group) -> ShardPass:
-        tag, mix = work.tagged(shard) if tags else None, work.mixed(shard) if mixes else None
-        to_sign = signed and msgspec.structs.replace(signed, shard=shard)
-        path = work.input.dataset.shard_path(shard)
-        passes[shard] = ShardPass(ShardToPass(path, tag, mix, to_sign, carried, work.processes), group)
+        passes[shard] = ShardPass(passing.of(shard), group)
         return passes[shard]
 
-    follows, threads = follow if tags or mixes or signed else None, threads_for(work.processes)
-    done = run.ingest_input(work.input, report, follows, grouped, threads)
-    return InputPassed(ingested=done, tagged=[shard for shard, each in passes.items() if each.tagged])
-
-
-def _can_follow(work: InputToPass) -> "tuple[bool, bool, ShardToSign | None]":
-    """Return whether shards of an input can be tagged, and mixed, before their files are there; how they are signed.
-
-    Signatures are of documents in order; where several processes work on a shard, they would wait for one.
-    """
-    tags = work.tag is not None and _is_closed(work.tag.plan)
-    made = {*(work.tag.plan.sets if work.tag and tags else ()), *work.input.entry.reader().attribute_sets()}
-    mixes = work.mix is not None and made >= {each.set for each in work.mix.sets} and _is_by_shard(work.mix.settings)
-    signed = work.sign if work.processes == 1 else None
-    if signed:
-        entries = [entry for entry in signed.entries if made >= {*entry.reads}]
-        signed = msgspec.structs.replace(signed, entries=entries) if entries else None
-    return tags, mixes, signed
-
-
-def _is_closed(plan_: tag_plan.Plan) -> bool:
-    """Return whether the sets of a plan read no other sets."""
-    return all(r.set in plan_.sets for step in tag_plan.build(plan_) for r in step.references)
-
-
-def _is_by_shard(settings: MixSettings) -> bool:
-    """Return whether documents can be mixed before the digests of their attributes are known, and those of all shards.
-
-    Patterns of other programs are held against all shards, and so are weights and a budget.
-    """
-    return (
-        settings.output.provenance in (False, "line")
-        and len(settings.streams) == 1
-        and not settings.needs_all_shards
-        and not any(rule.foreign for rule in settings.streams[0].rules)
+    follows = follow if passing.tag or passing.mix or passing.sign else None
+    done = run.ingest_input(work.input, report, follows, grouped, threads_for(work.processes))
+    return replace(
+        done,
+        tagged=[shard for shard, each in passes.items() if each.tagged],
+        failures={(name, shard): why for shard, each in passes.items() for name, why in each.failures.items()},
     )
 
 
-def pass_input(work: InputToPass, report: Report) -> InputPassed:
+def pass_input(work: InputToPass, report: Report) -> IngestedInput:
     """Ingest, tag and mix an input, unless that has been done; delete its documents and attributes.
 
     Raises:
         DataError: of any of the three; what has been made stays, and is not made again.
     """
     record = inputs.recorded(work.input)
-    if record and is_mixed(work, record):
+    if record and in_mix(work, record) is not None:
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
-        return InputPassed(ingested=run.outcome_of(record, skipped=True))
+        return run.outcome_of(record, skipped=True)
     done = ingest(work, report)
     failed = {}
-    for shard in done.ingested.shards:
+    for shard in done.shards:
         if tag := work.tagged(shard):
             tagging.tag_shard(tag, _say_nothing)
         mixed = work.mixed(shard)
@@ -399,33 +389,36 @@ def pass_input(work: InputToPass, report: Report) -> InputPassed:
                 raise
             failed[mixed.key] = str(error)
     record = inputs.noted(work.input)
-    if record is None:
+    if record is None or (not failed and in_mix(work, record) is None):
         raise DataError(
-            "expected the record of the input, which this run has just made, got none; run again", path=work.key
+            "expected the record of the input, and its part of the mix, which this run has just made, got none; run "
+            "again",
+            path=work.key,
         )
     if not failed:
-        if not is_mixed(work, record):
-            raise DataError(
-                "expected its part of the mix, which this run has just made, got none; run again", path=work.key
-            )
         forget_data(work, record)
-    return msgspec.structs.replace(done, ingested=msgspec.structs.replace(done.ingested, skipped=False), failed=failed)
+    return replace(done, skipped=False, omitted=failed)
 
 
 def _say_nothing(documents: int, size: int) -> None:
     """Report nothing: documents are counted once, when they are ingested."""
 
 
-def is_mixed(work: InputToPass, record: ingested.InputRecord) -> bool:
-    """Return True if the parts of the mix of all shards of an input are there."""
-    for shard, found in record.shards.items():
+def in_mix(
+    work: InputToPass, record: ingested.InputRecord, published: publish.Published | None = None
+) -> dict[str, bool] | None:
+    """Return of the shards of an input, by key, whether they are published; None if a part of the mix is not there."""
+    found = {}
+    for shard, output in record.shards.items():
         mixed = work.mixed(shard)
-        if stage.made_from(mixed, found.content, attributes_by_record(mixed, found.content)) is None:
-            return False
-    return True
+        digests = attributes_by_record(mixed, output.content)
+        found[mixed.key] = bool(published and digests is not None and published.has(mixed, (output.content, digests)))
+        if not found[mixed.key] and stage.made_from(mixed, output.content, digests) is None:
+            return None
+    return found
 
 
-def attributes_by_record(work: bindings.ShardToMix, documents: str) -> dict[str, str] | None:
+def attributes_by_record(work: ShardToMix, documents: str) -> dict[str, str] | None:
     """Return the content digests of a shard's attributes, as `toolkit.mix.join.inputs_of`; the files may be gone.
 
     Args:
@@ -437,8 +430,8 @@ def attributes_by_record(work: bindings.ShardToMix, documents: str) -> dict[str,
     """
     digests = {}
     for joined in work.sets:
-        record = records.load_record(work.dataset, joined.set, work.shard)
-        read = {name: records.load_record(work.dataset, name, work.shard) for name in (record.reads if record else ())}
+        record = sets.load_record(work.dataset, joined.set, work.shard)
+        read = {name: sets.load_record(work.dataset, name, work.shard) for name in (record.reads if record else ())}
         inputs = [("", documents), *((name, each.output.content if each else None) for name, each in read.items())]
         if record is None or not state(record, inputs).is_done:
             return None
@@ -450,16 +443,10 @@ def forget_data(work: InputToPass, record: ingested.InputRecord) -> None:
     """Delete the documents of an input, their row indexes, and their attributes in all sets."""
     dataset = work.input.dataset
     inputs.note_deletion(work.input, record)
-    sets = dict.fromkeys([*_sets_of_run(work), *(joined.set for joined in work.mixed("").sets)])
+    names = [*(work.tag.plan.sets if work.tag else ()), *work.input.entry.reader().attribute_sets()]
+    names += [joined.set for joined in work.mixed("").sets]
     for shard in record.shards:
-        for path, root in ((dataset.shard_path(shard), dataset.documents), *_attributes(dataset, sets, shard)):
-            remove_with_folders(path, root)
+        remove_with_folders(dataset.shard_path(shard), dataset.documents)
+        for name in dict.fromkeys(names):
+            remove_with_folders(dataset.attribute_path(name, shard), dataset.attributes)
     row_index.forget(dataset, record.shards)
-
-
-def _sets_of_run(work: InputToPass) -> list[str]:
-    return [*(work.tag.plan.sets if work.tag else ()), *work.input.entry.reader().attribute_sets()]
-
-
-def _attributes(dataset: Dataset, sets: Mapping[str, None], shard: str) -> list[tuple[str, str]]:
-    return [(dataset.attribute_path(name, shard), dataset.attributes) for name in sets]

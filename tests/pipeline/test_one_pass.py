@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tests.marks import slow
 from tests.pipeline.conftest import Project, document, oscar_tags, record_log, strays, tree, write_rows
 from toolkit import one_pass
 from toolkit.config.settings import stages
-from toolkit.mix import stage
+from toolkit.mix import join, stage
 from toolkit.tag import run as tagging
 from toolkit.whole import sign
 
@@ -40,6 +41,19 @@ class Picky(Tagger):
             raise ValueError(f"no {self.hates}, please")
         return len(document.text)
 '''
+
+COVERED = """
+from typing import Annotated
+from toolkit import Attribute, Document, Example, Span, Tagger
+
+class Covered(Tagger):
+    \"\"\"Number of spans of another set.\"\"\"
+    EXAMPLES = (Example("a", 1, attributes={"of": [[0, 1, 1.0]]}),)
+    of: Annotated[str, Attribute("y", list[Span])]
+
+    def tag(self, document: Document) -> int:
+        return len(document.attribute(self.of))
+"""
 
 OSCAR: dict[str, Any] = {
     "tag": oscar_tags(),
@@ -73,6 +87,17 @@ EDITS: dict[str, Any] = {
 PROVENANCE: dict[str, Any] = {
     "tag": {"shape-0": "line_shape"},
     "mix": {"attributes": ["shape-0"], "output": {"format": "dolma", "provenance": True}},
+}
+PATTERNS: dict[str, Any] = {
+    "tag": {"shape-0": "line_shape"},
+    "mix": {
+        "attributes": ["shape-0"],
+        "rules": [
+            {"keep": "$.attributes[?(@.line_shape.lines > 0)]", "syntax": "jsonpath", "name": "lines"},
+            {"drop": ".attributes.line_shape.short > 3", "syntax": "jq", "name": "short"},
+        ],
+        "output": {"format": "dolma", "provenance": True},
+    },
 }
 CASCADE: dict[str, Any] = {
     "tag": {
@@ -112,6 +137,7 @@ RECIPES = {
     "text": TEXT,
     "edits": EDITS,
     "provenance": PROVENANCE,
+    "patterns": PATTERNS,
     "signed": SIGNED,
     "whole": WHOLE,
     "only tags": ONLY_TAGS,
@@ -185,7 +211,7 @@ def shapes() -> Iterator[Any]:
     """All recipes for inputs that become a shard each, several, or less; most where slow tests are run."""
     for recipe in RECIPES:
         for name, ingest in {"whole": {}, "cut": {"shard_size": "2 kB"}, "packed": {"pack": "1 MB"}}.items():
-            often = recipe == "oscar" or (name == "whole" and recipe in ("text", "signed", "whole"))
+            often = recipe == "oscar" or (name == "whole" and recipe in ("text", "patterns", "signed", "whole"))
             yield pytest.param(ingest, recipe, id=f"{recipe}-{name}", marks=() if often else pytest.mark.slow)
 
 
@@ -202,7 +228,9 @@ def test_a_run_leaves_what_single_commands_leave(tmp_path: Path, run: Run, recip
 
 
 @pytest.mark.usefixtures("unread")
-@pytest.mark.parametrize("recipe", ["oscar", "text", "edits", "signed", "only tags", "only mix"])
+@pytest.mark.parametrize(
+    "recipe", ["oscar", "text", "edits", "provenance", "patterns", "signed", "only tags", "only mix"]
+)
 def test_nothing_is_read_back(tmp_path: Path, run: Run, recipe: str) -> None:
     project = made(tmp_path, run, RECIPES[recipe])
     told = project.ok("run", "--json").json
@@ -213,8 +241,8 @@ def test_nothing_is_read_back(tmp_path: Path, run: Run, recipe: str) -> None:
 def test_a_large_input_is_passed_by_several_processes(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Blocks are tagged and encoded in helpers, and written in their order."""
-    one, other = (made(tmp_path / name, run, EDITS) for name in ("one", "other"))
+    """Blocks are tagged and encoded in helpers, and written and signed in their order."""
+    one, other = (made(tmp_path / name, run, SIGNED | PATTERNS) for name in ("one", "other"))
     for project in (one, other):
         inputs(project.root, documents=700, count=1)
     singly(one)
@@ -222,6 +250,73 @@ def test_a_large_input_is_passed_by_several_processes(
     other.config |= {"executor": {"type": "local"}, "processes": 2}
     other.ok("run")
     del other.config["executor"], other.config["processes"]
+    assert all_of(one) == all_of(other)
+
+
+def reading(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """What stages read of files from now on: their names, shards, and the sets that they make."""
+    read: list[tuple[str, ...]] = []
+    write, joint = tagging._write, join.joint_blocks
+
+    def tags(work: tagging.ShardToTag, todo: list[str], *rest: Any) -> Any:
+        read.append(("tag", work.shard, *todo))
+        return write(work, todo, *rest)
+
+    def mixes(work: join.JoinedShard, *rest: Any) -> Any:
+        read.append(("mix", work.key))
+        return joint(work, *rest)
+
+    monkeypatch.setattr(tagging, "_write", tags)
+    monkeypatch.setattr(stage, "joint_blocks", mixes)
+    return read
+
+
+@pytest.mark.parametrize("limit", [2, 3])
+def test_a_run_of_some_inputs_passes_the_shards_that_single_commands_would_take(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """A shard of earlier documents comes before those of the last input, which then is only ingested."""
+    read = reading(monkeypatch)
+    one, other = (made(tmp_path / name, run, PROVENANCE) for name in ("one", "other"))
+    before = write_rows(tmp_path / "1-before.jsonl.gz", [document("before", "a text")])
+    for project in (one, other):
+        (project.documents / "s").mkdir(parents=True)
+        shutil.copy2(before, project.documents / "s")
+    for command in ("ingest", "tag", "mix"):
+        one.ok(command, "--limit", str(limit))
+    read.clear()
+    other.ok("run", "--limit", str(limit))
+    assert read == [("tag", "s/1-before.jsonl.gz", "shape-0"), ("mix", "s/1-before.jsonl.gz")]
+    assert all_of(one) == all_of(other)
+
+
+def test_taggers_and_streams_that_read_other_documents_do_not_keep_others_from_the_pass(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = reading(monkeypatch)
+    write_rows(tmp_path / "more" / "documents" / "m" / "0.jsonl.gz", [document("more", "a text")])
+    for i in range(3):
+        values = {"source": "s", "attributes": {"y": [[0, 1, 1.0]]}}
+        write_rows(tmp_path / "ext-0" / "s" / f"{i}.jsonl.gz", [{"id": f"{i}-{j}", **values} for j in range(30)])
+    projects = []
+    for name in ("one", "other"):
+        project = made(tmp_path / name, run, EDITS)
+        shutil.copytree(tmp_path / "more", project.root / "more")
+        shutil.copytree(tmp_path / "ext-0", project.attributes / "ext-0")
+        (project.root / "covered.py").write_text(COVERED)
+        project.config["tag"]["covered-0"] = {"tagger": f"{project.root}/covered.py:Covered", "of": "ext-0.y"}
+        mine = {"dataset": f"{project.root}/data", "attributes": ["lines-0"]}
+        project.config["mix"] = {
+            "streams": {"mine": mine, "more": {"dataset": f"{project.root}/more"}},
+            "rules": [{"drop": "document.chars % 7 == 0", "name": "sevenths"}],
+            "output": {"format": "dolma", "path": str(project.out), "provenance": True},
+        }
+        projects.append(project)
+    one, other = projects
+    singly(one)
+    read.clear()
+    other.ok("run")
+    assert read == [*(("tag", f"s/{i}.jsonl.gz", "covered-0") for i in range(3)), ("mix", "more/m/0.jsonl.gz")]
     assert all_of(one) == all_of(other)
 
 
@@ -263,7 +358,9 @@ def picky(tmp_path: Path, run: Run, hates: str) -> Project:
     return project
 
 
-def test_a_document_that_cannot_be_tagged_costs_its_shard_and_is_told_once(tmp_path: Path, run: Run) -> None:
+def test_a_document_that_cannot_be_tagged_costs_its_shard_and_is_told_once(
+    tmp_path: Path, run: Run, unread: None
+) -> None:
     project = picky(tmp_path, run, "someone29@example.org")
     inputs(project.root, documents=29)
     rows = [document("bad", "someone29@example.org")]
@@ -279,6 +376,7 @@ def test_a_document_that_cannot_be_tagged_costs_its_shard_and_is_told_once(tmp_p
         "2.jsonl.gz",
     ]
     assert tree(project.out) == {}
+    assert project("status").out.count("no someone29@example.org, please") >= 1
     write_rows(project.root / "in" / "1.jsonl", [document("good", "fine", metadata={"n": 1})])
     told = project.ok("run", "--json").json
     assert told["ingest"]["skipped"] == 2
@@ -340,7 +438,9 @@ def test_when_a_shard_fails_the_per_shard_work_of_the_others_is_finished_and_not
     assert tree(other.out) == tree(project.out)
 
 
-def test_a_document_that_cannot_be_mixed_leaves_the_attributes_of_its_shard(tmp_path: Path, run: Run) -> None:
+def test_a_document_that_cannot_be_mixed_leaves_the_attributes_of_its_shard(
+    tmp_path: Path, run: Run, unread: None
+) -> None:
     recipe = json.loads(json.dumps(ONLY_TAGS))
     recipe["mix"] = {
         "attributes": ["shape-0"],
@@ -379,10 +479,10 @@ def test_a_damaged_input_leaves_nothing_of_its_shard(tmp_path: Path, run: Run, b
         *slow("AttributesOutput.record", "Signing.add", "Signing.record"),
     ],
 )
-def test_what_fails_on_the_way_is_done_by_the_stage_itself(
+def test_what_fails_on_the_way_is_told_by_its_stage_and_done_by_the_next_run(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """A full disk, say, which is mended before the stage begins."""
+    """A full disk, say, which is mended later; whatever else was made of the shards stays."""
     recipe = SIGNED if where.startswith("Signing") else OSCAR
     one, other = (made(tmp_path / name, run, recipe) for name in ("one", "other"))
     singly(one)
@@ -399,9 +499,15 @@ def test_what_fails_on_the_way_is_done_by_the_stage_itself(
         return original(*arguments)
 
     monkeypatch.setattr(owner, method, fails)
+    ran = other("run", "--json")
+    assert (ran.code, left < 0) == (1, True)
+    stage_ = {"AttributesOutput": "tag", "StageOutput": "mix", "Signing": "dedup"}[name]
+    assert ran.json["ingest"]["failed"] == []
+    assert ran.json[stage_]["failed"][0] == f"{other.documents}/s/0.jsonl.gz: [Errno 28] No space left on device"
+    assert name == "AttributesOutput" or set(ran.json["tag"]["written"].values()) == {3}
+    assert tree(other.out) == {}
     told = other.ok("run", "--json").json
-    assert left < 0
-    assert set(told["tag"]["written"].values()) == {3}, "whoever wrote them"
+    assert told["ingest"]["skipped"] == 3
     assert all_of(one) == all_of(other)
 
 

@@ -1,10 +1,11 @@
 """Make documents from WET, WARC, OSCAR, Dolma, JSON Lines, Parquet, Arrow, CSV or text files."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -16,8 +17,8 @@ from toolkit.commands import _sections as sections
 from toolkit.config.settings import stages
 from toolkit.data.dataset import Dataset
 from toolkit.data.places import Inside, Place, check_dataset, of_dataset
-from toolkit.errors import ConfigError, ToolkitError, Unreadable, amount, few, quoted
-from toolkit.execution.executors import P, R, Report, Result, Task
+from toolkit.errors import ConfigError, NothingThere, ToolkitError, Unreadable, amount, few, quoted
+from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import Work
 from toolkit.execution.room import Need
 from toolkit.ingest import attempts, in_place
@@ -26,7 +27,7 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
 from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded, lost_shards
-from toolkit.mix import bindings, publish, stage
+from toolkit.mix import bindings, publish
 from toolkit.mix.effects.counts import added
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.writer import not_carried
@@ -59,23 +60,27 @@ class Passing:
     Attributes:
         tag: how they are tagged, if they are; its shard is empty.
         mix: how they are mixed, if they are; its shard is empty.
-        sign: how they are signed, if they are; of entries that read no sets but those which are made on the way.
+        sign: how they are signed, by section; of entries that read no sets but those which are made on the way.
         plans: of the sections that it is of.
         deletes: whether documents and attributes are deleted when they are mixed.
+        shards: Shards that the other stages of the run work on; None if that is not bounded.
         tagged: shards of which attributes were written, once they have been.
         failed: why shards could not be mixed, by key, where they are deleted.
     """
 
     tag: tagging.ShardToTag | None
     mix: bindings.ShardToMix | None
-    sign: "ShardToSign | None" = None
+    sign: "dict[str, ShardToSign]" = field(default_factory=dict)
     plans: "list[whole_section.Plan]" = field(default_factory=list)
     deletes: bool = False
+    shards: set[str] | None = None
     tagged: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
 
     def of(self, work: ingest_plan.InputToIngest) -> InputToPass:
         """Return the work on an input."""
+        if self.shards is not None and work.shard_name() not in self.shards:
+            return InputToPass(input=work, tag=None, mix=None)
         return InputToPass(input=work, tag=self.tag, mix=self.mix, sign=self.sign)
 
     @contextmanager
@@ -108,40 +113,41 @@ class Passing:
 def plan_pass(context: Context, plans: Mapping[str, Any]) -> Passing | None:
     """Return what can be done with documents while they are made; None if nothing can.
 
-    All sections have been checked. A run of some inputs goes stage by stage: its first shards need not be theirs.
+    All sections have been checked. With `--limit`, the first shards need not be those of the first inputs, and inputs
+    that are cut become nobody knows how many.
 
     Args:
         context: of the configuration.
         plans: what each section comes to, by the name of its stage.
     """
+    shards = None
     if context.options.limit is not None:
-        return None
+        works = plans["ingest"].works
+        if any(work.is_cut for work in works):
+            return None
+        with suppress(NothingThere):
+            shards = {*context.mine(context.dataset)}
+        shards = {*context.limited(sorted({*(shards or ()), *(work.shard_name() for work in works)}))}
     tagged, wholes = plans.get("tag", {}), [plans[name] for name in stages("whole") if name in plans]
     made = {**ingest_section.set_schemas(context.entries), **tagged}
     tag = sections.to_tag(context, sections.tags(context), tagged) if tagged else None
     mix = None
     if context.has("mix"):
         settings = sections.mix(context)
-        stream = settings.streams[0]
-        is_own = [each.dataset for each in settings.streams] == [context.dataset]
-        is_whole = not (stream.dataset.include or stream.dataset.exclude)
-        if is_own and is_whole and all(given.set in made for given in stream.attributes):
-            mix = preparation.to_be(context, settings, stream, made)
-    entries = [entry for plan in wholes for entry in plan.entries if made.keys() >= {*entry.reads}]
-    sign = _to_sign(context, entries) if entries else None
-    return Passing(tag, mix, sign, wholes if sign else []) if tag or mix or sign else None
+        own = [each for each in settings.streams if each.dataset == context.dataset]
+        is_whole = not (context.dataset.include or context.dataset.exclude or settings.needs_all_shards)
+        if len(own) == 1 and is_whole and all(given.set in made for given in own[0].attributes):
+            mix = preparation.to_be(context, settings, own[0], made)
+    if wholes:
+        from toolkit.whole.sign import ShardToSign
 
-
-def _to_sign(context: Context, entries: "list[whole_section.Entry]") -> "ShardToSign":
-    """Return how each shard is signed; its name is empty."""
-    from toolkit.whole.sign import ShardToSign
-
-    return ShardToSign(
-        dataset=context.dataset,
-        entries=entries,
-        shard="",
-        max_document_bytes=context.config.max_document_bytes,
-    )
+    limit = context.config.max_document_bytes
+    sign = {
+        plan.section: ShardToSign(dataset=context.dataset, entries=entries, shard="", max_document_bytes=limit)
+        for plan in wholes
+        if (entries := [entry for entry in plan.entries if made.keys() >= {*entry.reads}])
+    }
+    return Passing(tag, mix, sign, wholes if sign else [], shards=shards) if tag or mix or sign else None
 
 
 # --- documents that are deleted ---------------------------------------------------------------------------------------
@@ -212,9 +218,6 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
-
-
-D = TypeVar("D", bound="_Counted")
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
@@ -324,7 +327,7 @@ def run(
         planned: what `plan` gave, if it has been asked.
         ahead: what is done with documents while they are made, if anything.
     """
-    dataset = context.dataset
+    dataset, ahead = context.dataset, ahead or Passing(None, None)
     found = planned or plan(context)
     entries, works = found.entries, found.works
     if context.share and not works:
@@ -344,7 +347,7 @@ def run(
             sweep(entries, inputs, dataset)
         lost = lost_shards(works, found.inputs, found.former)
         forget_superseded(found.former, dataset)
-        results = _ingest_on(context, works, noted, ahead) if ahead else _ingest(context, works, noted)
+        results = _ingest(context, works, noted, ahead)
     counts: Counter[str] = Counter()
     done = [result.value for result in results if result.value]
     for each in done:
@@ -355,7 +358,7 @@ def run(
     numbers = Numbers.of(works, results)
     salvaged = [each for result in done for each in result.salvaged]
     where = f" -> {dataset.documents}"
-    if ahead and ahead.deletes:
+    if ahead.deletes:
         where = f"; the documents below {dataset.documents} of those that are done were deleted"
     text = f"{numbers}{where}\n"
     if options.overwrite and not failed and numbers.done == numbers.skipped:
@@ -452,14 +455,6 @@ def show_estimate(name: str, found: "Estimate") -> list[str]:
     ]
 
 
-def _ingest(
-    context: Context, works: list[ingest_plan.InputToIngest], noted: FailureRecords
-) -> list[Result[ingesting.IngestedInput]]:
-    before = _before(context, works)
-    tasks = [Task(task_name(work), work, key=work.key, known=found) for work, found in zip(works, before, strict=True)]
-    return run_inputs(context, "ingest", Work(ingesting.ingest_input, ingesting.ingest_together), tasks, works, noted)
-
-
 def _before(context: Context, works: list[ingest_plan.InputToIngest]) -> list[ingesting.IngestedInput | None]:
     """Return the outcomes of inputs about which nothing is to be done, by records and listings; None for the others."""
     dataset = context.dataset
@@ -467,29 +462,45 @@ def _before(context: Context, works: list[ingest_plan.InputToIngest]) -> list[in
         return for_each(ingesting.as_it_was, works)
 
 
-def _ingest_on(
+def _ingest(
     context: Context, works: list[ingest_plan.InputToIngest], noted: FailureRecords, ahead: Passing
 ) -> list[Result[ingesting.IngestedInput]]:
-    """Do what `_ingest` does, and what is done with the documents while they are made, or before they are deleted."""
+    """Ingest, and do what is done with the documents while they are made, or before they are deleted.
+
+    The web is not asked for sizes, nor is a bucket for those of a crawl's thousands of files; they are read after what
+    is near, only so many at a time.
+    """
+    step, function = "ingest", Work(one_pass.ingest, one_pass.ingest_together)
+    if ahead.deletes:
+        step, function = "run", Work(one_pass.pass_input)
     with ahead.lease(context):
         before = [None] * len(works) if ahead.deletes else _before(context, works)
         tasks = [
-            Task(task_name(work), ahead.of(work), key=work.key, known=known and one_pass.InputPassed(ingested=known))
+            (Task(task_name(work), ahead.of(work), key=work.key, known=known), store_of(work.path).can_list)
             for work, known in zip(works, before, strict=True)
         ]
-        step, function = "ingest", Work(one_pass.ingest, one_pass.ingest_together)
-        if ahead.deletes:
-            step, function = "run", Work(one_pass.pass_input)
-        found = run_inputs(context, step, function, tasks, works, noted, spreads=True)
+        near = [replace(task, size=task.payload.input.size) for task, is_near in tasks if is_near]
+        far = [task for task, is_near in tasks if not is_near]
+        unit = "packs" if any(work.is_pack for work in works) else "inputs"
+
+        def needs(task: Task[InputToPass]) -> Need | None:
+            return context.disk.of_input(task.payload.input)
+
+        run = partial(context.run, step, function, unit=unit, failed=noted, needs=needs)
+        found = run(near, spreads=bool(ahead.tag or ahead.mix or ahead.sign)) if near or not far else []
+        if far:
+            connections = min(task.payload.input.entry.settings().connections for task in far)
+            found += run(far, at_once=connections)
     done = [result.value for result in found if result.value]
     ahead.tagged.update(shard for each in done for shard in each.tagged)
-    ahead.failed.update(item for each in done for item in each.failed.items())
+    ahead.failed.update(item for each in done for item in each.omitted.items())
+    context.failures.update(item for each in done for item in each.failures.items() if not ahead.deletes)
     if ahead.deletes and ahead.mix:
         mixed = FailureRecords(work_folder(ahead.mix.settings.output.path), "mix")
-        mixed.forget(*{ahead.mix.key + shard for each in done for shard in each.ingested.shards} - ahead.failed.keys())
+        mixed.forget(*{ahead.mix.key + shard for each in done for shard in each.shards} - ahead.failed.keys())
         for shard, why in ahead.failed.items():
             mixed.note(shard, FailureRecord(task=shard, message=why))
-    return [Result(each.name, each.value.ingested if each.value else None, each.failure) for each in found]
+    return found
 
 
 class Numbers(NamedTuple):
@@ -523,22 +534,13 @@ def shards_of(works: Iterable[ingest_plan.InputToIngest]) -> dict[str, str]:
     return {file.path: work.shard for work in works for file in work.files}
 
 
-class _Counted(Protocol):
-    """The outcome of an input: counts by reason, whether it was done before, and the reject file."""
-
-    @property
-    def counts(self) -> dict[str, int]: ...
-    @property
-    def rejects(self) -> str: ...
-
-
 def task_name(work: ingest_plan.InputToIngest) -> str:
     """Return what the task of an input is called."""
     return f"{work.name} -> {work.shard}"
 
 
 def verdicts(
-    context: Context, works: Iterable[ingest_plan.InputToIngest], results: Iterable[Result[D]]
+    context: Context, works: Iterable[ingest_plan.InputToIngest], results: Iterable[Result[ingesting.IngestedInput]]
 ) -> list[Verdict]:
     """Return a verdict for each entry of which too much was rejected; of a part of the inputs it is only told.
 
@@ -563,49 +565,6 @@ def verdicts(
         return refused
     context.warn(f"of the inputs so far: {each}" for each in refused)
     return []
-
-
-def run_inputs(
-    context: Context,
-    what: str,
-    function: Callable[[P, Report], R] | Work[P, R],
-    tasks: list[Task[P]],
-    works: list[ingest_plan.InputToIngest],
-    noted: FailureRecords,
-    *,
-    spreads: bool = False,
-) -> list[Result[R]]:
-    """Run a task for each input: of what is near, then of what is on the web, where only so many are read at a time.
-
-    The web is not asked for sizes, nor is a bucket for those of a crawl's thousands of files.
-
-    Args:
-        context: of the configuration.
-        what: the stage.
-        function: of the tasks.
-        tasks: without sizes.
-        works: the input of each task.
-        noted: where failures are noted.
-        spreads: whether a task can use several processes.
-    """
-    listed = [(task, work, store_of(work.path).can_list) for task, work in zip(tasks, works, strict=True)]
-    near = [(task, work) for task, work, is_near in listed if is_near]
-    far = [(task, work) for task, work, is_near in listed if not is_near]
-    by_name = {task.name: work for task, work, _ in listed}
-
-    def needs(task: Task[Any]) -> Need | None:
-        return context.disk.of_input(by_name[task.name])
-
-    unit = "packs" if any(work.is_pack for work in works) else "inputs"
-    results = []
-    if near or not far:
-        sized = [replace(task, size=work.size) for task, work in near]
-        results += context.run(what, function, sized, unit, spreads=spreads, failed=noted, needs=needs)
-    if far:
-        connections = min(work.entry.settings().connections for _, work in far)
-        tasks = [task for task, _ in far]
-        results += context.run(what, function, tasks, unit, at_once=connections, failed=noted, needs=needs)
-    return results
 
 
 # --- as a stage -------------------------------------------------------------------------------------------------------
@@ -659,20 +618,9 @@ def _progress(look: Look) -> Iterator[Progress]:
 def _is_mixed(look: Look, work: one_pass.InputToPass) -> bool:
     """Tell whether an input whose documents may be gone is in the mix."""
     record = ingest_records.recorded(work.input)
-    assert look.published
-    if record is None or not record.deleted:
-        return False
-    found = {}
-    for shard, output in record.shards.items():
-        mixed = work.mixed(shard)
-        attributes = one_pass.attributes_by_record(mixed, output.content)
-        if attributes is None:
-            return False
-        found[mixed.key] = look.published.has(mixed, (output.content, attributes))
-        if not found[mixed.key] and not stage.made_from(mixed, output.content, attributes):
-            return False
-    look.gone.update(found)
-    return True
+    found = one_pass.in_mix(work, record, look.published) if record and record.deleted else None
+    look.gone.update(found or {})
+    return found is not None
 
 
 def _look(look: Look) -> str:

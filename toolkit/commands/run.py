@@ -144,6 +144,7 @@ def run(context: Context, options: Options) -> Outcome:
             texts += _plan(context, options, outcome.data)
     if left_out:
         texts.append(f"not run: {', '.join(left_out)}")
+    outcome.failures += [why.message for why in context.failures.values()]  # of stages that were not begun
     outcome.text = "\n\n".join(dict.fromkeys(texts))  # a share that has nothing says so once
     return outcome
 

@@ -18,7 +18,7 @@ from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
 from toolkit.execution.blocks import BLOCK_BYTES, BLOCK_ROWS
-from toolkit.execution.executors import P, R, Report, Result, Task
+from toolkit.execution.executors import Failure, P, R, Report, Result, Task
 from toolkit.execution.grouped import one_by_one
 from toolkit.execution.progress import Position
 from toolkit.ingest.attempts import Grouped, ShardOwnership, forget_shards
@@ -70,7 +70,13 @@ Follow = Callable[[str, Sequence[str], Group], AbstractContextManager[Follower]]
 
 
 class IngestedInput(ConfigStruct):
-    """The outcome of ingesting an input file; `rejects` and `salvaged` as in `InputRecord`."""
+    """The outcome of an input; `rejects` and `salvaged` as in `InputRecord`.
+
+    Attributes:
+        tagged: Shards whose attributes were written on the way.
+        failures: Why stages have failed that follow on the way, by stage and shard.
+        omitted: Why shards could not be mixed, by key, where documents are deleted and the mix may omit them.
+    """
 
     shards: list[str]
     skipped: bool
@@ -78,6 +84,9 @@ class IngestedInput(ConfigStruct):
     counts: dict[str, int]
     rejects: str = ""
     salvaged: list[str] = []
+    tagged: list[str] = []
+    failures: dict[tuple[str, str], Failure] = {}
+    omitted: dict[str, str] = {}
 
 
 def _keep(work: InputToIngest) -> downloads.Keep | None:
@@ -173,15 +182,6 @@ def ingest_input(
     )
     ownership.save(made, inputs.discard)
     return outcome_of(made, skipped=False)
-
-
-def ingest_together(tasks: list[Task[InputToIngest]], report: Report) -> list[Result[IngestedInput]]:
-    """Do what `ingest_input` does for small inputs, which become durable together."""
-
-    def do(work: InputToIngest, report: Report, grouped: Grouped) -> IngestedInput:
-        return ingest_input(work, report, grouped=grouped)
-
-    return in_group(do, tasks, [task.payload for task in tasks], report)
 
 
 def in_group(

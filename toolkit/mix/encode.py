@@ -109,9 +109,14 @@ def _value_decoder(type_: Any, key: str, path: tuple[str, ...], *, absent: bool)
 
 
 class Encoder:
-    """Applies the rules to joined rows, encodes those that stay, and counts."""
+    """Applies the rules to joined rows, encodes those that stay, and counts.
 
-    def __init__(self, work: ShardToMix) -> None:
+    Args:
+        work: Shard to mix.
+        digests: Content digests of its sets, by name, where provenance names them; by default those of their records.
+    """
+
+    def __init__(self, work: ShardToMix, digests: Mapping[str, str] | None = None) -> None:
         self.work = work
         self.rules = work.compile_rules()
         self.copies = Copies(self.rules, work)
@@ -123,7 +128,7 @@ class Encoder:
         self.takes_all = self.writer.takes_all()
         self.parts = self.writer.parts_documents()
         self.shard = strip_suffix(work.shard, SHARD_SUFFIXES)
-        self.provenance = _Provenance(work) if work.settings.output.provenance else None
+        self.provenance = _Provenance(work, digests) if work.settings.output.provenance else None
         self.shuffle = work.settings.output.shuffle
         self.numbers = work.settings.repeats
         self.notes_ids = work.settings.notes_ids
@@ -465,12 +470,14 @@ def _checked(label: str, data: bytes) -> tuple[str, bytes]:
 class _Provenance:
     """Makes the value of ``metadata.provenance``, which says where a document comes from."""
 
-    def __init__(self, work: ShardToMix) -> None:
+    def __init__(self, work: ShardToMix, digests: Mapping[str, str] | None) -> None:
         self._short = work.settings.output.provenance == "line"
         self._shard = os.path.basename(work.shard) if self._short else work.key
         self._sets = {
             joined.set: {
-                "digest": ShardAttributes(work.dataset, joined.set, work.shard).content(),
+                "digest": digests[joined.set]
+                if digests
+                else ShardAttributes(work.dataset, joined.set, work.shard).content(),
                 "versions": {key.name: key.settings["version"] for key in joined.keys if key.settings},
             }
             for joined in work.sets

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any, cast
 
 from toolkit.command_line import Options
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, indented
 from toolkit.execution import grouped, leases, workers
-from toolkit.execution.executors import Executor, P, R, Report, Result, Task, always
+from toolkit.execution.executors import Executor, Failure, P, R, Report, Result, Task, always
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.progress import Progress
 from toolkit.execution.room import Needs, Room
@@ -67,6 +68,7 @@ class Running:
         source: what was read.
         session: of the command.
         stage: which of the stages of a run this is, of how many: ``2 of 3``; empty if it is the only one.
+        failures: Failures that one pass met, by stage and key: a stage tells them, and does not begin these tasks.
     """
 
     options: Options
@@ -74,6 +76,7 @@ class Running:
     source: ConfigNode
     session: Session = field(default_factory=current)
     stage: str = ""
+    failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _progress: Progress | None = None
     _stage: _Stage = field(default_factory=lambda: _Stage({}))
@@ -117,13 +120,19 @@ class Running:
             NoRoom: if that is too much.
         """
         listed = list(tasks)
-        left = [task for task in listed if task.known is None]
+        told = {
+            task.name: why
+            for task in listed
+            if failed and task.known is None and (why := self.failures.pop((failed.stage, task.key), None))
+        }
+        left = [task for task in listed if task.known is None and task.name not in told]
         left = self._workers.spread(left) if spreads else left
         room = self.room if needs else None
         work = function if isinstance(function, grouped.Work) else grouped.Work(function)
         left = left if room else work.in_groups(left, self.cores)
         inside = [each for task in left for each in grouped.members(task)]
-        self._stage = _Stage({task.name: [each.key for each in grouped.members(task)] for task in [*left, *inside]})
+        named = [*listed, *left, *inside]
+        self._stage = _Stage({task.name: [each.key for each in grouped.members(task)] for task in named})
         if failed:
             self._stages[failed.stage] = self._stage
         executor = InProcess(self._report, self._begun) if self._here else self._workers.executor(len(left))
@@ -145,7 +154,8 @@ class Running:
                 if failed:
                     self._note(failed, task.key, found[task.name])
 
-            for result in work.results(partial(self._results, executor, at_once), left):
+            failures: Iterator[Result[R]] = (Result(name, failure=why) for name, why in told.items())
+            for result in chain(failures, work.results(partial(self._results, executor, at_once), left)):
                 found[result.name] = result
                 if room:
                     room.end(result.name)

@@ -223,26 +223,36 @@ def attempt(
 
     try:
         value, failure = function(task.payload, counted), None
-    except ToolkitError as error:
-        cause = "".join(traceback.format_exception(error.__cause__)) if error.__cause__ else ""
-        said = f"{task.name}: {error}" if isinstance(error, MissingExtra) else str(error)
-        value, failure = None, Failure(said, cause)
-    except (KeyboardInterrupt, Ended, GeneratorExit):
-        raise
-    except BaseException as error:  # native code panics with exceptions that are no Exception; plugins call sys.exit
-        said = f"{type(error).__name__}: {error}"
-        if isinstance(error, OSError):
-            said = str(error)
-        elif isinstance(error, MemoryError):
-            said = "expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
-            if memory:
-                said = (
-                    f"it needs more than the {memory / 1e6:,.0f} MB of executor.memory; raise the limit, with fewer "
-                    "processes if need be, and run again"
-                )
-        value, failure = None, Failure(f"{task.name}: {said}", details=traceback.format_exc())
+    except BaseException as error:
+        value, failure = None, failure_of(error, task.name, memory)
     check()
     return Result(task.name, value, failure, reported)
+
+
+def failure_of(error: BaseException, name: str, memory: int | None = None) -> Failure:
+    """Return the failure that an error, which has just been caught, is; raise what ends the process.
+
+    Args:
+        error: of a task; native code panics with exceptions that are no `Exception`, and plugins call `sys.exit`.
+        name: of the task.
+        memory: as of `attempt`.
+    """
+    if isinstance(error, KeyboardInterrupt | Ended | GeneratorExit):
+        raise error
+    if isinstance(error, ToolkitError):
+        cause = "".join(traceback.format_exception(error.__cause__)) if error.__cause__ else ""
+        return Failure(f"{name}: {error}" if isinstance(error, MissingExtra) else str(error), cause)
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError):
+        said = str(error)
+    elif isinstance(error, MemoryError):
+        said = "expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
+        if memory:
+            said = (
+                f"it needs more than the {memory / 1e6:,.0f} MB of executor.memory; raise the limit, with fewer "
+                "processes if need be, and run again"
+            )
+    return Failure(f"{name}: {said}", details="".join(traceback.format_exception(error)))
 
 
 @contextmanager
