@@ -325,6 +325,14 @@ def test_tokens_without_a_mix_are_listed_once(project: Project) -> None:
     project.ok("tokenize")
     found = project.ok("trace", "--text", "wo text", "--json").json
     assert [(piece["row"], piece["span"]) for piece in found["pieces"]] == [(2, [1, 8])]
+    trace = project.out / "tokens.pbin.trace"
+    trace.write_bytes(trace.read_bytes()[:-1] + b"\1")
+    project("trace", "--tokens", f"{project.out}/tokens.pbin:0-1").fails(
+        1, "an old form; delete it, and run `toolkit tokenize`"
+    )
+    trace.unlink()
+    project.ok("tokenize")
+    project.ok("trace", "--tokens", f"{project.out}/tokens.pbin:0-1")
 
 
 def test_spans_of_edited_texts_are_those_of_the_original() -> None:

@@ -173,6 +173,12 @@ def with_tokens(context: Context) -> Context:
 EDITIONS = "editions"
 
 
+def mixes(context: Context) -> list[Context]:
+    """Return the contexts of the mix, of its editions, and of the tokens, as far as the configuration has them."""
+    mix = [context, *editions(context).values()] if context.has("mix") else []
+    return [*mix, *([with_tokens(context)] if context.has(TOKENIZE) else [])]
+
+
 def editions(context: Context) -> dict[str, Context]:
     """Return a context for each edition of the mix, by its name; it differs in the section ``mix:`` alone.
 

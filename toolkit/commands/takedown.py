@@ -557,13 +557,9 @@ class _Reject(msgspec.Struct):
 # --- what is not reached ----------------------------------------------------------------------------------------------
 
 
-def _outputs(context: Context) -> Iterator[str]:
-    """Yield the outputs of the configuration that are there."""
-    contexts = [context, *sections.editions(context).values()] if context.has("mix") else []
-    contexts += [sections.with_tokens(context)] if context.has(sections.TOKENIZE) else []
-    for each in contexts:
-        if is_folder(sections.mix(each).output.path):
-            yield sections.mix(each).output.path
+def _outputs(context: Context) -> list[str]:
+    """Return the outputs of the configuration that are there."""
+    return [path for each in sections.mixes(context) if is_folder(path := sections.mix(each).output.path)]
 
 
 def _roots(context: Context) -> list[str]:
@@ -590,30 +586,26 @@ def _again(context: Context) -> Iterator[str]:
             yield f"{path}: toolkit {pages[name]}"
 
 
-def _external(dataset: Dataset, works: Sequence[ShardToClear], documents: Sequence[ListedDocument]) -> list[str]:
-    """Return the external files with rows of the listed documents."""
-    shards = dict.fromkeys(document.shard for document in documents)
-    files = [dataset.shard_path(work.shard) for work in works if work.shard in shards and not work.ours]
+def _external(dataset: Dataset, works: Sequence[ShardToClear]) -> list[str]:
+    """Return the external files with rows of listed documents."""
+    listed = [work for work in works if work.record.documents]
+    files = [dataset.shard_path(work.shard) for work in listed if not work.ours]
     foreign = [name for name in dataset.sets() if sets.load_schema(dataset, name) is None]
-    return [*files, *(dataset.attribute_file(name, shard) for name in foreign for shard in shards)]
+    return [*files, *(dataset.attribute_file(name, work.shard) for name in foreign for work in listed)]
 
 
-def _unreachable(context: Context, documents: Sequence[ListedDocument]) -> list[str]:
-    """Return where else the texts may be."""
-    dataset, shards = context.dataset, {document.shard for document in documents}
-    records = [record for record in ingested.load_undamaged(dataset) if shards & record.shards.keys()]
-    found = [f"input {path}" for record in records for path in record.paths]
-    if documents and not store_of(dataset.documents).is_local:
-        found += [f"versions of objects in {dataset.documents}, if its bucket keeps them"]
-    if documents:
-        found += ["published copies, reports, samples and exports elsewhere", "models that were trained on the texts"]
-        found += ["files of labels (`toolkit view --labels`) and of annotation tools"]
-        found += [f"requests in {each.batch_folder}" for each in _annotators(context) if each.batch_folder]
-        answers = join(dataset.bookkeeping, "answers")
-        found += [f"answers of models to questions that the configuration no longer asks, in {answers}"] * is_folder(
-            answers
-        )
-    return found
+def _unreachable(context: Context, shards: set[str]) -> Iterator[str]:
+    """Yield where else the texts of shards may be."""
+    dataset, answers = context.dataset, join(context.dataset.bookkeeping, "answers")
+    records = (record for record in ingested.load_undamaged(dataset) if shards & record.shards.keys())
+    yield from (f"input {path}" for record in records for path in record.paths)
+    if not store_of(dataset.documents).is_local:
+        yield f"versions of objects in {dataset.documents}, if its bucket keeps them"
+    yield from ("published copies, reports, samples and exports elsewhere", "models that were trained on the texts")
+    yield "files of labels (`toolkit view --labels`) and of annotation tools"
+    yield from (f"requests in {each.batch_folder}" for each in _annotators(context) if each.batch_folder)
+    if is_folder(answers):
+        yield f"answers of models to questions that the configuration no longer asks, in {answers}"
 
 
 def _outcome(
@@ -645,24 +637,21 @@ def _outcome(
         deleted=list(deleted or ()),
         unmatched=unmatched,
         again=list(_again(context)) if documents else [],
-        external=_external(dataset, works, documents),
-        unreachable=[*_unreachable(context, documents), *missed],
+        external=_external(dataset, works),
+        unreachable=[*(_unreachable(context, {each.shard for each in documents}) if documents else ()), *missed],
         failed=failed,
     )
     return Outcome(text=_text(result), data=result, failures=result.failed)
 
 
 def _text(result: TakenDown) -> str:
-    what = "cleared" if result.applied else "would be cleared"
+    def shown(each: ListedDocument | Copy, what: str) -> str:
+        return f"{each.shard}:{each.row}  {short(each.id)}, source {short(each.source)}, {what}"
+
+    title = f"{amount(len(result.documents), 'document')} {'cleared' if result.applied else 'would be cleared'}"
     parts = {
-        f"{amount(len(result.documents), 'document')} {what}": [
-            f"{each.shard}:{each.row}  {short(each.id)}, source {short(each.source)}, text sha256 {each.sha256}"
-            for each in result.documents
-        ],
-        "copies, which stay unless they are listed": [
-            f"{each.shard}:{each.row}  {short(each.id)}, source {short(each.source)}, by {each.by}"
-            for each in result.copies
-        ],
+        title: [shown(each, f"text sha256 {each.sha256}") for each in result.documents],
+        "copies, which stay unless they are listed": [shown(each, f"by {each.by}") for each in result.copies],
         "changed": [f"{each.path}  {each.old} -> {each.new}" for each in result.files],
         "deleted; commands make it again": result.deleted,
         "entries that name no document, or one that was cleared before": result.unmatched,

@@ -1,7 +1,8 @@
 """Trace tokens, a text, an id or a URL to its documents, and documents to their tokens and decisions."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -13,7 +14,6 @@ from toolkit.commands import _mix_previews as previews
 from toolkit.commands import _sections as sections
 from toolkit.commands import _tracing as tracing
 from toolkit.config import settings
-from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, amount, short
 from toolkit.execution.executors import Report, Task
 from toolkit.mix import publish
@@ -34,6 +34,9 @@ MOST = 1000
 
 EXPLAINED = 100
 """Documents that are read again and explained."""
+
+Row = tuple[str, int]
+"""A row of a shard, from 1."""
 
 
 class TracedTokens(msgspec.Struct, kw_only=True):
@@ -140,22 +143,22 @@ def run(context: Context, options: Options) -> Outcome:
                 piece.source, piece.id = names[piece.shard, piece.row]
         return _outcome(Trace(pieces=pieces, documents=documents))
     corpus = _Corpus(context)
-    if options.text is not None:
-        tasks = [Task(work.name, Search(work=work, text=options.text), key=work.key) for work in corpus.works]
-        matches = [match for found in all_values(context.run("explain", find_text, tasks)) for match in found]
-        pieces = [piece for match in matches for piece in tokens_of(context, [(match.shard, match.row)], match.span)]
-        rows = {(match.shard, match.row): None for match in matches}
-        return _outcome(Trace(pieces=pieces, matches=matches, documents=corpus.explained(list(rows)[:EXPLAINED])))
-    assert options.id is not None
-    tasks = [Task(work.name, Search(work=work, id=options.id), key=work.key) for work in corpus.works]
-    found = [match for each in all_values(context.run("explain", find_text, tasks)) for match in each]
-    datasets = {work.dataset.bookkeeping: work.dataset for work in corpus.works}
-    items = tracing.items_left_out(datasets.values(), options.id, amount(len(tasks), "shard"), known=bool(found))
-    rows = {(match.shard, match.row): None for match in found}
-    documents = corpus.explained(list(rows))
+    tasks = [Task(work.name, work, key=work.key) for work in corpus.works.values()]
+    finding = partial(find_documents, options.text, options.id)
+    matches = [match for found in all_values(context.run("explain", finding, tasks)) for match in found]
+    spans: dict[Row, list[tuple[int, int]]] = {}
+    for match in matches:
+        spans.setdefault((match.shard, match.row), []).append(match.span)
+    if options.id is None:
+        documents = corpus.explained(list(spans)[:EXPLAINED])
+        return _outcome(Trace(pieces=list(tokens_of(context, spans)), matches=matches, documents=documents))
+    datasets = {work.dataset.bookkeeping: work.dataset for work in corpus.works.values()}
+    items = tracing.items_left_out(datasets.values(), options.id, amount(len(tasks), "shard"), known=bool(matches))
+    documents = corpus.explained(list(spans))
     places = tracing.in_output(context, [each["id"] for each in documents]) or {}
     documents = [each | ({"output": places[each["id"]]} if each["id"] in places else {}) for each in documents]
-    return _outcome(Trace(pieces=list(tokens_of(context, list(rows))), documents=documents, left_out=items))
+    pieces = list(tokens_of(context, dict.fromkeys(spans, (None,))))
+    return _outcome(Trace(pieces=pieces, documents=documents, left_out=items))
 
 
 # --- from tokens ------------------------------------------------------------------------------------------------------
@@ -207,28 +210,18 @@ def _one(trace: TraceFile, piece: Piece, first: int, end: int) -> TracedTokens:
 # --- from documents ---------------------------------------------------------------------------------------------------
 
 
-class Search(ConfigStruct, kw_only=True):
-    """A shard in which documents are looked for: by a text that they have, or by their id or URL."""
-
-    work: JoinedShard
-    text: str | None = None
-    id: str | None = None
-
-
-def find_text(search: Search, report: Report) -> list[Match]:
+def find_documents(text: str | None, id: str | None, work: JoinedShard, report: Report) -> list[Match]:
     """Return the places of a text in a shard, or its documents of an id or a URL."""
     found: list[Match] = []
-    work = msgspec.structs.replace(search.work, sets=[] if search.work.stream.text is None else search.work.sets)
+    work = msgspec.structs.replace(work, sets=[] if work.stream.text is None else work.sets)
     for document, number, _, _ in joint_rows(work, set()):
         report(1, 0)
-        if search.text is None:
-            is_it = is_called(document.row, document.id, search.id or "")
-            spans = [(0, document.chars)] if is_it else []
+        if text is not None:
+            spans = list(_places(document.text, text))
         else:
-            spans = list(_places(document.text, search.text))
-        found += [
-            Match(source=document.source, id=document.id, shard=work.key, row=number, span=span) for span in spans
-        ]
+            spans = [(0, document.chars)] if is_called(document.row, document.id, id or "") else []
+        names: Any = {"source": document.source, "id": document.id, "shard": work.key, "row": number}
+        found += [Match(**names, span=span) for span in spans]
         if len(found) >= MOST:
             break
     return found[:MOST]
@@ -247,39 +240,31 @@ class _Corpus:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._of_mix: dict[str, ShardToMix] = {}
-        of_mix = next(iter(_mixes(context)), None)
-        if of_mix is None:
-            shards = context.shards(context.dataset)[0]
-            limit = context.config.max_document_bytes
-            self.works: Sequence[JoinedShard] = [JoinedShard.of(context.dataset, [], each, limit) for each in shards]
-            return
-        prepared = preparation.fill_budget(
-            of_mix, preparation.prepare(of_mix, preparation.settings_of(of_mix, writes=False))
-        )
-        context.warn(prepared.unreadable.values())
-        self._of_mix = {work.key: work for work in prepared.works}
-        self.works = prepared.works
+        if of_mix := next(iter(sections.mixes(context)), None):
+            prepared = preparation.prepare(of_mix, preparation.settings_of(of_mix, writes=False))
+            prepared = preparation.fill_budget(of_mix, prepared)
+            context.warn(prepared.unreadable.values())
+            self._of_mix = {work.key: work for work in prepared.works}
+            self.works: Mapping[str, JoinedShard] = self._of_mix
+        else:
+            limit, shards = context.config.max_document_bytes, context.shards(context.dataset)[0]
+            self.works = {each: JoinedShard.of(context.dataset, [], each, limit) for each in shards}
 
-    def explained(self, rows: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
+    def explained(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Return what is known of documents: input, attributes, and rules and edits where there is a mix."""
-        works = {work.key: work for work in self.works}
-        by_shard: dict[str, list[int]] = {}
+        works, by_shard = self.works, dict[str, list[int]]()
         for shard, row in rows:
             by_shard.setdefault(shard, []).append(row)
         if unknown := next((shard for shard in by_shard if shard not in works), None):
             raise ConfigError(f"expected documents of the configuration, got tokens of {unknown}; give the one of them")
-        found = {}
+        found: dict[Row, dict[str, Any]] = {}
         if self._of_mix:
-            tasks = [
-                Task(works[shard].name, explaining.Target(self._of_mix[shard], rows=numbers), key=shard)
-                for shard, numbers in by_shard.items()
-            ]
-            for task, explanations in zip(
-                tasks, all_values(self._context.run("explain", explaining.explain_shard, tasks)), strict=True
-            ):
-                for each in explanations:
-                    row = int(each.place.rpartition(":")[2])
-                    found[task.key, row] = previews.without(msgspec.to_builtins(each), "rank", "way", "deciding")
+            targets = {shard: explaining.Target(self._of_mix[shard], rows=by_shard[shard]) for shard in by_shard}
+            tasks = [Task(works[shard].name, target, key=shard) for shard, target in targets.items()]
+            results = all_values(self._context.run("explain", explaining.explain_shard, tasks))
+            for shard, each in ((shard, each) for shard, some in zip(by_shard, results, strict=True) for each in some):
+                row = int(each.place.rpartition(":")[2])
+                found[shard, row] = previews.without(msgspec.to_builtins(each), "rank", "way", "deciding")
         else:
             for shard, numbers in by_shard.items():
                 source = self._context.source_of(works[shard].dataset, [shard])
@@ -295,29 +280,18 @@ class _Corpus:
         ]
 
 
-def _mixes(context: Context) -> list[Context]:
-    """Return the contexts of the mix (that of the tokens, where there is no other), of the tokens and of editions."""
-    tokens = [sections.with_tokens(context)] if context.has(sections.TOKENIZE) else []
-    return [*([context] if context.has("mix") else []), *tokens, *sections.editions(context).values()]
-
-
-def tokens_of(
-    context: Context, rows: Sequence[tuple[str, int]], span: tuple[int, int] | None = None
-) -> Iterator[TracedTokens]:
-    """Yield the tokens of documents in all outputs of a configuration; with a span, those of its code points."""
-    by_shard: dict[str, set[int]] = {}
-    for shard, row in rows:
-        by_shard.setdefault(shard, set()).add(row)
+def tokens_of(context: Context, spans: Mapping[Row, Sequence[tuple[int, int] | None]]) -> Iterator[TracedTokens]:
+    """Yield the tokens of stretches of documents (None: all of it) in all outputs of a configuration."""
     for trace in _traces(context):
-        for shard, numbers in by_shard.items():
-            for piece in trace.rows(shard, numbers):
+        for piece in trace.rows(spans):
+            for span in spans[piece.origin.shard, piece.origin.row]:
                 first, end = (piece.first, piece.end) if span is None else _within(trace, piece, *span)
                 if first < end:
                     yield _one(trace, piece, first, end)
 
 
 def _traces(context: Context) -> Iterator[TraceFile]:
-    for output in _mixes(context):
+    for output in sections.mixes(context):
         section = output.config.mix.get("output", {})
         manifest = publish.load_manifest(section["path"]) if section.get("format") == TOKENS else None
         for part in manifest.parts if manifest else ():

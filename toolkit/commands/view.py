@@ -134,7 +134,7 @@ def explainer_of(context: Context, corpus: DatasetCorpus) -> Explainer:
         return found.works, found.unreadable
 
     def trace(work: ShardToMix, row: int) -> dict[str, Any]:
-        pieces = msgspec.to_builtins(list(tokens_of(open_context(options), [(work.key, row)])))
+        pieces = msgspec.to_builtins(list(tokens_of(open_context(options), {(work.key, row): (None,)})))
         return {**tracing.origin(work.dataset, work.shard, row), "pieces": pieces}
 
     return Explainer(corpus, prepared, trace)

@@ -20,9 +20,9 @@ from toolkit.describe import made
 from toolkit.describe.about import About, listed
 from toolkit.describe.card_numbers import code
 from toolkit.describe.model import Facts
-from toolkit.errors import ConfigError, DataError, amount, did_you_mean
-from toolkit.storage import store_of
-from toolkit.storage.paths import exists, join
+from toolkit.errors import ConfigError, amount, did_you_mean
+from toolkit.storage import json_files
+from toolkit.storage.paths import join
 from toolkit.text.counting import Counts
 
 NAME, PAGE = "disclosure.json", "DISCLOSURE.md"
@@ -227,7 +227,7 @@ def _crawled(facts: Facts) -> list[tuple[str, int, str, str]]:
 def _domains(material: _Material) -> Answer:
     counted = material.counted
     if not (rows := _grouped("domain", counted.domains)):
-        return _text("")
+        return Answer()
     totals = {"domains": len(rows) + counted.domains.others[0], "without": counted.missing}
     text = (
         f"{amount(totals['domains'], 'registered domain')} by the public suffix list of {counted.suffixes}; listed are "
@@ -247,36 +247,35 @@ def _opt_outs(material: _Material) -> Answer:
         names = [name for name, tagger in facts.taggers.items() if tagger == made_by["tagger"]]
         row: Row = {"set": each.set, "tagger": f"{made_by['tagger']} {made_by.get('version')}"}
         row["agents"] = ", ".join(made_by.get("options", {}).get("agents", ())) or None
-        read = [
-            (effect, given)
-            for effect, given in rules
-            if any(made.names_key(msgspec.json.encode(given).decode(), name) for name in names)
-        ]
+        texts = [(effect, given, msgspec.json.encode(given).decode()) for effect, given in rules]
         rows += [
             {**row, "rule": effect.name, "expression": given.get("expression"), "documents": effect.documents}
-            for effect, given in read
+            for effect, given, text in texts
+            if any(made.names_key(text, name) for name in names)
         ] or [{**row, "rule": None, "expression": None, "documents": None}]
     return _answer("", rows)
 
 
 def _takedown(material: _Material) -> Answer:
     if (found := material.facts.takedown) is None:
-        return _text("")
+        return Answer()
     text = f"{amount(found.documents, 'document')} removed on request; the lists by sha256"
     return _answer(text, [{"list": digest} for digest in found.lists], {"documents": found.documents})
 
 
-def _answer(text: str, rows: Sequence[Row] = (), totals: Mapping[str, int] | None = None) -> Answer:
-    return Answer(origin="records" if text or rows else "", text=text, rows=list(rows), totals=dict(totals or {}))
-
-
-def _text(value: Any) -> Answer:
-    return _answer("" if value is None else str(value))
+def _answer(
+    value: Any,
+    rows: Sequence[Row] = (),
+    totals: Mapping[str, int] | None = None,
+    origin: Literal["records", "about"] = "records",
+) -> Answer:
+    text = "" if value is None else str(value)
+    return Answer(origin=origin if text or rows else "", text=text, rows=list(rows), totals=dict(totals or {}))
 
 
 def _given(text: str | None) -> Answer:
     """Return an answer that the configuration has under another key of `about:`."""
-    return msgspec.structs.replace(_text(text), origin="about" if text else "")
+    return _answer(text, origin="about")
 
 
 def _agents(about: About) -> str:
@@ -290,7 +289,7 @@ ANSWERS: dict[str, Callable[[_Material], Answer]] = {
     "provider": lambda m: _given(_agents(m.about)),
     "synthetic": lambda m: _given({True: "Yes", False: "No"}.get(m.about.rai.hasSyntheticData)),  # type: ignore[arg-type]
     "size": lambda m: _answer("", [{"modality": "text", **_sizes(m.counted.labels.total)}]),
-    "latest": lambda m: _text(max((last for *_, last in _crawled(m.facts)), default=None)),
+    "latest": lambda m: _answer(max((last for *_, last in _crawled(m.facts)), default=None)),
     "languages": lambda m: _answer("", _grouped("language", m.counted.labels) if m.facts.languages else []),
     "inputs": lambda m: _answer("\n".join(map(made.collection, m.facts.ingested))),
     "sources": lambda m: _answer("", _grouped("source", m.counted.sources)),
@@ -320,7 +319,7 @@ def disclosed(form: Form, facts: Facts, about: About, counted: Counted, section:
     material, answers = _Material(facts, about, counted, form), []
     for each in form.sections:
         for field in each.fields:
-            found = ANSWERS[field.answer](material) if field.answer else _text("")
+            found = ANSWERS[field.answer](material) if field.answer else Answer()
             found.id, found.section, found.field = field.id, each.section, field.field
             found.source = field.source or form.source
             if text := about.disclosure.get(field.id):
@@ -346,13 +345,7 @@ def load(root: str) -> Disclosure | None:
     Raises:
         DataError: If the file is another.
     """
-    path = join(root, NAME)
-    if not exists(path):
-        return None
-    try:
-        return msgspec.json.decode(store_of(path).read(path), type=Disclosure)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"expected a file of `toolkit disclose`, got: {error}; move it away", path=path) from None
+    return json_files.load_strictly(join(root, NAME), Disclosure, "move it away")
 
 
 def to_bytes(disclosure: Disclosure) -> bytes:

@@ -16,7 +16,7 @@ tokenizer). A block lists only where that is not so (`Origin.odds`).
 import functools
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import IO, Any, NamedTuple
 
@@ -38,6 +38,7 @@ _MAGIC = b"TRACE\2"
 _END = struct.Struct("<I6s")
 _COLUMN = struct.Struct("<qBI")
 _MOST = 1 << 28
+_AGAIN = "delete it, and run `toolkit tokenize` (or `mix`) again"
 
 Edit = tuple[int, int, int]
 """A stretch of the original text, start and end, and how many code points stand there in the text after edits."""
@@ -193,7 +194,9 @@ class TraceFile:
             raise DataError(message, path=path)
         length, magic = _END.unpack(self._read(max(size - _END.size, 0), min(size, _END.size)).rjust(_END.size))
         if magic != _MAGIC or length > size - _END.size:
-            raise DataError("expected the trace of a file of tokens, got another file", path=trace)
+            raise DataError(
+                f"expected the trace of a file of tokens, got another file, or an old form; {_AGAIN}", path=trace
+            )
         head, columns = self._unpacked(self._read(size - _END.size - length, length))
         self.tokens: int = head["tokens"]
         self._head = head
@@ -223,12 +226,11 @@ class TraceFile:
                 yield piece
             number += 1
 
-    def rows(self, shard: str, rows: Iterable[int]) -> Iterator[Piece]:
-        """Yield the pieces of rows of a shard."""
-        wanted = {(shard, row) for row in rows}
-        if shard in self._head["shards"]:
-            for number in range(len(self)):
-                yield from (piece for piece in self.block(number) if (piece.origin.shard, piece.origin.row) in wanted)
+    def rows(self, wanted: Collection[tuple[str, int]]) -> Iterator[Piece]:
+        """Yield the pieces of rows of shards, in order; the trace is read once."""
+        known = {*self._head["shards"]}
+        for number in range(len(self) if any(shard in known for shard, _ in wanted) else 0):
+            yield from (piece for piece in self.block(number) if (piece.origin.shard, piece.origin.row) in wanted)
 
     def lengths(self) -> Array:
         """Return the tokens of each entry of the file: of each document, or of each sequence."""
@@ -331,7 +333,7 @@ class TraceFile:
         try:
             return _unpacked(data)
         except (zlib.error, msgspec.DecodeError, struct.error, ValueError, KeyError) as error:
-            raise DataError(f"expected a sound trace, got: {error}", path=self.path + TRACE) from None
+            raise DataError(f"expected a sound trace, got: {error}; {_AGAIN}", path=self.path + TRACE) from None
 
 
 def original_span(start: int, end: int, edits: Sequence[Edit]) -> tuple[int, int, list[Edit]]:
