@@ -162,14 +162,14 @@ class Parquet(Labelling, Writer):
             id=document.id,
             source=document.source,
             text=document.text,
-            added=_TEXT.decode(fields.get("added", _NULL)),
-            created=_TEXT.decode(fields.get("created", _NULL)),
+            added=_TEXT.decode(fields["added"]) if "added" in fields else None,
+            created=_TEXT.decode(fields["created"]) if "created" in fields else None,
             label=found.label if found else None,
             prob=found.prob if found else None,
             annotation=mixed.annotations,
             metadata=metadata,
             attributes=_checked(attributes),
-            own={name: _checked(value) for name, value in fields.items() if name not in _OWN | self._fixed},
+            own={name: _checked(value) for name, value in fields.items() if name not in self._known},
         )
         return [(self.label_in(mixed), _ENCODER.encode(row) + b"\n")]
 
@@ -215,6 +215,11 @@ class Parquet(Labelling, Writer):
     def _fixed(self) -> set[str]:
         """Names of columns that are the mix's, whatever documents have under them."""
         return {"annotation", "label", "prob"} if self.by else {"annotation"}
+
+    @functools.cached_property
+    def _known(self) -> set[str]:
+        """Names of fields that are no columns of their own."""
+        return _OWN | self._fixed
 
     def _schema(self) -> Any:
         """Return the columns of files: those that all have, then those that documents bring."""

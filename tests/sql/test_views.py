@@ -10,12 +10,16 @@ import pytest
 import toolkit
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from tests.sql.conftest import Query
+from toolkit.data.dataset import Dataset
 from toolkit.inspect.targets import Format
 from toolkit.session import Session
 from toolkit.sql import streams
 from toolkit.sql.session import Database
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import File, Parts, of_parts
+
+pa = pytest.importorskip("pyarrow", reason="queries need pyarrow")
+pq = pytest.importorskip("pyarrow.parquet", reason="queries need pyarrow")
 
 
 def named(spans: list[Any]) -> list[dict[str, Any]]:
@@ -90,6 +94,32 @@ def test_documents_in_place(project: Project, query: Query) -> None:
         ("x.jsonl.gz.jsonl.gz", 1, "7", "a\nb", 2),
         ("x.jsonl.gz.jsonl.gz", 2, "8", "c", 1),
     ]
+
+
+@pytest.mark.parametrize("options", [{}, {"metadata": "rest"}, {"metadata": ["d"], "trim": {"min_chars": 1}}])
+def test_tables_in_place_have_the_values_of_their_rows(
+    options: dict[str, Any], project: Project, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {
+        "id": pa.array([1, None, *range(3, 10)]),
+        "text": ["a\nb", None, *(f'ä 𝄞 "{i}"' * i for i in range(3, 10))],
+        "source": pa.array([None, *"ababbaab"]),
+        "created": pa.array(["2020-01-01T00:00:00Z", *[None] * 8]),
+        "f": pa.array([0.7, float("nan"), None, *range(6)], pa.float32()),
+        "d": pa.array([{"x": [1.5, None]}, *[None] * 8]),
+    }
+    pq.write_table(pa.table(table), project.root / "a.parquet", row_group_size=4)
+    place = {"format": "parquet", "path": str(project.root / "a.parquet"), "source": "t", "null_text": "empty"}
+    project.config |= {"documents": place | options, "attributes": str(project.attributes)}
+    del project.config["dataset"]
+    monkeypatch.setattr(streams, "PIECE_ROWS", 3)
+    queries = [
+        f"SELECT {fields} FROM documents" for fields in ("*", "source", "id, chars", "metadata", "text, created")
+    ]
+    found = [query(sql) for sql in queries]
+    monkeypatch.setattr(Dataset, "tables", lambda *_: None)
+    assert found == [query(sql) for sql in queries]
+    assert len(found[0]) >= 8
 
 
 def test_the_rule_of_a_mix_counts_what_the_mix_counts(small: Project, query: Query) -> None:

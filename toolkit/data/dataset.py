@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import compress
@@ -109,6 +109,13 @@ class Dataset:
         if self.in_place is None:
             return ShardLines(path, max_bytes, digest=digest, ahead=ahead)
         return MadeLines(self.in_place.read(path, self.file_of(shard), max_bytes, begin, sieve), path, digest=digest)
+
+    def tables(self, shard: str, fields: Collection[str]) -> Iterator[dict[str, Any]] | None:
+        """Yield fields of a shard's documents as columns, where they are in place and need not be made.
+
+        See `toolkit.data.in_place.InPlace.tables`.
+        """
+        return self.in_place.tables(self.shard_path(shard), self.file_of(shard), fields) if self.in_place else None
 
     @property
     def written(self) -> list[str]:

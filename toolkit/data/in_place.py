@@ -7,7 +7,7 @@ Nothing here knows how external files are read: what does (`toolkit.ingest.in_pl
 The rows are those that an ingest would write, byte by byte, and so are their digest, and the row index.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -98,6 +98,18 @@ class InPlace(Protocol):
             max_bytes: a larger document is an error.
             begin: where reading begins.
             sieve: asked before rows are made, where a file is a table whose columns are fields.
+        """
+
+    def tables(self, path: str, relative: str, fields: Collection[str]) -> Iterator[dict[str, Any]] | None:
+        """Yield fields of documents as columns of Arrow, some rows at a time; None where rows are to be made.
+
+        Args:
+            path: of the file.
+            relative: as of `read`.
+            fields: of ``id``, ``source``, ``text``, ``added``, ``created``, and ``metadata``, which is JSON.
+
+        Raises:
+            DataError: if the file is damaged.
         """
 
     def own_types(self) -> OwnTypes | None:

@@ -5,7 +5,7 @@ The reader of the format, and what an ingest does to its documents (`toolkit.ing
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
@@ -84,6 +84,9 @@ class FilesInPlace(ConfigStruct):
         rows.source_file.sieve = sieve
         return rows
 
+    def tables(self, path: str, relative: str, fields: Collection[str]) -> Iterator[dict[str, Any]] | None:
+        return RowsInPlace(_read(self.entry)[0], path, relative, _LONGEST, START, None).documents.tables(fields)
+
     def own_types(self) -> OwnTypes | None:
         return decoded(self.types.encode(), OwnTypes) if self.types else None
 
@@ -116,14 +119,14 @@ class RowsInPlace:
         watch = self._members.feed if self._members else None
         opened = partial(self._bytes.open, begin.place if reader.MEMBERS else 0, watch)
         self.source_file = Input(path, common.source, max_bytes, None, opened, begin)
-        self._documents = Documents(self.source_file, common, reader, relative, types)
+        self.documents = Documents(self.source_file, common, reader, relative, types)
         self.counts: Mapping[str, int] = self.source_file.counts
         self.begins: Sequence[Begin] = ()
         self.source = ""
 
     def rows(self) -> Iterator[bytes]:
         found, parts, last, sources = list[Begin](), self.source_file.parts, 0, dict[str, None]()
-        with closing(self._documents.rows()) as rows:
+        with closing(self.documents.rows()) as rows:
             for row, made in enumerate(rows):
                 if len(sources) < 2:
                     sources[made.source] = None

@@ -9,7 +9,7 @@ import io
 import itertools
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import IO, Any, ClassVar, NamedTuple, TypeVar, cast, overload
 
@@ -534,6 +534,18 @@ class Reader(msgspec.Struct, **FROZEN):
         """
         for draft in self.read(source):
             yield (draft,)
+
+    def tables(self, source: Input, fields: Collection[str]) -> Iterator[Any] | None:
+        """Return `toolkit.ingest.tables.arrow.TableRows` of fields of documents; None where columns are no fields.
+
+        Args:
+            source: the input.
+            fields: top-level ones.
+
+        Raises:
+            DataError: as of `read`.
+        """
+        return None
 
     def attribute_sets(self) -> Sequence[str]:
         """Return the names of the sets that `Draft.attributes` go to; none if the format carries no attributes."""

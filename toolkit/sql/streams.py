@@ -28,7 +28,7 @@ PLACE = ("shard", "row", "chars", "bytes")
 """Columns that the row index has."""
 
 DOCUMENT = ("id", "source", "added", "created", "text", "metadata")
-"""Columns of documents; text and metadata are JSON as it stands in the file."""
+"""Columns of documents; text and metadata are JSON as it stands in the file, but for texts of documents in place."""
 
 PIECE_ROWS, PIECE_BYTES = 8192, 8 << 20
 """Rows of a record batch, and bytes of their texts, at most; a single document may have more."""
@@ -208,19 +208,28 @@ def _documents(work: JoinedShard, columns: frozenset[str], content: str) -> Gene
     Raises:
         DataError: if the file has other rows than were indexed.
     """
-    take: dict[str, tuple[Callable[[LateRow], Any], Any]] = {
-        "id": (lambda row: row.id, pa.string()),
-        "source": (lambda row: row.source, pa.string()),
-        "added": (lambda row: row.added, pa.string()),
-        "created": (lambda row: row.created, pa.string()),
-        "text": (lambda row: bytes(row.text), pa.large_string()),
-        "metadata": (_metadata, pa.large_string()),
-    }
     changed = DataError(
         "expected a file that does not change while it is read, got one that has changed; run "
         "again when no program writes to it",
         path=work.path,
     )
+    if tables := work.dataset.tables(work.shard, columns):
+        yield from _of_tables(
+            tables, work, pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns]), changed
+        )
+        found = row_index.current(work.dataset, work.shard)
+        if found is None or found.content != content:
+            raise changed
+        return
+    in_place = work.dataset.in_place is not None
+    take: dict[str, tuple[Callable[[LateRow], Any], Any]] = {
+        "id": (lambda row: row.id, pa.string()),
+        "source": (lambda row: row.source, pa.string()),
+        "added": (lambda row: row.added, pa.string()),
+        "created": (lambda row: row.created, pa.string()),
+        "text": (lambda row: msgspec.json.decode(row.text) if in_place else bytes(row.text), pa.large_string()),
+        "metadata": (_metadata, pa.large_string()),
+    }
     with work.dataset.lines(work.shard, work.max_document_bytes, digest=True, ahead=True) as lines:
         rows = Rows(lines, LATE_DECODER, work.path)
         for piece in _pieces(work):
@@ -233,6 +242,28 @@ def _documents(work: JoinedShard, columns: frozenset[str], content: str) -> Gene
                 raise _bad(some, rows.number, work.path, error) from None
         if next(rows, None) is not None or lines.content != content:
             raise changed
+
+
+def _of_tables(
+    tables: Iterator[dict[str, Any]], work: JoinedShard, schema: pa.Schema, changed: DataError
+) -> Iterator[dict[str, Any]]:
+    """Yield columns of documents in place, piece by piece, where no rows need be made."""
+    held = schema.empty_table()
+    for piece in _pieces(work):
+        while len(held) < len(piece) and (more := next(tables, None)) is not None:
+            arrays = [
+                pa.array(more[field.name], field.type)
+                if isinstance(more[field.name], list)
+                else more[field.name].cast(field.type)
+                for field in schema
+            ]
+            held = pa.concat_tables([held, pa.Table.from_arrays(arrays, schema=schema)])
+        if len(held) < len(piece):
+            raise changed
+        some, held = held.slice(0, len(piece)), held.slice(len(piece))
+        yield {name: some.column(name).combine_chunks() for name in schema.names}
+    if len(held) or next(tables, None) is not None:
+        raise changed
 
 
 def _metadata(row: LateRow) -> bytes | None:

@@ -128,8 +128,11 @@ def _has_span(type_: Type) -> bool:
     )
 
 
-TEXT = "text->>'$'"
-"""The text of a document: it stands in the file as JSON."""
+def _fields(reading: "Reading") -> list[str]:
+    """Return the columns of documents but for id and source; in a file of ours the text stands as JSON."""
+    text = "text" if reading.works and reading.works[0].dataset.in_place else "text->>'$' AS text"
+    return [text, "added", "created", f"{METADATA} AS metadata"]
+
 
 METADATA = "metadata::JSON"
 
@@ -160,7 +163,7 @@ class Reading(NamedTuple):
 
 def of_documents(reading: Reading) -> View:
     """Return the view of documents: shard, row, chars and bytes (of the row index), and their fields."""
-    shown = [*map(quoted, (*PLACE, "id", "source")), f"{TEXT} AS text", "added", "created", f"{METADATA} AS metadata"]
+    shown = [*map(quoted, (*PLACE, "id", "source")), *_fields(reading)]
     stream = Shards(reading.works, [], reading.faults, reading.session)
     return View(stream, f"SELECT {', '.join(shown)} FROM {STREAM}")
 
@@ -178,7 +181,7 @@ def of_joined(reading: Reading, sets: Sequence[JoinedSet]) -> View:
     stream = Shards(reading.works, sets, reading.faults, reading.session)
     named = _least(reading.works, sets)
     id, source = ("id", "source") if named is None else (f"a{named}.id AS id", f"a{named}.source AS source")
-    shown = [*map(quoted, PLACE), id, source, f"{TEXT} AS text", "added", "created", f"{METADATA} AS metadata"]
+    shown = [*map(quoted, PLACE), id, source, *_fields(reading)]
     shown += _keys(sets, [*PLACE, *DOCUMENT])
     return View(stream, f"SELECT {', '.join(shown)} FROM {_parsed(sets)}")
 

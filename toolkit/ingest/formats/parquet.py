@@ -3,7 +3,7 @@
 Source: the Parquet format, https://parquet.apache.org/docs/file-format/.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,13 +48,28 @@ class Parquet(FieldReader):
             yield from batch
 
     def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
+        yield from self._tables(source)
+
+    def tables(self, source: Input, fields: Collection[str]) -> Iterator[arrow.TableRows] | None:
+        import pyarrow as pa
+
+        schema = arrow.column_types(source)[1]
+        names = self.columns(schema.names, source.path)
+        read = pa.schema([schema.field(name) for name in names], schema.metadata)
+        plain = self.plain(values.plain_schema(read, source.path))
+        used = {field: name for field, name in (plain or {}).items() if field.partition(".")[0] in fields}
+        return self._tables(source, used or {"": names[0]}) if plain else None
+
+    def _tables(self, source: Input, plain: Mapping[str, str] | None = None) -> Iterator[arrow.TableRows]:
         schema: Any = None
         begin, group = source.begin, -1
         with source.file() as stored:
-            choose = partial(self.columns, path=source.path)
+            choose = (lambda _: [*plain.values()]) if plain else partial(self.columns, path=source.path)
             for some in batches(stored, source.path, choose, begin.number, begin.place):
                 if some.group != group:
                     group = some.group
                     source.parts.append((some.before, group))
                 schema = schema or values.plain_schema(some.batch.schema, source.path)
-                yield from arrow.drafts(some.batch, schema, self.draft, source, some.before, self.plain(schema))
+                yield from arrow.drafts(
+                    some.batch, schema, self.draft, source, some.before, plain or self.plain(schema)
+                )

@@ -1,6 +1,6 @@
 """From one input to rows of documents: trimmed, with ids, as JSON."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress, repeat
 from typing import Any
@@ -74,6 +74,11 @@ _EXPANDED = 10
 
 
 _INSIDE = f"{METADATA}."
+
+
+def _nested(inside: Mapping[str, list[Any]]) -> list[Any]:
+    """Return the metadata of rows, whose fields these are."""
+    return [*map(_row_of(tuple(name.removeprefix(_INSIDE) for name in inside)), *inside.values())]
 
 
 @lru_cache(64)
@@ -178,32 +183,61 @@ class Documents:
         made = map(Written, numbers, ids, repeat(source), chars, lines, texts, paths)
         return self._taken(batch, zip(states, made, strict=True))
 
+    @property
+    def _reads_all(self) -> bool:
+        """Whether what becomes of a row depends on more than its columns."""
+        common = self._common
+        return bool(common.trim or common.qualifies or common.ids == "content" or self._takedown)
+
+    def tables(self, fields: Collection[str]) -> Iterator[dict[str, Any]] | None:
+        """Yield fields of documents as columns, or None; as `toolkit.data.in_place.InPlace.tables`."""
+        found = self._reader.tables(self._source, fields)
+        if found is None or self._reads_all or self._common.null_text == "skip":
+            return None
+        return (self._fields_of(batch, fields) for batch in found)
+
+    def _fields_of(self, batch: TableRows, fields: Collection[str]) -> dict[str, Any]:
+        found, arrays = dict[str, Any](), batch.arrays
+        if "id" in fields:
+            has_all = "id" in arrays and not arrays["id"].null_count
+            found["id"] = arrays["id"] if has_all else self._ids(batch)
+        if "source" in fields:
+            found["source"] = self._sources(batch)
+        for name in {"text", "added", "created"}.intersection(fields):
+            found[name] = arrays.get(name, [None] * batch.rows)
+        if "text" in found and found["text"].null_count:
+            found["text"] = found["text"].fill_null("")
+        if METADATA in fields:
+            inside = {name: values for name, values in batch.values().items() if name.startswith(_INSIDE)}
+            found[METADATA] = [*map(ENCODER.encode, _nested(inside))] if inside else [None] * batch.rows
+        return found
+
+    def _ids(self, batch: TableRows) -> list[str]:
+        given = batch.arrays["id"].to_pylist() if "id" in batch.arrays else [None] * batch.rows
+        named = enumerate(given, batch.number + 1)
+        return [self._common.new_id(self._relative, n) if id is None else str(id) for n, id in named]
+
+    def _sources(self, batch: TableRows) -> list[str | None]:
+        given = batch.arrays["source"].to_pylist() if "source" in batch.arrays else [None] * batch.rows
+        return [self._common.source if source is None else source for source in given]
+
     def _of_table(self, batch: TableRows) -> Iterator[Written] | None:
         """Return the rows of a table whose columns are fields; None where each is to be looked at by itself."""
         columns, common, source = batch.columns, self._common, self._source
-        asks = common.trim or common.qualifies or common.ids == "content" or self._takedown
-        if columns is None or asks or ("source" not in columns and common.source is None):
+        if columns is None or self._reads_all or ("source" not in columns and common.source is None):
             return None
-        numbers: Sequence[int] = range(batch.number + 1, batch.number + 1 + len(columns["text"]))
+        numbers = range(batch.number + 1, batch.number + 1 + batch.rows)
         try:
-            named = {name: columns[name].to_pylist() for name in ("id", "source") if name in columns}
-            ids = [
-                common.new_id(self._relative, n) if id is None else str(id)
-                for n, id in zip(numbers, named.get("id") or repeat(None, len(numbers)), strict=True)
-            ]
-            sources = named.get("source") or [common.source] * len(numbers)
+            ids, sources = self._ids(batch), self._sources(batch)
             sieved = None
             if source.sieve and common.null_text != "skip" and _EXPANDED * batch.size < source.max_bytes:
                 sieved = source.sieve(batch.number, {**columns, "id": ids, "source": sources})
-            kept = sieved[0] if sieved else [True] * len(ids)
-            values = dict(zip(columns, batch.values(kept if sieved else None), strict=True))
+            kept = sieved[0] if sieved else [True] * batch.rows
+            values: dict[str, list[Any]] = batch.values(kept if sieved else None)
             own, values["id"], values["source"] = ([*compress(each, kept)] for each in (numbers, ids, sources))
-            names = [name for name in OWN if name in values]
-            first = {name: values.pop(name) for name in names}
-            inside = {name: values.pop(name) for name in [*values] if name.startswith(_INSIDE)}
-            if inside:
-                metadata = _row_of(tuple(name.removeprefix(_INSIDE) for name in inside))
-                first[METADATA] = [*map(metadata, *inside.values())]
+            first = {name: values.pop(name) for name in OWN if name in values}
+            if inside := {name: values.pop(name) for name in [*values] if name.startswith(_INSIDE)}:
+                first[METADATA] = _nested(inside)
             lines = [*map(ENCODER.encode, map(_row_of((*first, *values)), *first.values(), *values.values()))]
             if self._check:
                 for line in lines:

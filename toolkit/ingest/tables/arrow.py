@@ -34,6 +34,7 @@ class TableRows(Sequence[Draft]):
     Attributes:
         number: as given.
         size: bytes of the rows.
+        rows: how many there are.
     """
 
     def __init__(
@@ -46,24 +47,29 @@ class TableRows(Sequence[Draft]):
         plain: Mapping[str, str] | None = None,
     ) -> None:
         self._piece, self._schema, self._make, self._source, self._plain = piece, schema, make, source, plain
-        self.number, self.size = number, piece.nbytes
+        self.number, self.size, self.rows = number, piece.nbytes, piece.num_rows
 
     @cached_property
     def columns(self) -> dict[str, Any] | None:
         """The columns of Arrow by field of documents, in the order of rows; None where each is to be looked at."""
-        found = {name: _decoded(self._piece.column(column)) for name, column in (self._plain or {}).items()}
+        found = self.arrays
         filled = (name for name in ("text", "source", "added", "created") if name in found)
         return found if found and not any(found[name].null_count for name in filled) else None
 
-    def values(self, kept: Sequence[bool] | None) -> list[list[Any]]:
-        """Return the values of `columns`, of these rows.
+    @cached_property
+    def arrays(self) -> dict[str, Any]:
+        """The columns of Arrow by field of documents."""
+        return {name: _decoded(self._piece.column(column)) for name, column in (self._plain or {}).items()}
+
+    def values(self, kept: Sequence[bool] | None = None) -> dict[str, list[Any]]:
+        """Return the values of these rows by field.
 
         Raises:
             ValueError: if Python cannot have one.
         """
         piece = self._piece if kept is None else self._piece.filter(_mask(kept))
-        columns = [(piece.column(name), self._schema.field(name).type) for name in (self._plain or {}).values()]
-        return [values_of(*column) for column in columns]
+        columns = (self._plain or {}).items()
+        return {field: values_of(piece.column(name), self._schema.field(name).type) for field, name in columns}
 
     def count_not_finite(self) -> None:
         """Count numbers that JSON does not have, which become null."""
