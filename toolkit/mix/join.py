@@ -342,18 +342,18 @@ class Joiner:
                 return zip(rows, listed, strict=True)
         return ((row, measure([row[0].text], unicode=unicode)[0].tolist()) for row in self._one_by_one(block))
 
-    def encoded(self, block: JointBlock) -> tuple[Batch, list[list[Any]]]:
+    def encoded(self, block: JointBlock, *, texts: bool = True) -> tuple[Batch, list[list[Any]]]:
         """Return the documents of a block, whose texts need not become Python's, and the values of each in all sets.
 
-        Of a joiner of late texts, which are looked at here. Errors are those of `rows`.
+        Of a joiner of late texts, which are looked at here unless `texts` is false: none is needed. Errors are those of
+        `rows`.
         """
-        rows = self._at_once(block)
-        if rows is not None:
-            texts = decoded([cast("LateDocument", row[0]).raw_text for row in rows])
-            if texts is not None:
-                return Batch([row[0] for row in rows], texts), [row[3] for row in rows]
-        rows = list(self._one_by_one(block))
-        return Batch([row[0] for row in rows]), [row[3] for row in rows]
+        rows, found = self._at_once(block), None
+        if rows is not None and texts:
+            found = decoded([cast("LateDocument", row[0]).raw_text for row in rows])
+        if rows is None or (texts and found is None):
+            rows = list(self._one_by_one(block))
+        return Batch([row[0] for row in rows], found), [row[3] for row in rows]
 
     def fresh(
         self, number: int, documents: Sequence[Document], others: Sequence[Sequence[bytes]], *, unicode: bool

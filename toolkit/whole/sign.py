@@ -148,7 +148,7 @@ def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
         if signing.reads_documents:
             joiner = Joiner(whole, signing.keys, late=True)
             for block in joint_blocks(whole, stack):
-                documents, values = joiner.encoded(block)
+                documents, values = joiner.encoded(block, texts=signing.reads_texts)
                 signing.add(block.number, documents, values)
                 report(len(documents), block.documents.stored)
         else:
@@ -211,6 +211,7 @@ class Signing:
         whole: the shard with the sets whose values are given with each document.
         keys: of these sets that are asked for.
         reads_documents: True unless the names of documents and the values of these sets are enough.
+        reads_texts: True if texts, or other fields of documents, are read, too.
 
     Args:
         work: the shard and entries.
@@ -240,7 +241,8 @@ class Signing:
         has_names = any(joined.ours for joined in self.whole.sets) and self.whole.dataset.duplicate_ids != "allow"
         self._takedown = takedown_of(self.whole.dataset)
         by_url = self._takedown is not None and self._takedown.entries.needs_url
-        self.reads_documents = not has_names or by_url or any(each.reads_documents for each in self._entries)
+        self.reads_texts = any(each.reads_documents for each in self._entries)
+        self.reads_documents = not has_names or by_url or self.reads_texts
         return self
 
     def __exit__(self, *raised: Any) -> None:
