@@ -49,7 +49,7 @@ BY_OTHERS = {
     "publishing.md": (4, "test_pages.py"),
     "quickstart.md": (7, "test_docs.py"),
     "rules.md": (7, "test_docs.py"),
-    "slurm.md": (2, "slurm/test_slurm.py"),
+    "slurm.md": (3, "slurm/test_slurm.py"),
     "small-language.md": (4, "test_pages.py"),
     "sql.md": (3, "test_pages.py"),
     "writing-a-stage.md": (7, "test_plugin_pages.py"),

@@ -1,4 +1,4 @@
-"""Tables that are joined, sorted and ranked by DuckDB: nothing else in the engine uses it.
+"""Tables that are joined, sorted and ranked by DuckDB.
 
 A table is a mapping of names to NumPy arrays of one length. What an answer says must not depend on memory: each order
 is total, sums are of integers, and hashes are ours.
