@@ -109,13 +109,15 @@ class Scatter:
         path = f"{self._stem}.{len(self.objects):04d}.rows"
         numbers = np.concatenate([np.zeros(0, dtype=self._number), *self._numbers])
         order = np.argsort(numbers, kind="stable")
-        records = np.concatenate([np.zeros(0, dtype=self._type), *self._records])[order]
+        records = np.concatenate([np.zeros(0, dtype=self._type), *self._records])
+        self._records.clear()  # so that rows are there twice, and not more often
         ends = np.searchsorted(numbers[order], np.arange(self._partitions + 1))
-        at = bounds_of(records["payload"])[ends] if self._payload else np.zeros_like(ends)
+        at = bounds_of(records["payload"][order])[ends] if self._payload else np.zeros_like(ends)
         with SealedOutput(path) as output:
             output.write(_head(self._partitions, self._type))
             output.write(np.stack([ends, at], axis=1).astype("<u8").tobytes())
-            output.write(records.tobytes())
+            for begin in range(0, len(order), _PIECE):
+                output.write(records[order[begin : begin + _PIECE]].tobytes())
             payload = self._payload
             output.write(b"".join([payload[i] for i in order.tolist()] if payload else []))
         self.objects.append(path)
