@@ -118,8 +118,7 @@ class Scatter:
             output.write(np.stack([ends, at], axis=1).astype("<u8").tobytes())
             for begin in range(0, len(order), _PIECE):
                 output.write(records[order[begin : begin + _PIECE]].tobytes())
-            payload = self._payload
-            output.write(b"".join([payload[i] for i in order.tolist()] if payload else []))
+            output.write(b"".join([self._payload[i] for i in order.tolist()] if self._payload else []))
         self.objects.append(path)
         self._reset()
 

@@ -169,7 +169,7 @@ class Ray(Executor):
                     deaths[task.name] += 1
                     if deaths[task.name] > self.settings.retries:
                         often = "once" if self.settings.retries == 0 else f"{deaths[task.name]} times"
-                        yield _failed(task, f"{found}, {often}")
+                        yield Result(task.name, failure=Failure(f"{task.name}: {found}, {often}"))
                     else:
                         waiting.append(task)
                 by_token = {flight.token: flight for flight in flying.values()}
@@ -357,10 +357,6 @@ def _runtime() -> dict[str, Any]:
     if path := os.environ.get("PYTHONPATH"):
         variables["PYTHONPATH"] = path
     return {"env_vars": variables}
-
-
-def _failed(task: Task[Any], why: str) -> Result[Any]:
-    return Result(task.name, failure=Failure(f"{task.name}: {why}"))
 
 
 def _obituary(error: str) -> str:

@@ -159,8 +159,8 @@ def scatter_keys(task: WorkRange, report: Report) -> list[str]:
     """Scatter the keys of shards by ranges; return the objects."""
     layout = load_layout(task.folder)
     rows_of, width = row_type(layout.comparing.ranks), 8 * layout.comparing.bands
-    stem, room = join(task.folder, KEYS, f"{task.first}"), 2 * layout.memory  # for objects that need no merging
-    with Scatter(stem, np.dtype(ENTRY), task.partitions, room) as scatter:
+    stem = join(task.folder, KEYS, f"{task.first}")
+    with Scatter(stem, np.dtype(ENTRY), task.partitions, 2 * layout.memory) as output:
         for number in range(task.first, task.last):
             shard = layout.shards[number]
             with Sealed(join(shard.folder, "rows")) as rows, Sealed(join(shard.folder, KEYS)) as keys:
@@ -172,10 +172,9 @@ def scatter_keys(task: WorkRange, report: Report) -> list[str]:
                     entries = np.empty(found.shape, dtype=ENTRY)
                     entries["key"] = found
                     entries["document"] = (compared + ((number << 32) + first))[:, None]
-                    upper = entries["key"].reshape(-1) >> np.uint64(32)
-                    numbers = upper * np.uint64(task.partitions) >> np.uint64(32)
-                    scatter.add(entries.reshape(-1), numbers.astype(np.uint16))
-    return scatter.objects
+                    numbers = (entries["key"].reshape(-1) >> 32) * task.partitions >> 32
+                    output.add(entries.reshape(-1), numbers.astype(np.uint16))
+    return output.objects
 
 
 def find_buckets(task: WorkRange, report: Report) -> Bucketed:
