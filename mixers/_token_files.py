@@ -304,12 +304,12 @@ def read_offsets(path: str) -> "array[int]":
         kind, items = _read_header(stream, path)
         if kind != "<i8" or not items:
             raise DataError(f"expected offsets of <i8, got {items} of {kind}", path=path)
-        found = _array(stream, "q", items, path)
+        result = _array(stream, "q", items, path)
         if stream.read(1):
             raise DataError(f"expected {items:,} offsets as its header says, got more", path=path)
-    if found[0] != 0 or _falls(found):
+    if result[0] != 0 or _falls(result):
         raise DataError("expected offsets that begin with 0 and do not fall, got others", path=path)
-    return found
+    return result
 
 
 def _read_header(stream: IO[bytes], path: str) -> tuple[str, int]:
@@ -321,10 +321,10 @@ def _read_header(stream: IO[bytes], path: str) -> tuple[str, int]:
     if begin[:8] != _NPY:
         raise DataError("expected a NumPy file of version 1.0, got another file", path=path)
     header = _exactly(stream, int.from_bytes(begin[8:], "little"), path)
-    found = _HEADER.fullmatch(header)
-    if not found:
+    match = _HEADER.fullmatch(header)
+    if not match:
         raise DataError(f"expected the header of a NumPy file with one dimension, got {header[:100]!r}", path=path)
-    return found[1].decode(), int(found[2])
+    return match[1].decode(), int(match[2])
 
 
 # --- bytes ------------------------------------------------------------------------------------------------------------
@@ -371,12 +371,12 @@ def _copy(held: Any, out: IO[bytes]) -> None:
 
 
 def _exactly(stream: IO[bytes], size: int, path: str) -> bytes:
-    found = stream.read(size)
-    while len(found) < size and (more := stream.read(size - len(found))):
-        found += more
-    if len(found) < size:
-        raise DataError(f"expected {size:,} bytes, got {len(found):,}: the file ends too early", path=path)
-    return found
+    result = stream.read(size)
+    while len(result) < size and (more := stream.read(size - len(result))):
+        result += more
+    if len(result) < size:
+        raise DataError(f"expected {size:,} bytes, got {len(result):,}: the file ends too early", path=path)
+    return result
 
 
 def _skip(stream: IO[bytes], size: int, path: str) -> None:
@@ -385,11 +385,11 @@ def _skip(stream: IO[bytes], size: int, path: str) -> None:
 
 
 def _array(stream: IO[bytes], code: str, items: int, path: str) -> "array[int]":
-    found: array[int] = array(code)
-    while len(found) < items:
-        some = min(items - len(found), _BLOCK)
-        found.frombytes(_exactly(stream, some * found.itemsize, path))
-    return _little(found)
+    result: array[int] = array(code)
+    while len(result) < items:
+        some = min(items - len(result), _BLOCK)
+        result.frombytes(_exactly(stream, some * result.itemsize, path))
+    return _little(result)
 
 
 def _size(path: str) -> int:

@@ -117,12 +117,12 @@ class MlFilter(Writer):
         return wanted | ({"statistics": Wanted(self.statistics, dict[str, Any])} if self.statistics else {})
 
     def carries(self, fields: Collection[str]) -> Collection[str]:
-        found = ["text", "id", "metadata.date" if "metadata.date" in fields else "added", "metadata.file_path"]
-        found += [] if "metadata.warc_headers" in fields else ["metadata.url"]
-        found += [] if self.dump else ["metadata.corpus"]
+        results = ["text", "id", "metadata.date" if "metadata.date" in fields else "added", "metadata.file_path"]
+        results += [] if "metadata.warc_headers" in fields else ["metadata.url"]
+        results += [] if self.dump else ["metadata.corpus"]
         taken = {*_Metadata.__struct_fields__, "warc_headers"}
         own = (path for path in fields if path.startswith("metadata.") and path.split(".")[1] not in taken)
-        return [*found, self.language, *(own if self.others else ())]
+        return [*results, self.language, *(own if self.others else ())]
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         known = document.metadata
@@ -131,10 +131,10 @@ class MlFilter(Writer):
         date, path = _text(known, "date") or _added(document), _text(known, "file_path") or mixed.shard
         dump = self.dump or _dump(document, mixed.shard)
         label = f"{_checked(dump)}/{Writer.check_label(language.label)}"
-        found = _Metadata(url_of({"metadata": known}), date, language.label, _number(score), dump, path)
+        result = _Metadata(url_of({"metadata": known}), date, language.label, _number(score), dump, path)
         for name in ("url", "date"):
-            mixed.counts[f"documents without {name}"] += getattr(found, name) is None
-        metadata = msgspec.to_builtins(found) | self._statistics(mixed)
+            mixed.counts[f"documents without {name}"] += getattr(result, name) is None
+        metadata = msgspec.to_builtins(result) | self._statistics(mixed)
         if self.others:
             metadata |= {key: value for key, value in known.items() if key not in {*metadata, "warc_headers"}}
         if mixed.fields:
@@ -149,12 +149,12 @@ class MlFilter(Writer):
         """Return the fields of the attribute, which may not be called like those that all documents have."""
         if self.statistics is None:
             return {}
-        found = mixed.values["statistics"]
-        if not isinstance(found, dict):
-            raise DataError(f"expected an object at {self.statistics}, got {found!r}")
-        if taken := [name for name in _Metadata.__struct_fields__ if name in found]:
+        result = mixed.values["statistics"]
+        if not isinstance(result, dict):
+            raise DataError(f"expected an object at {self.statistics}, got {result!r}")
+        if taken := [name for name in _Metadata.__struct_fields__ if name in result]:
             raise DataError(f"expected fields beside those of the format, got {taken[0]!r} in {self.statistics}")
-        return found
+        return result
 
     def part(self, label: str, number: int, parts: int, compression: str) -> str:
         return f"{label}/{number - 1:05d}{self.SUFFIX}{compression}"

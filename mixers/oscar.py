@@ -171,15 +171,15 @@ class Oscar(Writer):
         return wanted | {option: Wanted(path, _TYPES[option]) for option, path in optional.items() if path is not None}
 
     def carries(self, fields: Collection[str]) -> Collection[str]:
-        found = ["text", "metadata.warc_headers"]
+        results = ["text", "metadata.warc_headers"]
         if "metadata.warc_headers" not in fields:
-            found += self.warc_headers.values()
-        return [*found, *(f"{self.identification}.{name}" for name in ("label", "prob"))]
+            results += self.warc_headers.values()
+        return [*results, *(f"{self.identification}.{name}" for name in ("label", "prob"))]
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         sentences: list[Prediction | None] = mixed.values["sentence_identifications"]
         if renamed := self._renamed():
-            sentences = [each and _rename(each, renamed) for each in sentences]
+            sentences = [sentence and _rename(sentence, renamed) for sentence in sentences]
         return [self._encoded(document, mixed, sentences, len(sentences))]
 
     def encode_batch(self, batch: MixedBatch) -> Sequence[Pieces]:
@@ -189,8 +189,8 @@ class Oscar(Writer):
         if renamed := self._renamed():
             sentences = sentences.renamed(lambda label: renamed.get(label, label))
         counts = (sentences.bounds[1:] - sentences.bounds[:-1]).tolist()
-        found = zip(batch, sentences.raw(), counts, strict=True)
-        return [[self._encoded(document, mixed, raw, got)] for (document, mixed), raw, got in found]
+        result = zip(batch, sentences.raw(), counts, strict=True)
+        return [[self._encoded(document, mixed, raw, got)] for (document, mixed), raw, got in result]
 
     def _encoded(
         self, document: Document, mixed: Mixed, sentences: list[Prediction | None] | msgspec.Raw, got: int
@@ -198,7 +198,7 @@ class Oscar(Writer):
         """Return the label and the line of a document.
 
         Args:
-            document: that is written.
+            document: Document that is written.
             mixed: what is known of it.
             sentences: the identifications of its lines, or their JSON.
             got: how many they are.
@@ -214,10 +214,10 @@ class Oscar(Writer):
         if label != label.lower() or " " in label:
             raise DataError(f"expected a lower-case label, as OSCAR's schema has them, got {label!r}")
         try:
-            found = _HEADERS.decode(document.raw_metadata)
+            result = _HEADERS.decode(document.raw_metadata)
         except msgspec.DecodeError as error:
             raise DataError(f"metadata.warc_headers: {explain_bad_row(document.raw_metadata, error)}") from None
-        headers = found.warc_headers if found else None
+        headers = result.warc_headers if result else None
         if headers is None:
             headers = self._mapped(document)
             mixed.counts["documents without warc_headers"] += 1
@@ -271,29 +271,29 @@ class Oscar(Writer):
     def check(self, line: bytes) -> str | None:
         line = self.respelled(line)
         try:
-            found = _CHECKED[self.schema].decode(line)
+            result = _CHECKED[self.schema].decode(line)
         except (ValueError, RecursionError) as error:
             # a release has no record of its schema: its lines are checked with the default options
             if self.schema == "22.01" and _is_2301(line):
                 return Oscar(schema="23.01").check(line)
             return explain_bad_row(line, error)
-        label = found.metadata.identification.label
+        label = result.metadata.identification.label
         if label != label.lower() or not label:
             return f"expected a lower-case label, got {label!r} - at $.metadata.identification.label"
-        for i, sentence in enumerate(found.metadata.sentence_identifications):
+        for i, sentence in enumerate(result.metadata.sentence_identifications):
             if sentence and sentence.label != sentence.label.lower():
                 return (
                     f"expected a lower-case label, got {sentence.label!r} - at "
                     f"$.metadata.sentence_identifications[{i}].label"
                 )
-        expected, got = found.content.count("\n") + 1, len(found.metadata.sentence_identifications)
-        if got != expected and not (found.content == "" and got == 0):
+        expected, got = result.content.count("\n") + 1, len(result.metadata.sentence_identifications)
+        if got != expected and not (result.content == "" and got == 0):
             return f"expected one sentence identification for each of {expected} lines, got {got}"
         return None
 
 
-def _rename(found: Prediction, labels: dict[str, str]) -> Prediction:
-    return Prediction(labels[found.label], found.prob) if found.label in labels else found
+def _rename(prediction: Prediction, labels: dict[str, str]) -> Prediction:
+    return Prediction(labels[prediction.label], prediction.prob) if prediction.label in labels else prediction
 
 
 def _is_2301(line: bytes) -> bool:

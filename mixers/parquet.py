@@ -151,7 +151,7 @@ class Parquet(Labelling, Writer):
         return super().stem(label) if self.by else label
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        found: Labelled | None = mixed.values["by"] if self.by else None
+        result: Labelled | None = mixed.values["by"] if self.by else None
         fields = _FIELDS.decode(document.row)
         metadata, attributes = document.raw_metadata, fields.get("attributes", _NULL)
         if mixed.fields:
@@ -164,8 +164,8 @@ class Parquet(Labelling, Writer):
             text=document.text,
             added=_TEXT.decode(fields["added"]) if "added" in fields else None,
             created=_TEXT.decode(fields["created"]) if "created" in fields else None,
-            label=found.label if found else None,
-            prob=found.prob if found else None,
+            label=result.label if result else None,
+            prob=result.prob if result else None,
             annotation=mixed.annotations,
             metadata=metadata,
             attributes=_checked(attributes),

@@ -73,8 +73,8 @@ class Text(Writer):
         documents = lines.bounds.searchsorted(places, side="right") - 1
         keys = documents * len(labels) + numbers[places]
         if self.unit != "block":  # a label's lines stand where its first one is
-            _, first, each = np.unique(keys, return_index=True, return_inverse=True)
-            order = np.argsort(first[each], kind="stable")
+            _, first, item = np.unique(keys, return_index=True, return_inverse=True)
+            order = np.argsort(first[item], kind="stable")
             places, documents, keys = places[order], documents[order], keys[order]
         begins = np.flatnonzero(np.diff(keys, prepend=-1))
         border = 2 if self.borders else 1
@@ -85,13 +85,13 @@ class Text(Writer):
         kept = lines._replace(starts=lines.starts[places], ends=lines.ends[places])
         _join(kept, bounds, len(begins), border, out, ends)
         written, begin = out.tobytes(), 0
-        found: list[list[tuple[str, bytes]]] = [[] for _ in batch.documents]
+        results: list[list[tuple[str, bytes]]] = [[] for _ in batch.documents]
         for document, number, end in zip(
             documents[begins].tolist(), numbers[places[begins]].tolist(), ends.tolist(), strict=True
         ):
-            found[document].append((Writer.check_label(labels[number]), written[begin:end]))
+            results[document].append((Writer.check_label(labels[number]), written[begin:end]))
             begin = end
-        return found
+        return results
 
     def _labels(self, batch: MixedBatch) -> tuple[Sequence[str], Any]:
         """Return labels, and the number of that of each line, int32; -1 for a line without."""
@@ -100,14 +100,16 @@ class Text(Writer):
         counts = np.diff(batch.documents.lines.bounds)
         if self.unit != "document":
             values = batch.values("lines")
-            found = values if isinstance(values, LinePredictions) else LinePredictions.of(values)
-            if (wrong := np.flatnonzero(np.diff(found.bounds) != counts)).size:
-                lines, got = counts[wrong[0]], np.diff(found.bounds)[wrong[0]]
+            predictions = values if isinstance(values, LinePredictions) else LinePredictions.of(values)
+            if (wrong := np.flatnonzero(np.diff(predictions.bounds) != counts)).size:
+                lines, got = counts[wrong[0]], np.diff(predictions.bounds)[wrong[0]]
                 raise DataError(f"expected a label or null for each of {lines} lines, got {got}")
-            return found.labels, found.numbers
+            return predictions.labels, predictions.numbers
         of_documents = [value.label for value in batch.values("document")]
         labels = sorted(set(of_documents))
-        return labels, np.repeat(np.array([labels.index(each) for each in of_documents], dtype=np.int32), counts)
+        return labels, np.repeat(
+            np.array([labels.index(of_document) for of_document in of_documents], dtype=np.int32), counts
+        )
 
     def parts_documents(self) -> bool:
         return self.unit != "document"
@@ -161,16 +163,16 @@ def _blank(lines: LineTable, places: Array, *, ascii_only: bool) -> Array:
     import numpy as np
 
     starts, ends = lines.starts[places], lines.ends[places]
-    found: Array = starts == ends
+    result: Array = starts == ends
     may_be_blank = np.frombuffer(_MAY_BE_BLANK, np.bool_)
-    looked_at = np.flatnonzero(~found & may_be_blank[lines.utf8[starts].view(np.uint8)])
+    looked_at = np.flatnonzero(~result & may_be_blank[lines.utf8[starts].view(np.uint8)])
     if len(looked_at):
         first, second = (lines.utf8[starts[looked_at] + i].view(np.uint8) for i in range(2))
         looked_at = looked_at[(first < _MULTIBYTE) | np.isin(second, _SECOND)]
     for i in looked_at.tolist():
         line = lines.utf8[starts[i] : ends[i]].tobytes()
-        found[i] = not line.strip() or (not ascii_only and line.decode().isspace())
-    return found
+        result[i] = not line.strip() or (not ascii_only and line.decode().isspace())
+    return result
 
 
 @compiled(LineTable, "int64* int64 int64 int8* int64*")
@@ -178,9 +180,9 @@ def _join(lines: LineTable, bounds: Array, pieces: int, border: int, out: Array,
     """Write lines one behind the other, each with a line feed.
 
     Args:
-        lines: that are written; their code points and bounds are not looked at.
+        lines: Lines that are written; their code points and bounds are not looked at.
         bounds: int64 (pieces + 1), the first line of each piece, and the end.
-        pieces: how many.
+        pieces: Number of pieces.
         border: line feeds behind the last line of each.
         out: int8, with room for all.
         places: int64 (pieces), where each ends in it.

@@ -117,7 +117,7 @@ class Tokens(Labelling, Writer):
             before = document
         tokens, bounds = self._loaded.encode(texts)
         encoded = tokens.astype(self._dtype)
-        found: list[list[tuple[str, bytes]]] = []
+        results: list[list[tuple[str, bytes]]] = []
         for number, (document, mixed) in zip(numbers, batch, strict=True):
             own = encoded[bounds[number] : bounds[number + 1]]
             if len(own):
@@ -125,10 +125,10 @@ class Tokens(Labelling, Writer):
                     odds[number] = self._odds(texts[number], tokens[bounds[number] : bounds[number + 1]])
                 line = self._line(document, mixed, own, odds[number])
                 batch.counts["tokens"] += _HEAD.unpack_from(line)[0] // self._width
-                found.append([(self.label_in(mixed), line)])
+                results.append([(self.label_in(mixed), line)])
             else:
-                found.append([])
-        return found
+                results.append([])
+        return results
 
     def _odds(self, text: str, tokens: Array) -> list[tuple[int, int]]:
         """Return `Tokenizer.odds`, of the tokens with that before them, which stands for nothing."""
@@ -262,11 +262,11 @@ class Tokens(Labelling, Writer):
         token = getattr(self, option)
         if token is None:
             return None
-        found = self._loaded.number_of(token)
-        if found is None or (self._loaded.added_tokens and token not in self._loaded.added_tokens):
+        number = self._loaded.number_of(token)
+        if number is None or (self._loaded.added_tokens and token not in self._loaded.added_tokens):
             known = ", ".join(self._loaded.added_tokens[:8]) or "none"
             raise ConfigError(f"{option}: expected an added token of {self.tokenizer}, such as {known}; got {token!r}")
-        return found
+        return number
 
 
 def _entries(piece: bytes) -> Iterator[Entry]:

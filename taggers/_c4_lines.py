@@ -61,14 +61,14 @@ def look(texts: Sequence[str], lines: LineTable, max_word_chars: int) -> Seen:
 
 def _phrases(lines: LineTable) -> Array:
     """Return bits of the phrases that each line has in it."""
-    lower, found = lines.utf8.tobytes().lower(), np.zeros(len(lines.ends), dtype=np.int64)
+    lower, result = lines.utf8.tobytes().lower(), np.zeros(len(lines.ends), dtype=np.int64)
     for phrase, bit in PHRASES:
         wanted, hits, at = phrase.encode(), [], 0
         while (at := lower.find(wanted, at)) >= 0:
             hits.append(at)
             at += len(wanted)
-        found[np.searchsorted(lines.ends, hits, side="right")] |= bit
-    return found
+        result[np.searchsorted(lines.ends, hits, side="right")] |= bit
+    return result
 
 
 @functools.cache
@@ -77,8 +77,8 @@ def _roles() -> Array:
     table = characters()
     kinds = table.classes.reshape(-1, 256)
     small = np.where(kinds & LOWER, LETTER | SMALL, LETTER)
-    found = np.where(kinds & (ALPHA | NUMBER), small, np.where(kinds & SPACE, WHITE, 0)).astype(np.int8)
-    roles = found[table.blocks].ravel()
+    result = np.where(kinds & (ALPHA | NUMBER), small, np.where(kinds & SPACE, WHITE, 0)).astype(np.int8)
+    roles = result[table.blocks].ravel()
     for some, role in ((TERMINALS, TERMINAL | MARK), (QUOTES, MARK), (CLOSERS, CLOSER), ("[{", BRACKET)):
         roles[list(map(ord, some))] |= role
     return roles
@@ -97,7 +97,7 @@ def _look_at(  # noqa: C901, PLR0912, PLR0915  # one loop over the characters, w
 ) -> None:
     """Fill what `Seen` has of n lines, but for phrases."""
     notes, bounds = in_brackets
-    starts, begins, ends, found, sentences, cited, citation_starts, citation_ends = seen
+    starts, begins, ends, result, sentences, cited, citation_starts, citation_ends = seen
     n_citations = 0
     for line in range(n):
         at, end = starts[line], starts[line] + sizes[line]
@@ -157,4 +157,4 @@ def _look_at(  # noqa: C901, PLR0912, PLR0915  # one loop over the characters, w
             last = role
         if last < 0 or not last & MARK or dots >= 3:
             has |= NO_MARK
-        begins[line], ends[line], found[line], sentences[line], cited[line] = begin, stop, has, begun, words
+        begins[line], ends[line], result[line], sentences[line], cited[line] = begin, stop, has, begun, words

@@ -44,7 +44,7 @@ def eurolingua_statistics(text: str, language: str | None, bad_words: frozenset[
     """Return all that is counted of a text, by the names of the corpus.
 
     Args:
-        text: of any length; time is linear in it.
+        text: Text of any length; time is linear in it.
         language: chooses the stop words.
         bad_words: in lower case; without them their rate is null, with an empty set 0.
     """
@@ -153,7 +153,7 @@ def _case(word: str) -> str:
 def _repeated(stretches: Iterable[str]) -> tuple[int, int]:
     """Return how many were there before, and their code points."""
     counts = Counter(stretches)
-    return sum(counts.values()) - len(counts), sum((count - 1) * len(each) for each, count in counts.items())
+    return sum(counts.values()) - len(counts), sum((count - 1) * len(key) for key, count in counts.items())
 
 
 def _words_before_the_last_line(tokens: Sequence[str], kinds: Sequence[SpacyKind]) -> int:

@@ -137,14 +137,14 @@ def page(document: Document) -> tuple[str, str | None, Mapping[str, Any], Mappin
 def stated(document: Document) -> tuple[list[tuple[str, Statement]], list[str]]:
     """Return what the headers and meta elements of a page say, by name, and which of the two are known."""
     url, date, headers, meta, known = page(document)
-    found = [
+    results = [
         (name, Statement(value, form, url, date))
         for form, fields in (("header", headers), ("meta", meta))
         for name, values in fields.items()
         for value in (values if isinstance(values, list) else [values])
         if isinstance(value, str)
     ]
-    return found, known
+    return results, known
 
 
 # --- captured files ---------------------------------------------------------------------------------------------------
@@ -153,16 +153,16 @@ def stated(document: Document) -> tuple[list[tuple[str, Statement]], list[str]]:
 @cached(4)
 def _captured(path: str) -> dict[str, tuple[int, str, str, bytes]]:
     """Return the last capture of each file about a site: status, date, where a redirect leads, and the body."""
-    found: dict[str, tuple[int, str, str, bytes]] = {}
-    for each in Reader.captures(path, LIMIT):
-        site = site_of(each.url)
+    results: dict[str, tuple[int, str, str, bytes]] = {}
+    for capture in Reader.captures(path, LIMIT):
+        site = site_of(capture.url)
         if site is None or not site.path.endswith(_FILES):  # those that redirects lead to are called so, too
             continue
-        url, target = site.origin + site.path, [*each.headers.get("location", ())][-1:]
-        if url not in found or each.date >= found[url][1]:
-            leads = urljoin(each.url, target[0]) if target and 300 <= each.status < 400 else ""
-            found[url] = (each.status, each.date, leads, each.body)
-    return found
+        url, target = site.origin + site.path, [*capture.headers.get("location", ())][-1:]
+        if url not in results or capture.date >= results[url][1]:
+            leads = urljoin(capture.url, target[0]) if target and 300 <= capture.status < 400 else ""
+            results[url] = (capture.status, capture.date, leads, capture.body)
+    return results
 
 
 def site_file(path: str | None, origin: str, name: str) -> SiteFile | None:
@@ -202,7 +202,7 @@ def lines_of(body: bytes) -> Iterator[tuple[int, str, str, str]]:
 @functools.lru_cache(4096)
 def groups_of(body: bytes) -> dict[str, list[Rule]]:
     """Return the rules of each agent, in lower case; groups of one agent are one (section 2.2.1)."""
-    found: dict[str, list[Rule]] = {}
+    results: dict[str, list[Rule]] = {}
     agents: list[str] = []
     begun = False  # the rules of the group
     for number, key, value, line in lines_of(body):
@@ -211,13 +211,13 @@ def groups_of(body: bytes) -> dict[str, list[Rule]]:
                 agents, begun = [], False
             token = _TOKEN.match(value)
             agents.append("*" if value.split()[:1] == ["*"] else token[0].lower() if token else "")
-            found.setdefault(agents[-1], [])
+            results.setdefault(agents[-1], [])
         elif key in ("allow", "disallow"):
             begun = True
             for agent in agents:
                 if value:
-                    found[agent].append(Rule(key == "allow", value, line, number))
-    return found
+                    results[agent].append(Rule(key == "allow", value, line, number))
+    return results
 
 
 def rule_for(body: bytes, agent: str, path: str) -> Rule | None:
@@ -239,12 +239,12 @@ def rule_for(body: bytes, agent: str, path: str) -> Rule | None:
 def spellings(path: str, *, is_uri: bool = False) -> tuple[str, str]:
     """Return a path as it is compared: as it is, and with reserved characters of its query encoded."""
     data = path.encode("utf-8", "surrogateescape")
-    data = _ENCODED.sub(lambda found: _decoded(int(found[1], 16)), data)
+    data = _ENCODED.sub(lambda match: _decoded(int(match[1], 16)), data)
     text = "".join(chr(byte) if 0x20 < byte < 0x7F else f"%{byte:02X}" for byte in data)
     if is_uri:
         text = text.replace("*", "%2A").replace("$", "%24")
     before, mark, query = text.partition("?")
-    return text, before + mark + _IN_QUERY.sub(lambda found: f"%{ord(found[0]):02X}", query)
+    return text, before + mark + _IN_QUERY.sub(lambda match: f"%{ord(match[0]):02X}", query)
 
 
 def _decoded(byte: int) -> bytes:

@@ -89,26 +89,26 @@ class AiDirectives(Tagger):
         check_agents(self.agents)
 
     def tag(self, document: Document) -> Directives:
-        found, looked_in = self._in_files(document)
+        ai_directives, looked_in = self._in_files(document)
         said, known = stated(document)
         for name, statement in said:
             if name in _SIGNALS:
-                found.append(AiDirective(name, None, None, statement))
+                ai_directives.append(AiDirective(name, None, None, statement))
             elif "noai" in statement.line.lower() or "noimageai" in statement.line.lower():
                 given = _FOR.fullmatch(statement.line) if name == "x-robots-tag" else None
                 agent = given[1].lower() if given else None if name in ("robots", "x-robots-tag") else name
                 answer: Answer | None = "disallowed" if _NOAI.search(statement.line) else None
-                found.append(AiDirective(name, answer, agent, statement))
-        refused = {each.agent for each in found if each.answer}
+                ai_directives.append(AiDirective(name, answer, agent, statement))
+        refused = {ai_directive.agent for ai_directive in ai_directives if ai_directive.answer}
         answers: dict[str, Answer] = {
             agent: "disallowed" if {None, agent.lower()} & refused else "unknown" for agent in self.agents
         }
-        return Directives(answers, found, looked_in + known)
+        return Directives(answers, ai_directives, looked_in + known)
 
     def _in_files(self, document: Document) -> tuple[list[AiDirective], list[str]]:
         """Return the lines of files of the site, and which files were captured."""
         site = site_of(url_of({"metadata": document.metadata}))
-        found, known = list[AiDirective](), list[str]()
+        ai_directives, known = list[AiDirective](), list[str]()
         for path in ("/robots.txt", "/ai.txt", "/.well-known/ai.txt") if site else ():
             assert site is not None
             file = site_file(self.captures, site.origin, path)
@@ -117,7 +117,7 @@ class AiDirectives(Tagger):
             form = path.rpartition("/")[2]
             known += [form] if form not in known else []
             lines = lines_of(file.body) if file.status == 200 else ()
-            for number, key, _, line in [each for each in lines if form == "ai.txt" or each[1] in _SIGNALS][:_MOST]:
+            for number, key, _, line in [line for line in lines if form == "ai.txt" or line[1] in _SIGNALS][:_MOST]:
                 statement = Statement(line, form, site.origin, file.date or None, number)
-                found.append(AiDirective(form if form == "ai.txt" else key, None, None, statement))
-        return found, known
+                ai_directives.append(AiDirective(form if form == "ai.txt" else key, None, None, statement))
+        return ai_directives, known

@@ -237,17 +237,17 @@ class C4(Tagger):
     def _bad_words(self, words: Words, languages: Sequence[str | None]) -> list[bool | None]:
         listed = [self._entries(language) for language in languages]
         known = [None if entries is None else _by_first_word(entries) for entries in listed]
-        found = [None if each is None else False for each in known]
-        places = places_among(words.folded, words.bounds, [each and each.hashes for each in known])
+        results = [None if item is None else False for item in known]
+        places = places_among(words.folded, words.bounds, [item and item.hashes for item in known])
         hits = np.flatnonzero(places >= 0)
         texts = np.searchsorted(words.bounds, hits, side="right") - 1
         ends = words.bounds[texts + 1]
-        for hit, place, text, end in zip(*(each.tolist() for each in (hits, places[hits], texts, ends)), strict=True):
-            if (here := known[text]) and not found[text]:
-                found[text] = any(
+        for hit, place, text, end in zip(*(item.tolist() for item in (hits, places[hits], texts, ends)), strict=True):
+            if (here := known[text]) and not results[text]:
+                results[text] = any(
                     hit + n <= end and _stretch(words, hit, hit + n) == entry for n, entry in here.entries[place]
                 )
-        return found
+        return results
 
     def _entries(self, language: str | None) -> frozenset[str] | None:
         """Return the bad words of a language, if there is a list."""
@@ -428,11 +428,11 @@ class _Known(NamedTuple):
 @functools.lru_cache(maxsize=64)
 def _by_first_word(listed: frozenset[str]) -> _Known:
     words = Words.of(LineTable.of(sorted(listed)))
-    found: dict[int, list[tuple[int, str]]] = {}
+    results: dict[int, list[tuple[int, str]]] = {}
     for begin, end in pairwise(words.bounds.tolist()):
         if begin < end:
-            found.setdefault(int(words.folded[begin]), []).append((end - begin, _stretch(words, begin, end)))
-    return _Known(np.array(list(found), dtype=np.uint64), list(found.values()))
+            results.setdefault(int(words.folded[begin]), []).append((end - begin, _stretch(words, begin, end)))
+    return _Known(np.array(list(results), dtype=np.uint64), list(results.values()))
 
 
 def _stretch(words: Words, first: int, end: int) -> str:

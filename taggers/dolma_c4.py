@@ -53,7 +53,7 @@ class DolmaC4(Tagger):
         if self.type == "has_naughty_word":
             bad = _entries(self.bad_words) if self.bad_words else _Entries(frozenset(), ())
             return [_page(document.text, _is_bad(document.text.lower(), bad)) for document in batch]
-        return [each[self.type] for each in batch.once(_look_at_all, self.version)]
+        return [item[self.type] for item in batch.once(_look_at_all, self.version)]
 
 
 class _Entries(NamedTuple):

@@ -65,10 +65,10 @@ class DolmaGopher(Tagger):
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)
-        found = batch.once(_figures, "\n" if self.version == 1 else "\n+")
+        results = batch.once(_figures, "\n" if self.version == 1 else "\n+")
         return [
-            [Span(0, document.chars, each[self.type])] if self.type in each else []
-            for document, each in zip(batch, found, strict=True)
+            [Span(0, document.chars, item[self.type])] if self.type in item else []
+            for document, item in zip(batch, results, strict=True)
         ]
 
 
@@ -86,19 +86,19 @@ def _figures(batch: Batch, apart: str) -> list[dict[str, float]]:
     for n in DUPLICATE:
         figures[f"fraction_of_characters_in_duplicate_{n}grams"] = _duplicates(sequences, n)
     columns = [column.tolist() for column in (words.bounds, words.bounds[1:], sequences.totals, *figures.values())]
-    found = []
+    results = []
     for document, begin, end, chars, *values in zip(batch, *columns, strict=False):
         figure = dict(zip(figures, values, strict=True))
         figure |= _of_text(document.text, end - begin, chars, apart)
         figure["median_word_length"] = _median(np.sort(words.chars[begin:end]))
-        found.append(
+        results.append(
             {
                 name: round(float(value), 5)
                 for name, value in figure.items()
                 if "grams" not in name or end - begin >= int(re.sub(r"\D", "", name))
             }
         )
-    return found
+    return results
 
 
 def _share(part: Array, whole: Array) -> Array:
@@ -120,9 +120,9 @@ def _of_text(text: str, words: int, chars: int, apart: str) -> dict[str, float]:
     """Return the figures that are not in the table of words.
 
     Args:
-        text: of a document.
+        text: Text of a document.
         words: how many it has.
-        chars: of its words.
+        chars: Code points of its words.
         apart: pattern of what stands between lines.
     """
     lines = re.split(apart, text) if text else []

@@ -46,7 +46,9 @@ class DolmaLicenseLinks(Tagger):
 
     def tag(self, document: Document) -> list[Span]:
         html = document.metadata.get("html")
-        found = LINK.findall(html) if isinstance(html, str) else ()
+        results = LINK.findall(html) if isinstance(html, str) else ()
         return [
-            Span(0, document.chars, round(0.5 + 0.5 / n, 5)) for n, name in enumerate(found, 1) if name == self.license
+            Span(0, document.chars, round(0.5 + 0.5 / n, 5))
+            for n, name in enumerate(results, 1)
+            if name == self.license
         ]

@@ -50,14 +50,14 @@ class DolmaLicenses(Tagger):
 
     def tag(self, document: Document) -> dict[str, list[Span]]:
         html = document.metadata.get("html")
-        found: dict[str, list[Span]] = {}
+        results: dict[str, list[Span]] = {}
         by_name: dict[str, str] = {}
         for n, name in enumerate(_links(html), 1) if isinstance(html, str) else ():
             key = "cc_" + re.sub("[^a-zA-Z0-9_]", "_", name)
             if by_name.setdefault(key, name) != name:  # two languages that are not ASCII
-                by_name[key], found[key] = name, []
-            found.setdefault(key, []).append(Span(0, document.chars, round(0.5 + 0.5 / n, 5)))
-        return found
+                by_name[key], results[key] = name, []
+            results.setdefault(key, []).append(Span(0, document.chars, round(0.5 + 0.5 / n, 5)))
+        return results
 
 
 def _links(html: str) -> Iterator[str]:
@@ -65,10 +65,10 @@ def _links(html: str) -> Iterator[str]:
     if "://creativecommons.org/" not in html:
         return
     patterns = _patterns()
-    attributes = [found.start() for found in ATTRIBUTE.finditer(html)]
-    quotes = [found.span() for found in re.finditer("['\"]|&quot;", html)]
-    closing = [found.start() for found in re.finditer(">", html)]
-    line_ends = [found.start() for found in re.finditer("\n", html)]
+    attributes = [match.start() for match in ATTRIBUTE.finditer(html)]
+    quotes = [match.span() for match in re.finditer("['\"]|&quot;", html)]
+    closing = [match.start() for match in re.finditer(">", html)]
+    line_ends = [match.start() for match in re.finditer("\n", html)]
     end = 0
     for element in ELEMENT.finditer(html):
         if element.start() < end:

@@ -72,7 +72,7 @@ class DolmaPii(Tagger):
     per: Annotated[Literal["document", "line"], msgspec.Meta(description="where spans are looked for")] = "document"
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
-        return [each[self.type] for each in Batch.of(documents).once(_look, self.per)]
+        return [item[self.type] for item in Batch.of(documents).once(_look, self.per)]
 
 
 Found = dict[str, list[Span]]
@@ -86,7 +86,7 @@ def _look(batch: Batch, per: str) -> list[Found]:
 
 def _with_scores(found: Found, text: str) -> Found:
     size, words = len(text), len(text.split())
-    spans = [span for each in found.values() for span in each]
+    spans = [span for item in found.values() for span in item]
     covered = sum(span.end - span.start for span in spans) + size
     scores = {
         "doc": len(spans) / words if words else -1.0,
@@ -101,10 +101,10 @@ def _in_text(text: str) -> Found:
     if phones and "\b" in text and URL.search(text):
         phones = []
     emails = []
-    for found in _emails(text):
-        name, domain = text[found.start : found.end].split("@")[:2]
+    for email in _emails(text):
+        name, domain = text[email.start : email.end].split("@")[:2]
         if name.strip() != "(" and "." in domain:
-            emails.append(Span(found.start, found.end))
+            emails.append(Span(email.start, email.end))
     return {
         "EMAIL_ADDRESS": emails,
         "PHONE_NUMBER": phones,
@@ -118,31 +118,31 @@ def _is_other_number(text: str, span: Span) -> bool:
 
 
 def _in_lines(text: str) -> Found:
-    found: Found = {"EMAIL_ADDRESS": [], "PHONE_NUMBER": [], "IP_ADDRESS": []}
+    results: Found = {"EMAIL_ADDRESS": [], "PHONE_NUMBER": [], "IP_ADDRESS": []}
     start = 0
     for line in text.split("\n") if text.count("?") <= QUESTIONS else ():
         end = min(start + len(line) + 1, len(text))
         line = text[start:end]
         if "@" in line:
-            emails = (each for each in _emails(line) if each.local != "(" and "." in each.domain)
-            found["EMAIL_ADDRESS"] += [Span(start + each.start, start + each.end) for each in emails]
-        found["PHONE_NUMBER"] += [Span(start + a, start + b) for a, b, _ in _phones(line)]
-        found["IP_ADDRESS"] += [Span(start + a, start + b) for a, b, _ in _ips(line)]
+            emails = (email for email in _emails(line) if email.local != "(" and "." in email.domain)
+            results["EMAIL_ADDRESS"] += [Span(start + email.start, start + email.end) for email in emails]
+        results["PHONE_NUMBER"] += [Span(start + a, start + b) for a, b, _ in _phones(line)]
+        results["IP_ADDRESS"] += [Span(start + a, start + b) for a, b, _ in _ips(line)]
         start = end
-    return found
+    return results
 
 
 def _ips(text: str) -> Iterator[Span]:
-    for found in IP.finditer(text) if "." in text else ():
-        yield Span(found.start(), found.end())
+    for match in IP.finditer(text) if "." in text else ():
+        yield Span(match.start(), match.end())
 
 
 def _phones(text: str) -> Iterator[Span]:
     end = 0
-    for found in PHONE.finditer(text):
-        blank = len(text[end : found.start()].rstrip())
-        yield Span(end + blank, found.end())
-        end = found.end()
+    for match in PHONE.finditer(text):
+        blank = len(text[end : match.start()].rstrip())
+        yield Span(end + blank, match.end())
+        end = match.end()
 
 
 class _Email(NamedTuple):
@@ -170,8 +170,8 @@ def _emails(text: str) -> Iterator[_Email]:
         begin = _end_of(BEFORE, text, start)
         if begin > at:  # the name is of marks
             other = _end_of(LOCAL, text, begin)
-            if other > begin and text.startswith("@", other) and (found := _domain(text, other)):
-                at, last = other, found
+            if other > begin and text.startswith("@", other) and (result := _domain(text, other)):
+                at, last = other, result
             else:
                 at, last = _last_of_marks(text, at, begin) or (at, last)
                 begin = at - 1
@@ -184,8 +184,8 @@ def _last_of_marks(text: str, first: int, end: int) -> tuple[int, tuple[int, int
     """Return the last ``@`` in a run of blanks and marks with a mark before and a domain behind it; where that ends."""
     at = text.rfind("@", first + 1, end)
     while at >= 0:
-        if text[at - 1] != "@" and not text[at - 1].isspace() and (found := _domain(text, at)):
-            return at, found
+        if text[at - 1] != "@" and not text[at - 1].isspace() and (result := _domain(text, at)):
+            return at, result
         at = text.rfind("@", first + 1, at)
     return None
 
@@ -203,5 +203,5 @@ def _domain(text: str, at: int) -> tuple[int, int] | None:
 
 
 def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return found.end() if found else at
+    match = pattern.match(text, at)
+    return match.end() if match else at

@@ -47,7 +47,7 @@ class DolmaRepetitions(Tagger):
     per: Annotated[Literal["document", "line"], msgspec.Meta(description="where spans are looked for")] = "document"
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
-        return [each[self.type] for each in Batch.of(documents).once(_look_at_all, self.per)]
+        return [item[self.type] for item in Batch.of(documents).once(_look_at_all, self.per)]
 
 
 def _look_at_all(batch: Batch, per: str) -> list[dict[str, list[Span]]]:
@@ -74,8 +74,8 @@ def _spans(text: str, *, by_line: bool) -> Iterator[Span]:
             continue
         unit = text[start : start + int(units[start])]
         limit = text.find("\n", start) if by_line else -1
-        if (found := _end(text, unit, start, limit if limit >= 0 else len(text))) is not None:
-            end = found
+        if (result := _end(text, unit, start, limit if limit >= 0 else len(text))) is not None:
+            end = result
             yield Span(start, end, float(text.count(unit, start, end)))
 
 
@@ -86,16 +86,16 @@ def _end(text: str, unit: str, start: int, limit: int) -> int | None:
         for skipped in (1, 0) if text[at : at + 1].isspace() else (0,):
             behind = at + skipped + len(unit)
             if text.startswith(unit, at + skipped) and behind <= limit:
-                found = behind if copies == 3 else after(behind, copies + 1)
-                if found is not None:
-                    return found
+                result = behind if copies == 3 else after(behind, copies + 1)
+                if result is not None:
+                    return result
         return None
 
-    found = after(start + len(unit), 1)
-    end = found
-    while found is not None:
-        end = found
-        found = after(end, 3)
+    result = after(start + len(unit), 1)
+    end = result
+    while result is not None:
+        end = result
+        result = after(end, 3)
     return end
 
 
@@ -143,7 +143,7 @@ def _find_units(  # noqa: C901  # one search, and the helpers that it calls mill
     Args:
         points: code points.
         n: how many.
-        longest: of units to look for.
+        longest: Longest of units to look for.
         places: what is known of each.
         hashes: (2 n + 2) room for two hashes of what is before each place.
         powers: (64) room.
@@ -161,9 +161,9 @@ def _find_units(  # noqa: C901  # one search, and the helpers that it calls mill
         powers[i + 33] = powers[i + 32] * powers[i + 32] % other
 
     def is_same(a: Any, b: Any, size: Any, power: Any, other_power: Any) -> Any:
-        found = (hashes[a + size] - hashes[a] * power - hashes[b + size] + hashes[b] * power) % prime
+        result = (hashes[a + size] - hashes[a] * power - hashes[b + size] + hashes[b] * power) % prime
         a, b = a + n + 1, b + n + 1
-        return found == 0 and (
+        return result == 0 and (
             (hashes[a + size] - hashes[a] * other_power - hashes[b + size] + hashes[b] * other_power) % other == 0
         )
 

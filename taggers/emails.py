@@ -41,11 +41,11 @@ class Emails(Tagger):
     )
 
     def tag(self, document: Document) -> list[Span]:
-        text, found, end = document.text, [], 0
+        text, results, end = document.text, [], 0
         for match in _DOMAIN.finditer(text) if "@" in text else ():
             at = match.start()
             local = _LOCAL_BACKWARDS.match(text[max(end, at - MAX_LOCAL - 1) : at][::-1])
             if local and local.end() <= MAX_LOCAL and match.end() - at - 1 <= MAX_DOMAIN:
                 end = match.end()
-                found.append(Span(at - local.end(), end))
-        return found
+                results.append(Span(at - local.end(), end))
+        return results

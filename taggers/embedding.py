@@ -53,12 +53,12 @@ class Embedding(Tagger):
         import numpy as np
 
         pieces = [self.window.of(document.text) if self.window else [document.text] for document in documents]
-        texts = [self.prefix + piece for each in pieces for piece in each]
-        found = self._encoder.vectors(texts, self.max_tokens)
+        texts = [self.prefix + piece for item in pieces for piece in item]
+        result = self._encoder.vectors(texts, self.max_tokens)
         if self.window and texts:
-            found = self.window.together(found, np.concatenate([[0], np.cumsum([*map(len, pieces)])]))
-            found = unit(found) if self._encoder.normalizes else found
-        return Halves(found)
+            result = self.window.together(result, np.concatenate([[0], np.cumsum([*map(len, pieces)])]))
+            result = unit(result) if self._encoder.normalizes else result
+        return Halves(result)
 
     def check(self) -> None:
         if self.window is not None:

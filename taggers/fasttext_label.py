@@ -79,7 +79,7 @@ class FasttextLabel(Tagger):
             return [self._of_pieces(self.window, document.text) for document in documents]
         texts = [line(document.text.lower() if self.lower else document.text) for document in documents]
         return [
-            Labels(best[0].label, best[0].prob, {each.label: each.prob for each in best})
+            Labels(best[0].label, best[0].prob, {prediction.label: prediction.prob for prediction in best})
             if best
             else Labels(None, 0.0, {})
             for best in model.predict(texts, k=self.k or len(model.labels), threshold=self.min_prob)
@@ -89,13 +89,13 @@ class FasttextLabel(Tagger):
         """Return what the model says of the pieces of a text, together; pieces without words say nothing."""
         model, line = load_fasttext(self.model), _LINES[self.line_ends]
         pieces = [line(piece.lower() if self.lower else piece) for piece in window.of(text)]
-        said = [each for each in model.predict(pieces, k=len(model.labels)) if each]
-        probs = [{one.label: one.prob for one in each} for each in said]
-        rows = [[each.get(label, 0.0) for label in model.labels] for each in probs]
+        said = [predictions for predictions in model.predict(pieces, k=len(model.labels)) if predictions]
+        probs = [{one.label: one.prob for one in predictions} for predictions in said]
+        rows = [[prob.get(label, 0.0) for label in model.labels] for prob in probs]
         if not rows:
             return Labels(None, 0.0, {})
-        found = dict(zip(model.labels, window.of_rows(rows), strict=True))
-        best = sorted(found.items(), key=lambda item: -item[1])[: self.k]
+        results = dict(zip(model.labels, window.of_rows(rows), strict=True))
+        best = sorted(results.items(), key=lambda item: -item[1])[: self.k]
         scores = {label: prob for label, prob in best if prob >= self.min_prob}
         label, prob = next(iter(scores.items()), (None, 0.0))
         return Labels(label, prob, scores)

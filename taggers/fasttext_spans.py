@@ -67,9 +67,9 @@ class FasttextSpans(Tagger):
             texts = list(map(str.lower, texts))
         values: list[dict[str, list[Span]]] = [{} for _ in documents]
         wanted = set(self.labels)
-        found = load_fasttext(self.model).predict(texts, k=self.k, threshold=self.min_prob)
-        for (i, start, end), best in zip(places, found, strict=True):
-            for label, prob in ((each.label, each.prob) for each in best):
+        predictions = load_fasttext(self.model).predict(texts, k=self.k, threshold=self.min_prob)
+        for (i, start, end), best in zip(places, predictions, strict=True):
+            for label, prob in ((prediction.label, prediction.prob) for prediction in best):
                 if not wanted or label in wanted:
                     values[i].setdefault(label, []).append(Span(start, end, prob))
         return values

@@ -135,8 +135,8 @@ class Fineweb(Tagger):
             words = map(len, batch.datatrove_words(self.language))
             return [self._of_datatrove(document.text, count) for document, count in zip(batch, words, strict=True)]
         lines = batch.lines
-        found, hashes = _look(lines)
-        some = found & BLANK == 0
+        result, hashes = _look(lines)
+        some = result & BLANK == 0
         before = np.append(0, np.cumsum(some))
         counts = lines.sums(some)
         lines_of = np.maximum(counts, 1)
@@ -144,7 +144,7 @@ class Fineweb(Tagger):
         feeds = np.array([document.text.count("\n") for document in batch])
         columns = (
             counts,
-            lines.sums(some & (found & MARKED > 0)) / lines_of,
+            lines.sums(some & (result & MARKED > 0)) / lines_of,
             lines.sums(some & (lines.chars <= self.short_line_chars)) / lines_of,
             again / np.maximum(lines.sums(lines.chars), 1),
             feeds / np.maximum(batch.words().counts, 1),
@@ -171,17 +171,17 @@ class Fineweb(Tagger):
 @functools.cache
 def _marks() -> Array:
     """Return, of each code point, whether it ends a sentence."""
-    found = np.zeros(0x110000, dtype=np.int8)
-    found[list(map(ord, TERMINALS))] = 1
-    return found
+    result = np.zeros(0x110000, dtype=np.int8)
+    result[list(map(ord, TERMINALS))] = 1
+    return result
 
 
 def _look(lines: LineTable) -> tuple[Array, Array]:
     """Return, of each line, bits of what is found, and a hash."""
     n = len(lines.starts)
-    found, hashes = np.zeros((2, n), dtype=np.int64)
-    _look_at(lines, n, characters(), _marks(), found, hashes)
-    return found, hashes.view(np.uint64)
+    result, hashes = np.zeros((2, n), dtype=np.int64)
+    _look_at(lines, n, characters(), _marks(), result, hashes)
+    return result, hashes.view(np.uint64)
 
 
 @compiled(LineTable, "int64", Characters, "int8* int64* int64*")

@@ -243,9 +243,9 @@ def _list_of(language: str | None) -> frozenset[str]:
 
 def _paper(batch: Batch, words: Words, lists: list[frozenset[str]], bullet_marks: str) -> list[Quality]:
     lines, counts = batch.lines, words.counts
-    n_lines, bullets, trailing, hashes, ellipses = found = _Counted(*np.zeros((5, len(batch)), dtype=np.int64))
+    n_lines, bullets, trailing, hashes, ellipses = result = _Counted(*np.zeros((5, len(batch)), dtype=np.int64))
     marks = np.array(list(map(ord, bullet_marks)), dtype=np.int64)
-    _look(lines, len(batch), characters(), marks, len(marks), found)
+    _look(lines, len(batch), characters(), marks, len(marks), result)
     stops, distinct = _stop_words(words, lists)
     by_word, by_line = np.maximum(counts, 1), np.maximum(n_lines, 1)
     columns = (
@@ -267,13 +267,13 @@ def _paper(batch: Batch, words: Words, lists: list[frozenset[str]], bullet_marks
 
 
 def _medians(words: Words) -> Array:
-    found = np.zeros(len(words.bounds) - 1)
+    result = np.zeros(len(words.bounds) - 1)
     for i, (begin, end) in enumerate(itertools.pairwise(words.bounds.tolist())):
         if end > begin:
             ordered = np.sort(words.chars[begin:end])
             n = end - begin
-            found[i] = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
-    return found
+            result[i] = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    return result
 
 
 def _stop_words(words: Words, lists: list[frozenset[str]]) -> tuple[Array, Array]:

@@ -184,22 +184,22 @@ def _share(part: Array, whole: Array) -> Array:
 def _lines(lines: LineTable) -> list[Array]:
     """Return the shares of duplicate lines and of their characters, and of paragraphs."""
     texts = len(lines.bounds) - 1
-    found = np.zeros((4, len(lines.starts)), dtype=np.int64)
+    result = np.zeros((4, len(lines.starts)), dtype=np.int64)
     bounds = np.zeros((2, texts + 1), dtype=np.int64)
-    parts = [_Parts(found[2 * i], found[2 * i + 1], bounds[i]) for i in range(2)]
+    parts = [_Parts(result[2 * i], result[2 * i + 1], bounds[i]) for i in range(2)]
     _look(lines, texts, characters(), *parts)
     shares = []
-    for hashes, sizes, each in parts:
-        of = Sequences(hashes[: each[-1]].view(np.uint64), sizes[: each[-1]], each)
+    for hashes, sizes, item in parts:
+        of = Sequences(hashes[: item[-1]].view(np.uint64), sizes[: item[-1]], item)
         repeated = of.repeated(1)
         shares += [_share(repeated.total - repeated.distinct, repeated.total), _share(repeated.again, of.totals)]
     return shares
 
 
 def _ngrams(words: Sequences, most: float) -> list[Array]:
-    totals, found = words.totals, words.repetition(max(DUPLICATE))
-    shares = [np.minimum(_share(found.top[n], totals), most) for n in TOP]
-    return shares + [_share(found.covered[n], totals) for n in DUPLICATE]
+    totals, result = words.totals, words.repetition(max(DUPLICATE))
+    shares = [np.minimum(_share(result.top[n], totals), most) for n in TOP]
+    return shares + [_share(result.covered[n], totals) for n in DUPLICATE]
 
 
 class _Parts(NamedTuple):
@@ -262,7 +262,7 @@ def _dolma_ngrams(words: Sequences) -> list[Array]:
     tops = [words.top(n) for n in TOP]
     ngrams = [words.joined(n) for n in DUPLICATE]
     shares = [_share(top.counts * top.sizes, words.totals) for top in tops]
-    return shares + [_share(each.repeated(1).covered, each.totals) for each in ngrams]
+    return shares + [_share(ngram.repeated(1).covered, ngram.totals) for ngram in ngrams]
 
 
 def _datatrove(text: str, words: list[str]) -> Repetition:

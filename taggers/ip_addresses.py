@@ -48,22 +48,22 @@ class IpAddresses(Tagger):
 
     def tag(self, document: Document) -> list[Span]:
         text = document.text
-        found = self._v6(text) if self.v6 else []
+        results = self._v6(text) if self.v6 else []
         if self.v4:
-            ends = {span.end for span in found}  # of ``::ffff:8.8.8.8``
-            found += [span for span in self._v4(text) if span.end not in ends]
-        return sorted(found)
+            ends = {span.end for span in results}  # of ``::ffff:8.8.8.8``
+            results += [span for span in self._v4(text) if span.end not in ends]
+        return sorted(results)
 
     def _v4(self, text: str) -> list[Span]:
-        found = []
+        results = []
         for match in _V4.finditer(text):
             start, end = match.span()
             if not (start and _BEFORE.match(text, start - 1)) and self._wanted(match[0]):
-                found.append(Span(start, end))
-        return found
+                results.append(Span(start, end))
+        return results
 
     def _v6(self, text: str) -> list[Span]:
-        found, end = [], 0
+        results, end = [], 0
         match = _COLONS.search(text)
         while match:
             colon = match.start()
@@ -74,9 +74,9 @@ class IpAddresses(Tagger):
             stop = end - (text[end - 1] == ":" and text[end - 2] != ":")
             alone = not (start and _BEFORE.match(text, start - 1)) and not _AFTER.match(text, end)
             if alone and stop - start <= MAX_V6 and self._wanted(text[start:stop]):
-                found.append(Span(start, stop))
+                results.append(Span(start, stop))
             match = _COLONS.search(text, end)
-        return found
+        return results
 
     def _wanted(self, candidate: str) -> bool:
         try:

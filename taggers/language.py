@@ -135,26 +135,35 @@ class Language(Tagger):
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Vote]:
         batch = Batch.of(documents)
-        lines, found = batch.lines, LinePredictions.of(batch.attribute(self.lines))
+        lines, predictions = batch.lines, LinePredictions.of(batch.attribute(self.lines))
         counts = np.diff(lines.bounds).tolist()
-        for wanted, got in zip(counts, np.diff(found.bounds).tolist(), strict=True):
+        for wanted, got in zip(counts, np.diff(predictions.bounds).tolist(), strict=True):
             if wanted != got:
                 raise ValueError(f"expected a value for each of {wanted} lines, got {got}")
-        keys, of_lines, of_bytes = np.zeros((3, len(found.numbers)), dtype=np.int64)
+        keys, of_lines, of_bytes = np.zeros((3, len(predictions.numbers)), dtype=np.int64)
         added = _Added(
             keys=keys,
             lines=of_lines,
             bytes=of_bytes,
-            shares=np.zeros(len(found.numbers), dtype=np.float32),
+            shares=np.zeros(len(predictions.numbers), dtype=np.float32),
             ends=np.zeros(len(lines.bounds), dtype=np.int64),
         )
-        place = np.full(len(found.labels) + 1, -1, dtype=np.int64)
-        _add_up(found.numbers, found.probs, _sizes(lines), lines.bounds, len(batch), len(found.labels), place, added)
+        place = np.full(len(predictions.labels) + 1, -1, dtype=np.int64)
+        _add_up(
+            predictions.numbers,
+            predictions.probs,
+            _sizes(lines),
+            lines.bounds,
+            len(batch),
+            len(predictions.labels),
+            place,
+            added,
+        )
         n = added.ends[-1]
-        each = map(Share, added.lines[:n].tolist(), added.bytes[:n].tolist(), shortest_float32(added.shares[:n]))
-        names = [*found.labels, None]
-        shares = [(names[key], share) for key, share in zip(added.keys[:n].tolist(), each, strict=True)]
-        sure = lines.sums((found.numbers >= 0) & (found.probs >= _least_float32(self.min_prob))).tolist()
+        item = map(Share, added.lines[:n].tolist(), added.bytes[:n].tolist(), shortest_float32(added.shares[:n]))
+        names = [*predictions.labels, None]
+        shares = [(names[key], share) for key, share in zip(added.keys[:n].tolist(), item, strict=True)]
+        sure = lines.sums((predictions.numbers >= 0) & (predictions.probs >= _least_float32(self.min_prob))).tolist()
         bounds = zip(added.ends.tolist(), added.ends[1:].tolist(), strict=False)
         return [self._vote(shares[a:b], *of) for (a, b), *of in zip(bounds, counts, sure, strict=True)]
 
@@ -198,9 +207,9 @@ class _Added(NamedTuple):
 
     Attributes:
         keys: the labels of each document.
-        lines: of each.
-        bytes: of these.
-        shares: of the document.
+        lines: Lines of each.
+        bytes: Bytes of these.
+        shares: Shares of the document.
         ends: (documents + 1) the first label of each document, and the end of all.
     """
 
@@ -219,10 +228,10 @@ def _add_up(
 
     Args:
         numbers: label of each line, -1 for none.
-        probs: of each line.
+        probs: Probs of each line.
         sizes: bytes of each line.
         bounds: the first line of each document, and the end.
-        documents: how many.
+        documents: Number of documents.
         null: the number that lines without label get.
         place: -1 for each number; room to work in.
         added: what is found.

@@ -198,8 +198,8 @@ def _pretoken_table() -> Array:
 
 @functools.cache
 def _segment_table() -> Array:
-    found, every = characters(), np.arange(sys.maxunicode + 1)
-    numbers = found.classes[(found.blocks[every >> 8] << 8) | (every & 255)]
+    result, every = characters(), np.arange(sys.maxunicode + 1)
+    numbers = result.classes[(result.blocks[every >> 8] << 8) | (every & 255)]
     table = np.array([ord(KINDS[name]) for name in CLASSES], dtype=np.uint8)[numbers & BREAKS]
     table[CEDILLA] = ord("o")
     for bit, kind, special in ((PICTURE, b"o", b"p"), (PICTURE, b"a", b"b"), (SPACE, b"o", b"t"), (SPACE, b"_", b"~")):

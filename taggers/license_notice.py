@@ -62,14 +62,14 @@ class LicenseNotice(Tagger):
     html: Annotated[str, msgspec.Meta(description="key of the page's HTML in the metadata, if it is there")] = "html"
 
     def tag(self, document: Document) -> list[Notice]:
-        found = list(links(document.text, "text"))
+        notices = list(links(document.text, "text"))
         if self.names and "CC" in document.text:
             for match in _NAME.finditer(document.text):
                 license = "zero" if match["zero"] else match["kind"].lower()
-                found.append(Notice(license, match["version"], None, "text", *match.span()))
-            found.sort(key=lambda notice: notice.start)
+                notices.append(Notice(license, match["version"], None, "text", *match.span()))
+            notices.sort(key=lambda notice: notice.start)
         metadata = document.metadata
         html = metadata.get(self.html)
-        found += links(html if isinstance(html, str) else "", "html")
-        found += links(url_of({"metadata": metadata}) or "", "url")
-        return found
+        notices += links(html if isinstance(html, str) else "", "html")
+        notices += links(url_of({"metadata": metadata}) or "", "url")
+        return notices

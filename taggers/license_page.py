@@ -77,13 +77,13 @@ class LicensePage(Tagger):
     def tag(self, document: Document) -> LicensesOfPage:
         said, known = stated(document)
         url, date, *_ = page(document)
-        found = [each for name, statement in said for each in _said(name, statement)]
+        page_licenses = [page_license for name, statement in said for page_license in _said(name, statement)]
         for notice in links(document.text, "text"):
             line = document.text[notice.start : notice.end]
-            found.append(PageLicense(notice.license, notice.version, "low", Statement(line, "text", url, date)))
+            page_licenses.append(PageLicense(notice.license, notice.version, "low", Statement(line, "text", url, date)))
         order = ("high", "medium", "low")
-        found.sort(key=lambda each: order.index(each.confidence))
-        return LicensesOfPage(list(dict.fromkeys(found)), [*known, "text"])
+        page_licenses.sort(key=lambda item: order.index(item.confidence))
+        return LicensesOfPage(list(dict.fromkeys(page_licenses)), [*known, "text"])
 
 
 def _said(name: str, statement: Statement) -> list[PageLicense]:
@@ -92,11 +92,11 @@ def _said(name: str, statement: Statement) -> list[PageLicense]:
         values = [target for target, rest in _LINK.findall(statement.line) if _LICENSE.search(rest)]
     else:
         values = [statement.line] if name in _FORMS or (name in _META and statement.form == "meta") else []
-    found = []
+    results = []
     for value in values:
         notice = next(links(value, "text"), None)
         kind = _FORMS.get(name, statement.form)
         named = msgspec.structs.replace(statement, line=value[:1000], form=kind)
         license, version = (notice.license, notice.version) if notice else (None, None)
-        found.append(PageLicense(license, version, "high" if kind in _HIGH else "medium", named))
-    return found
+        results.append(PageLicense(license, version, "high" if kind in _HIGH else "medium", named))
+    return results

@@ -51,5 +51,5 @@ class LineLanguage(Tagger):
 
     def tag_batch(self, documents: Sequence[Document]) -> LinePredictions:
         lines = Batch.of(documents).lines
-        found = load_fasttext(self.model).predict_lines(lines, threshold=self.min_prob, min_chars=self.min_chars)
-        return found if self.labels == "model" else found.renamed(partial(in_form, form=self.labels))
+        predictions = load_fasttext(self.model).predict_lines(lines, threshold=self.min_prob, min_chars=self.min_chars)
+        return predictions if self.labels == "model" else predictions.renamed(partial(in_form, form=self.labels))

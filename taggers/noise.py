@@ -53,9 +53,9 @@ class Noise(Tagger):
 @functools.cache
 def _noise_up_to(last: int) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
     """Return 1 for each code point that is neither letter nor mark; all planes there are would take 0.2 s."""
-    found = np.ones(last + 1, np.uint8)
+    result = np.ones(last + 1, np.uint8)
     for plane in PLANES:
         if points := range(plane << 16, min((plane + 1) << 16, last + 1)):
             kinds = "".join(map(unicodedata.category, map(chr, points))).encode()[::2]
-            found[points.start : points.stop] = ~np.isin(np.frombuffer(kinds, np.uint8), [ord("L"), ord("M")])
-    return found
+            result[points.start : points.stop] = ~np.isin(np.frombuffer(kinds, np.uint8), [ord("L"), ord("M")])
+    return result

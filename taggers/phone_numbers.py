@@ -66,12 +66,12 @@ class PhoneNumbers(Tagger):
     def tag(self, document: Document) -> list[Span]:
         if self.region:
             return _valid(document.text, self.region)
-        found = [Span(*match.span()) for match in _INTERNATIONAL.finditer(document.text)]
-        found += [Span(*match.span()) for match in _NORTH_AMERICAN.finditer(document.text)]
-        found.sort()
+        results = [Span(*match.span()) for match in _INTERNATIONAL.finditer(document.text)]
+        results += [Span(*match.span()) for match in _NORTH_AMERICAN.finditer(document.text)]
+        results.sort()
         end = 0
         apart = []
-        for span in found:
+        for span in results:
             if span.start >= end:
                 apart.append(span)
                 end = span.end
@@ -82,5 +82,5 @@ def _valid(text: str, region: str) -> list[Span]:
     require_extra("phone", "phone numbers of a region", "phonenumbers")
     import phonenumbers
 
-    found = phonenumbers.PhoneNumberMatcher(text, region, max_tries=len(text))
-    return [Span(match.start, match.end) for match in found]
+    matcher = phonenumbers.PhoneNumberMatcher(text, region, max_tries=len(text))
+    return [Span(match.start, match.end) for match in matcher]

@@ -81,13 +81,13 @@ class PiiPresidio(Tagger):
         _require()
 
     def tag(self, document: Document) -> Found:
-        found = set()
+        results = set()
         for start, piece in _pieces(document.text):
             analyzer = _analyzer(self.language, self.model, self.entities)
             piece = _NOTHING.sub(lambda run: " " * len(run[0]), piece)
-            for each in analyzer.analyze(piece, self.language, entities=list(self.entities)):
-                found.add((start + each.start, start + each.end, float(each.score), each.entity_type))
-        ordered = sorted(found)
+            for item in analyzer.analyze(piece, self.language, entities=list(self.entities)):
+                results.add((start + item.start, start + item.end, float(item.score), item.entity_type))
+        ordered = sorted(results)
         return Found([Span(*span) for *span, _ in ordered], [type_ for *_, type_ in ordered])
 
 

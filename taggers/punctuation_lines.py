@@ -54,8 +54,8 @@ def _says_nothing(line: str) -> bool:
 
 @functools.cache
 def _nothing() -> Array:
-    found, every = characters(), np.arange(sys.maxunicode + 1)
-    table = found.classes[(found.blocks[every >> 8] << 8) | (every & 255)] & (PUNCTUATION | SPACE) > 0
+    result, every = characters(), np.arange(sys.maxunicode + 1)
+    table = result.classes[(result.blocks[every >> 8] << 8) | (every & 255)] & (PUNCTUATION | SPACE) > 0
     for ranges, value in ((ALPHABETIC, False), (EMOJI, True), (NO_SPACE, False)):
         for first, last in ranges:
             table[first : last + 1] = value

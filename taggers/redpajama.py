@@ -289,7 +289,9 @@ class Redpajama(Tagger):
         return {
             "rps_doc_stop_word_fraction": [None if of is None else n for n, of in zip(shares, lists, strict=True)],
             "rps_doc_ldnoobw_words": [None if of is None else n for n, of in zip(bad.tolist(), phrases, strict=True)],
-            "rps_doc_ut1_blacklist": [numbers.get(_domain(each.metadata)) if numbers else None for each in batch],
+            "rps_doc_ut1_blacklist": [
+                numbers.get(_domain(document.metadata)) if numbers else None for document in batch
+            ],
         }
 
 
@@ -416,17 +418,17 @@ def _is_one_of(found: Array, marks: Iterable[str]) -> Array:
 def _shares(parts: Any, wholes: Any, *, none: bool = False) -> list[Any]:
     """Return what parts have of wholes, rounded; without a whole 0, or null."""
     whole = np.asarray(wholes, dtype=np.int64)
-    found = _rounded(np.asarray(parts) / np.maximum(whole, 1)).tolist()
-    return [share if n else None for share, n in zip(found, whole.tolist(), strict=True)] if none else found
+    result = _rounded(np.asarray(parts) / np.maximum(whole, 1)).tolist()
+    return [share if n else None for share, n in zip(result, whole.tolist(), strict=True)] if none else result
 
 
 def _rounded(values: Array) -> Array:
     """As ``round(value, 8)`` has it, without a call for each."""
     scaled = values * 10.0**DECIMALS
-    found = np.rint(scaled) / 10.0**DECIMALS
+    result = np.rint(scaled) / 10.0**DECIMALS
     for i in np.flatnonzero((np.abs(scaled % 1 - 0.5) < 1e-4) | (scaled > 1e10)):  # arithmetic does not tell these
-        found[i] = round(float(values[i]), DECIMALS)
-    return cast("Array", found)
+        result[i] = round(float(values[i]), DECIMALS)
+    return cast("Array", result)
 
 
 @compiled(Words, "int8* int64 int64*")
@@ -451,8 +453,8 @@ def _count_sentences(words: Words, is_word: Any, texts: Any, found: Any) -> None
 def _stop_words(path: str | None, language: str | None) -> Array | None:
     """Hashes of the stop words of a language, if there are any."""
     words = _listed(path, language) if path else stop_words(language) if language else ()
-    found = hashes_of(word for word in words or () if word.split() == [word])
-    return found if len(found) else None
+    hashes = hashes_of(word for word in words or () if word.split() == [word])
+    return hashes if len(hashes) else None
 
 
 @functools.lru_cache(maxsize=1024)

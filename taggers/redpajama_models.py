@@ -97,8 +97,8 @@ class RedpajamaModels(Tagger):
 def _scores(model: str | None, texts: Sequence[str]) -> list[float | None]:
     if model is None:
         return [None] * len(texts)
-    found = load_fasttext(model).predict([" ".join(text.splitlines()).strip() for text in texts])
-    probs = [(best[0].label, float(np.float32(best[0].prob))) if best else None for best in found]
+    predictions = load_fasttext(model).predict([" ".join(text.splitlines()).strip() for text in texts])
+    probs = [(best[0].label, float(np.float32(best[0].prob))) if best else None for best in predictions]
     return [round(1 - of[1] if of[0] == "cc" else of[1], DECIMALS) if of else None for of in probs]
 
 
@@ -106,8 +106,8 @@ def feature_counts(texts: Iterable[str], buckets: int = 10_000) -> tuple[Array, 
     """How often raw words, and pairs of them, fall into each bucket; and the mean code points of a text.
 
     Args:
-        texts: of the source, or of a target; held in memory.
-        buckets: of an `importance` file; all its counts have as many.
+        texts: Texts of the source, or of a target; held in memory.
+        buckets: Buckets of an `importance` file; all its counts have as many.
     """
     words = Sequences.of(Words.of(LineTable.of(every := list(texts)), "word_punct"))
     counts = np.zeros(buckets, dtype=np.int64)
@@ -126,23 +126,23 @@ def _importance(path: str | None, raw: Words, texts: Sequence[str]) -> dict[str,
     features = (words, words.joined(2)) if kept else ()
     columns: dict[str, Sequence[float | None]] = {}
     for target in TARGETS:
-        found: list[float | None] = [None] * len(texts)
-        corrected = found.copy()
+        results: list[float | None] = [None] * len(texts)
+        corrected = results.copy()
         if target in kept:
             by_target, by_source = (
                 natural_logs(kept[name] / kept[name].sum() + EPSILON) for name in (target, "source")
             )
             logs = by_target - by_source
-            terms = [logs[_buckets(each.hashes, len(logs))] for each in features]
+            terms = [logs[_buckets(feature.hashes, len(logs))] for feature in features]
             for i, text in enumerate(texts):
                 of_text = [part[slice(*of.bounds[i : i + 2])] for part, of in zip(terms, features, strict=True)]
                 score = math.fsum(np.concatenate(of_text).tolist())
-                found[i] = round(score, DECIMALS) if text else None
+                results[i] = round(score, DECIMALS) if text else None
                 if text and {f"{target}_length", "source_length"} <= kept.keys():
                     means = (float(kept[f"{name}_length"]) for name in (target, "source"))
                     of_target, of_source = (math.log(_poisson(len(text), mean) + EPSILON) for mean in means)
                     corrected[i] = round(score + of_target - of_source, DECIMALS)
-        columns[f"rps_doc_{target}_importance"] = found
+        columns[f"rps_doc_{target}_importance"] = results
         columns[f"rps_doc_{target}_importance_length_correction"] = corrected
     return columns
 
@@ -157,16 +157,16 @@ def _poisson(n: int, mean: float) -> float:
 def _feature_counts(path: str) -> dict[str, Array]:
     try:
         with np.load(resolve(path), allow_pickle=False) as kept:
-            found = {name: kept[name] for name in kept.files}
-        sizes = {found[name].shape for name in ("source", *TARGETS) if name in found}
+            results = {name: kept[name] for name in kept.files}
+        sizes = {results[name].shape for name in ("source", *TARGETS) if name in results}
     except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
         raise ConfigError(f"{path}: expected an .npz file of feature counts, got: {error}") from None
     if (
-        "source" not in found
+        "source" not in results
         or len(sizes) != 1
-        or not all(found[name].sum() > 0 for name in {"source", *TARGETS} & {*found})
+        or not all(results[name].sum() > 0 for name in {"source", *TARGETS} & {*results})
     ):
         raise ConfigError(
-            f"{path}: expected counts, in arrays of one length, with `source` among them, got {sorted(found)}"
+            f"{path}: expected counts, in arrays of one length, with `source` among them, got {sorted(results)}"
         )
-    return found
+    return results

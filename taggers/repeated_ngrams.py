@@ -69,13 +69,13 @@ class RepeatedNgrams(Tagger):
         words = words_in(Batch.of(documents), self.splitter, self.language)
         sequences = Sequences.of(words, folded=not self.case)._replace(sizes=np.ones_like(words.chars))
         counts = words.counts
-        found = [sequences.repeated(n) for n in self.n]
+        results = [sequences.repeated(n) for n in self.n]
         names = list(map(str, self.n))
         shares = [
-            zip(*((each / np.maximum(counts, 1)).tolist() for each in columns), strict=True)
-            for columns in ([each.covered for each in found], [each.again for each in found])
+            zip(*((column / np.maximum(counts, 1)).tolist() for column in columns), strict=True)
+            for columns in ([item.covered for item in results], [item.again for item in results])
         ]
         return [
-            Repetition(count, *(dict(zip(names, each, strict=True)) for each in row))
+            Repetition(count, *(dict(zip(names, item, strict=True)) for item in row))
             for count, *row in zip(counts.tolist(), *shares, strict=True)
         ]

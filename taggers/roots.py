@@ -194,8 +194,8 @@ def _around() -> re.Pattern[str]:
 @functools.lru_cache(maxsize=200)
 def _stop_list(language: str | None) -> Array | None:
     """Hashes of the stop words of a language, if there are any."""
-    found = [word for word in stop_words(language) if len(word.split()) == 1] if language else []
-    return hashes_of(found, folded=True) if found else None
+    results = [word for word in stop_words(language) if len(word.split()) == 1] if language else []
+    return hashes_of(results, folded=True) if results else None
 
 
 @cached(64)

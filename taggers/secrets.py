@@ -71,13 +71,13 @@ class Secrets(Tagger):
         _detectors(self.leave_out)
 
     def tag(self, document: Document) -> Found:
-        found: set[tuple[int, int, str]] = set()
+        results: set[tuple[int, int, str]] = set()
         for start, line in zip((start for start, _ in document.line_spans), document.lines, strict=True):
             for at in range(0, max(len(line) - OVERLAP, 1), MAX_CHARS - OVERLAP):
                 piece = line[at : at + MAX_CHARS]
                 if piece and not piece.isspace():
-                    found.update((start + at + a, start + at + b, type_) for a, b, type_ in self._found(piece))
-        ordered = sorted(found)
+                    results.update((start + at + a, start + at + b, type_) for a, b, type_ in self._found(piece))
+        ordered = sorted(results)
         return Found([Span(a, b) for a, b, _ in ordered], [type_ for _, _, type_ in ordered])
 
     def _found(self, text: str) -> Iterator[tuple[int, int, str]]:

@@ -352,7 +352,7 @@ def _fixed(
         "avg_line_len": (line_chars, n_lines),
         "avg_words_per_line": (words, n_lines),
         "pct_non_empty_lines": (filled, n_lines),
-        **{f"pct_{each}_lines": (counts[f"num_{each}_lines"], n_lines) for each in ("itemize", "enumerate", "short")},
+        **{f"pct_{item}_lines": (counts[f"num_{item}_lines"], n_lines) for item in ("itemize", "enumerate", "short")},
         "line_punct_ratio": (lines.sums(line.ended), filled),
         "short_line_ratio": (lines.sums((lines.chars <= VERY_SHORT) & line.filled), filled),
         **dict.fromkeys(("dup_line_frac", "pct_dup_line"), (filled - again.distinct, filled)),
@@ -361,7 +361,7 @@ def _fixed(
         "avg_word_len": (word.word_chars, words),
         "ttr_words_lower": (word.distinct, words),
         **{f"pct_{case}": (getattr(word, case), words) for case in ("lower", "upper", "title", "mixed")},
-        **{f"pct_{each}": (counts[f"num_{each}"], words) for each in ("urls", "emails", "repeated_words3")},
+        **{f"pct_{item}": (counts[f"num_{item}"], words) for item in ("urls", "emails", "repeated_words3")},
         "list_ratio": (feeds, words),
         "symbol_to_word_ratio_hash": (hashes, words),
         "symbol_to_word_ratio_ellipsis": (lines.sums(line.ellipses), words),
@@ -378,7 +378,7 @@ def _fixed(
         "pct_repeated_chars3": (counts["num_repeated_chars3"], chars),
         "pct_list": (feeds, chars),
     }
-    above, below = (np.array(each, dtype=np.float64) for each in zip(*shares.values(), strict=True))
+    above, below = (np.array(item, dtype=np.float64) for item in zip(*shares.values(), strict=True))
     return {
         **{name: count.tolist() for name, count in counts.items()},
         **dict(zip(shares, _rounded(above, below).tolist(), strict=True)),

@@ -68,8 +68,8 @@ class TdmReservation(Tagger):
         listed, known = self._in_file(document)
         said, of_page = stated(document)
         for name in (_FIELD, _POLICY):  # the last value of each form counts
-            listed += [(name, each.line, each) for key, each in said if key == name]
-        listed.sort(key=lambda each: (_FILE, "header", "meta").index(each[2].form))
+            listed += [(name, statement.line, statement) for key, statement in said if key == name]
+        listed.sort(key=lambda item: (_FILE, "header", "meta").index(item[2].form))
         statements: dict[Statement, None] = {}
         for name, value, statement in listed:
             if name == _FIELD:
@@ -102,5 +102,5 @@ class TdmReservation(Tagger):
 
 
 def _plain(value: msgspec.Raw) -> str:
-    found = msgspec.json.decode(value)
-    return found if isinstance(found, str) else bytes(value).decode()
+    result = msgspec.json.decode(value)
+    return result if isinstance(result, str) else bytes(value).decode()

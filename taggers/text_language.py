@@ -69,7 +69,7 @@ class TextLanguage(Tagger):
         return [self._guess(best) for best in load_fasttext(self.model).predict(texts, k=self.k)]
 
     def _guess(self, best: list[Prediction]) -> Guess:
-        named = [(in_form(each.label, self.labels), each.prob) for each in best]
+        named = [(in_form(prediction.label, self.labels), prediction.prob) for prediction in best]
         if not named or named[0][0] is None:
             return Guess(None, 0.0, [])
         top = [Prediction(label, prob) for label, prob in named if label is not None]

@@ -180,14 +180,14 @@ class _Index(NamedTuple):
 
 def _found(index: _Index, keys: Sequence[Sequence[str]]) -> list[set[str]]:
     """Return the categories of some keys, for each sequence of such."""
-    found: list[set[str]] = [set() for _ in keys]
+    results: list[set[str]] = [set() for _ in keys]
     owners = [i for i, of_one in enumerate(keys) for _ in of_one]
     if len(index.hashes) and owners:
         hashes = _hashes("\n".join(key for of_one in keys for key in of_one).encode())
         begin, end = np.searchsorted(index.hashes, hashes), np.searchsorted(index.hashes, hashes, "right")
         for k in np.flatnonzero(end > begin).tolist():
-            found[owners[k]].update(index.categories[n] for n in index.numbers[begin[k] : end[k]].tolist())
-    return found
+            results[owners[k]].update(index.categories[n] for n in index.numbers[begin[k] : end[k]].tolist())
+    return results
 
 
 @functools.lru_cache(maxsize=8)
@@ -211,18 +211,20 @@ def _index(files: str | None, wanted: tuple[str, ...] | None, name: str, normal:
     if files and wanted is not None:
         if not os.path.isdir(files):
             raise ConfigError(f"expected a folder of lists, got nothing of that kind at {files!r}")
-        folders = sorted(each for each in os.listdir(files) if os.path.isdir(os.path.join(files, each)))
+        folders = sorted(item for item in os.listdir(files) if os.path.isdir(os.path.join(files, item)))
         if missing := sorted(set(wanted) - set(folders)):
             raise ConfigError(f"expected the category {missing[0]!r} in {files}, got {', '.join(folders) or 'none'}")
         tried = (
-            (each, os.path.join(files, each, name + suffix)) for each in wanted or folders for suffix in ("", ".gz")
+            (folder, os.path.join(files, folder, name + suffix))
+            for folder in wanted or folders
+            for suffix in ("", ".gz")
         )
-        paths = [(each, path) for each, path in tried if os.path.isfile(path)]
+        paths = [(item, path) for item, path in tried if os.path.isfile(path)]
     hashes = [_hashes(normal(read_list(path))) for _, path in paths]
-    numbers = [np.full(len(found), i, dtype=np.uint16) for i, found in enumerate(hashes)]
+    numbers = [np.full(len(hash_), i, dtype=np.uint16) for i, hash_ in enumerate(hashes)]
     whole = np.concatenate([np.zeros(0, dtype=np.int64), *hashes])
     order = np.argsort(whole)
-    return _Index(whole[order], np.concatenate([np.zeros(0, np.uint16), *numbers])[order], [each for each, _ in paths])
+    return _Index(whole[order], np.concatenate([np.zeros(0, np.uint16), *numbers])[order], [item for item, _ in paths])
 
 
 @cached(8)
@@ -232,10 +234,10 @@ def _words(path: str | None) -> frozenset[str]:
 
 def _hashes(data: bytes) -> Array:
     """Return a hash of each line that is an entry (see `toolkit.text.entries`)."""
-    found = np.zeros(data.count(b"\n") + 1, dtype=np.int64)
+    result = np.zeros(data.count(b"\n") + 1, dtype=np.int64)
     count = np.zeros(1, dtype=np.int64)
-    _hash_lines(np.frombuffer(data + b"\n", dtype=np.int8), len(data) + 1, found, count)
-    return found[: count[0]]
+    _hash_lines(np.frombuffer(data + b"\n", dtype=np.int8), len(data) + 1, result, count)
+    return result[: count[0]]
 
 
 @compiled("int8* int64 int64* int64*")

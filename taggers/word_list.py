@@ -135,7 +135,7 @@ class WordList(Tagger):
         words, languages = batch.words(self.splitter), batch.given(self.language)
         hits, distinct, size = np.zeros((3, len(batch)), dtype=np.int64)
         for language in dict.fromkeys(languages):
-            of_language = np.array([i for i, each in enumerate(languages) if each == language])
+            of_language = np.array([i for i, item in enumerate(languages) if item == language])
             table = self._table(language)
             size[of_language] = table.entries
             into = _Found(np.zeros(table.entries, dtype=np.int64), hits, distinct)
@@ -147,18 +147,18 @@ class WordList(Tagger):
                 utf8 = np.frombuffer(b"".join(lower) or b"\0", dtype=np.uint8)
                 _find_strings(utf8, bounds, of_language, len(lower), table, _INSIDE, into)
         return [
-            Hits(listed, found, different, 1000 * found / n if n else None)
-            for listed, found, different, n in zip(
+            Hits(listed, hit, different, 1000 * hit / n if n else None)
+            for listed, hit, different, n in zip(
                 size.tolist(), hits.tolist(), distinct.tolist(), words.counts.tolist(), strict=True
             )
         ]
 
     def _table(self, language: str | None) -> _Table:
-        found = self._tables.get(language)
-        if found is None:
+        table = self._tables.get(language)
+        if table is None:
             strings = self.match == "strings" or (self.match == "auto" and language in WITHOUT_BLANKS)
-            found = self._tables[language] = _table_of(self._entries(language), self.splitter, strings)
-        return found
+            table = self._tables[language] = _table_of(self._entries(language), self.splitter, strings)
+        return table
 
     def _entries(self, language: str | None) -> list[str]:
         listed: Sequence[str] = ()
@@ -166,7 +166,7 @@ class WordList(Tagger):
             listed = sorted(stop_words(language or ""))
         elif self.lists and (path := for_language(self.lists, language, ("", ".txt"))):
             listed = entries(path)
-        return list(dict.fromkeys(each.lower() for each in (*listed, *self.words) if each.strip()))
+        return list(dict.fromkeys(word.lower() for word in (*listed, *self.words) if word.strip()))
 
     @cached_property
     def _tables(self) -> dict[str | None, _Table]:

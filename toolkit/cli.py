@@ -79,7 +79,7 @@ def _dolma(given: Sequence[str]) -> str | None:
     """Return what is here instead of a command line of Dolma's; None if it is none."""
     if not given or given[0].startswith("-"):
         return None
-    if given[0] in command_line.names() and not any(each.startswith("--") for each in given):
+    if given[0] in command_line.names() and not any(item.startswith("--") for item in given):
         return None
     from toolkit.interop.dolma import of_arguments
 

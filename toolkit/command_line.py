@@ -274,8 +274,8 @@ def _empty(type_: Any) -> Any:
     """Return the empty value of a type; of a Struct what is false."""
     if NoneType in get_args(type_):
         return None
-    made = get_origin(type_) or type_
-    return msgspec.UNSET if issubclass(made, msgspec.Struct) else made()
+    result = get_origin(type_) or type_
+    return msgspec.UNSET if issubclass(result, msgspec.Struct) else result()
 
 
 class FailedResult(CommandResult, kw_only=True):
@@ -298,8 +298,8 @@ class Argument(msgspec.Struct, frozen=True):
         field: its name.
         type: what it holds, without None.
         given: how it is given.
-        required: whether the command needs it.
-        default: of the field.
+        required: True if the command needs it.
+        default: Default of the field.
     """
 
     field: str
@@ -331,19 +331,19 @@ def arguments(options: type[Options]) -> list[Argument]:
     """Return what is on the command line: the configuration and words, the command's own options, then shared ones."""
     hints = get_type_hints(options, include_extras=True)
     fields = {field.name: field for field in msgspec.structs.fields(options)}
-    found = [
+    arguments = [
         _argument(fields[name], given, hints[name])
         for name in dict.fromkeys(name for class_ in options.__mro__ for name in inspect.get_annotations(class_))
         for given in getattr(hints[name], "__metadata__", ())
     ]
-    return sorted(found, key=lambda each: (each.field != "config", not isinstance(each.given, Words)))
+    return sorted(arguments, key=lambda item: (item.field != "config", not isinstance(item.given, Words)))
 
 
 def _argument(field: msgspec.structs.FieldInfo, given: Flag | Words, hint: Any) -> Argument:
     type_ = get_args(hint)[0]
     may_lack = NoneType in get_args(type_)
     if may_lack:
-        type_ = next(each for each in get_args(type_) if each is not NoneType)
+        type_ = next(arg for arg in get_args(type_) if arg is not NoneType)
     required = not may_lack and field.default in (None, msgspec.NODEFAULT)  # a default of a base class may stay
     return Argument(field.name, type_, given, required, field.default)
 
@@ -387,13 +387,13 @@ class Command(Protocol):
 @functools.cache
 def _files() -> dict[str, tuple[str, Path]]:
     """Return the module and the file of each command by its name, in the order of the help."""
-    found = {
+    results = {
         module.name: (f"{_COMMANDS}.{module.name}", Path(module.module_finder.path, f"{module.name}.py"))  # type: ignore[union-attr]
         for module in pkgutil.iter_modules(importlib.import_module(_COMMANDS).__path__)
         if not (module.ispkg or module.name.startswith("_"))
     }
-    listed = [name for group in _GROUPS.values() for name in group if name in found]
-    return {name: found[name] for name in [*listed, *sorted(found)]}
+    listed = [name for group in _GROUPS.values() for name in group if name in results]
+    return {name: results[name] for name in [*listed, *sorted(results)]}
 
 
 def names() -> list[str]:
@@ -480,7 +480,7 @@ def parse(name: str, given: Sequence[str], prog: str = "toolkit") -> Options:
     """Return the options of a command.
 
     Args:
-        name: of the command.
+        name: Name of the command.
         given: the words behind it.
         prog: how the toolkit was called.
 
@@ -492,21 +492,28 @@ def parse(name: str, given: Sequence[str], prog: str = "toolkit") -> Options:
     listed = arguments(class_)
     command = _Parser(prog=f"{prog} {name}", description=about(name), epilog="Example: " + ", or ".join(examples(name)))
     command.set_defaults(words=[])
-    for each in listed:
-        add(command, each)
-    takes_words = any(isinstance(each.given, Words) for each in listed)
-    lacks = any(each.field == "config" and each.required for each in listed) and not {"-c", "--config"} & {*given}
+    for argument in listed:
+        add(command, argument)
+    takes_words = any(isinstance(argument.given, Words) for argument in listed)
+    lacks = any(argument.field == "config" and argument.required for argument in listed) and not {"-c", "--config"} & {
+        *given
+    }
     if lacks and (file := next((word for word in given if word.endswith((".yaml", ".yml")) and "=" not in word), "")):
         command.error(f"expected -c before the configuration: write {prog} {name} -c {file}")
     parsed, behind = command.parse_known_args(given)  # KEY=VALUE may also stand behind options
     if unknown := [word for word in behind if word.startswith("-") or not takes_words]:
-        known = ["--help", *(name for each in listed if isinstance(each.given, Flag) for name in each.names)]
+        known = [
+            "--help",
+            *(name for argument in listed if isinstance(argument.given, Flag) for name in argument.names),
+        ]
         meant = did_you_mean(unknown[0].partition("=")[0], known) if unknown[0].startswith("--") else ""
         command.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
     overrides, targets = part([*parsed.words, *behind])
-    if targets and not any(each.field == "targets" for each in listed):
+    if targets and not any(argument.field == "targets" for argument in listed):
         raise ConfigError(f"expected KEY=VALUE, got {targets[0]!r}")
-    values = {each.field: getattr(parsed, each.field) for each in listed if isinstance(each.given, Flag)}
+    values = {
+        argument.field: getattr(parsed, argument.field) for argument in listed if isinstance(argument.given, Flag)
+    }
     values = {field: tuple(value) if isinstance(value, list) else value for field, value in values.items()}
     return class_(**values, overrides=overrides, targets=targets)
 

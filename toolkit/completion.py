@@ -26,8 +26,8 @@ def answer() -> NoReturn:
 
     def fill(name: str, command: argparse.ArgumentParser) -> None:
         if name == asked:  # the others need not be imported
-            for each in command_line.arguments(command_line.find(name).Options):
-                vars(command_line.add(command, each))["completer"] = _completer(each)
+            for argument in command_line.arguments(command_line.find(name).Options):
+                vars(command_line.add(command, argument))["completer"] = _completer(argument)
 
     argcomplete.autocomplete(command_line.parser(fill=fill))
     sys.exit(1)
@@ -103,8 +103,8 @@ def _keys(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
     key, equals, value = prefix.partition("=")
     if equals:
         return [f"{key}={text}" for text in _values(key, parsed_args) or _paths(value)]
-    found = dict.fromkeys(field.encode_name for field in msgspec.structs.fields(settings.Config))
-    return [f"{key}=" for key in found | dict.fromkeys(_leaves(_configuration(parsed_args)))]
+    results = dict.fromkeys(field.encode_name for field in msgspec.structs.fields(settings.Config))
+    return [f"{key}=" for key in results | dict.fromkeys(_leaves(_configuration(parsed_args)))]
 
 
 def _values(key: str, parsed_args: Any) -> list[str]:
@@ -129,10 +129,10 @@ def _values(key: str, parsed_args: Any) -> list[str]:
     nodes = list(meant(schema))
     for part in key.split("."):
         inside = [node.get("items") if part.isdigit() else _property(node, part) for node in nodes]
-        nodes = [node for each in inside for node in meant(each)]
-    found = [value for node in nodes for value in (*node.get("enum", ()), node.get("const"))]
-    found += ["true", "false"] if any(node.get("type") == "boolean" for node in nodes) else []
-    return list(dict.fromkeys(value for value in found if isinstance(value, str)))
+        nodes = [node for item in inside for node in meant(item)]
+    results = [value for node in nodes for value in (*node.get("enum", ()), node.get("const"))]
+    results += ["true", "false"] if any(node.get("type") == "boolean" for node in nodes) else []
+    return list(dict.fromkeys(value for value in results if isinstance(value, str)))
 
 
 def _property(node: dict[str, Any], name: str) -> Any:
@@ -142,12 +142,12 @@ def _property(node: dict[str, Any], name: str) -> Any:
 def _leaves(value: Any, path: str = "") -> Iterator[str]:
     """Yield the paths of what is no mapping and holds none, as overrides have them."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    items = [(f"{path}.{key}" if path else str(key), each) for key, each in inside]
-    if not items or (isinstance(value, list) and not any(isinstance(each, dict | list) for each in value)):
+    items = [(f"{path}.{key}" if path else str(key), item) for key, item in inside]
+    if not items or (isinstance(value, list) and not any(isinstance(item, dict | list) for item in value)):
         yield from (path for _ in (0,) if path)
         return
-    for below, each in items:
-        yield from _leaves(each, below)
+    for below, item in items:
+        yield from _leaves(item, below)
 
 
 _WORDS: dict[str, Callable[..., list[str]]] = {

@@ -63,8 +63,8 @@ def extras_named(text: str) -> list[str]:
     """Return the extras that a source text, or a page, says how to install, each once, in their order."""
     import re
 
-    found = [name for names in re.findall(_EXTRAS, text) for name in "".join(names).split(",")]
-    return list(dict.fromkeys(found))
+    results = [name for names in re.findall(_EXTRAS, text) for name in "".join(names).split(",")]
+    return list(dict.fromkeys(results))
 
 
 def requirements_of(extra: str) -> list[str]:
@@ -77,4 +77,4 @@ def requirements_of(extra: str) -> list[str]:
     except importlib.metadata.PackageNotFoundError:
         return []
     of_extra = re.compile(rf"([\w.-]+).*;.*\bextra == ['\"]{re.escape(extra)}['\"]")
-    return [found[1] for line in required if (found := of_extra.match(line))]
+    return [match[1] for line in required if (match := of_extra.match(line))]

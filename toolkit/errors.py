@@ -38,12 +38,12 @@ class Failed(ToolkitError):
 
     Attributes:
         failures: a message for each.
-        result: of what is done, as the call would have returned it.
+        result: Result of what is done, as the call would have returned it.
     """
 
     def __init__(self, failures: Iterable[str], result: Any = None) -> None:
         self.failures, self.result = list(failures), result
-        super().__init__(f"{len(self.failures)} failed:\n" + "\n".join(f"  {each}" for each in self.failures))
+        super().__init__(f"{len(self.failures)} failed:\n" + "\n".join(f"  {failure}" for failure in self.failures))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.failures, self.result))
@@ -108,8 +108,8 @@ class DataError(ToolkitError):
         id: the document concerned.
 
     Attributes:
-        keys: of the attributes whose values are to blame, as far as that is known where it is raised; not kept when it
-            is sent to another process.
+        keys: Keys of the attributes whose values are to blame, as far as that is known where it is raised; not kept
+            when it is sent to another process.
     """
 
     keys: frozenset[str] = frozenset()
@@ -221,7 +221,7 @@ def in_words(fault: str) -> str:
 
     def named(match: re.Match[str]) -> str:
         types = match[1].split(" | ")
-        return " or ".join(_TYPES[each] for each in types if not (each == "int" and "float" in types))
+        return " or ".join(_TYPES[type_] for type_ in types if not (type_ == "int" and "float" in types))
 
     told = re.sub(rf"`((?:\b(?:{'|'.join(_TYPES)})\b(?: \| )?)+)`", named, fault)
     for pattern, words in _BOUNDS.items():

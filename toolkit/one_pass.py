@@ -70,7 +70,7 @@ class InputToPass(ConfigStruct):
         tag: what is done to its shards, if anything; `shard` of it is empty.
         mix: the same.
         sign: the same, by section.
-        processes: that work on it.
+        processes: Processes that work on it.
         todo: Sets that are written on the way, each after those that it reads.
         digests: Placeholders of the content digests of sets, by name, which documents name in the output.
         path: Path of the shard.
@@ -101,21 +101,23 @@ class InputToPass(ConfigStruct):
     def on_the_way(self) -> Self:
         """Return what can be done before files are there: what reads no sets but these, and those of the input."""
         todo = _closed(self.tag.plan) if self.tag else []
-        made = {*todo, *self.input.entry.reader().attribute_sets()}
-        mix = self.mix if self.mix and made >= {each.set for each in self.mix.sets} else None
-        entries = {key: [entry for entry in each.entries if made >= {*entry.reads}] for key, each in self.sign.items()}
-        sign = {key: replace(each, entries=entries[key]) for key, each in self.sign.items() if entries[key]}
+        result = {*todo, *self.input.entry.reader().attribute_sets()}
+        mix = self.mix if self.mix and result >= {item.set for item in self.mix.sets} else None
+        entries = {
+            key: [entry for entry in item.entries if result >= {*entry.reads}] for key, item in self.sign.items()
+        }
+        sign = {key: replace(item, entries=entries[key]) for key, item in self.sign.items() if entries[key]}
         return replace(self, tag=self.tag if todo else None, mix=mix, sign=sign, todo=todo)
 
     def of(self, shard: str) -> Self:
         """Return the work on a shard."""
-        names = [each.set for each in self.mix.sets] if self.mix and self.mix.settings.output.provenance is True else []
+        names = [item.set for item in self.mix.sets] if self.mix and self.mix.settings.output.provenance is True else []
         return replace(
             self,
             path=self.input.dataset.shard_path(shard),
             tag=self.tagged(shard),
             mix=self.mix and self.mixed(shard),
-            sign={section: replace(each, shard=shard) for section, each in self.sign.items()},
+            sign={section: replace(item, shard=shard) for section, item in self.sign.items()},
             digests={name: secrets.token_hex(16) for name in names},
         )
 
@@ -123,12 +125,12 @@ class InputToPass(ConfigStruct):
 def _closed(plan_: Plan) -> list[str]:
     """Return the sets of a plan that read no other sets, each behind those that it reads."""
     steps = build(plan_)
-    found = {*plan_.sets}
+    result = {*plan_.sets}
     while others := {
-        step.set for step in steps if step.set in found and any(r.set not in found for r in step.references)
+        step.set for step in steps if step.set in result and any(r.set not in result for r in step.references)
     }:
-        found -= others
-    return [name for name in dict.fromkeys(step.set for step in steps) if name in found]
+        result -= others
+    return [name for name in dict.fromkeys(step.set for step in steps) if name in result]
 
 
 class ShardPass:
@@ -137,12 +139,12 @@ class ShardPass:
     A context manager, which leaves nothing unless `complete` is called.
 
     Attributes:
-        tagged: whether the attributes were written.
+        tagged: True if the attributes were written.
         failures: Why stages have failed, by stage.
 
     Args:
         work: the shard.
-        group: of the documents, with which the files appear.
+        group: Group of the documents, with which the files appear.
     """
 
     def __init__(self, work: InputToPass, group: Group) -> None:
@@ -208,7 +210,7 @@ class ShardPass:
         elif name != MIX:
             by_set = {**block.carried, **dict(zip(self._work.todo, passed.found.rows, strict=True))}
             joiner = self._joiners[name] = self._joiners.get(name) or Joiner(output.whole, output.keys)
-            values = joiner.values([by_set[each.set] for each in output.whole.sets])
+            values = joiner.values([by_set[item.set] for item in output.whole.sets])
             batch = passed.batch or _batch_of(block)
             output.add(block.number, batch, [list(of_sets) for _, of_sets in zip(batch, values, strict=False)])
         elif isinstance(passed.encoded, Failure):
@@ -237,7 +239,7 @@ class ShardPass:
             for encoded in self._filled(contents):
                 output.write(encoded)
             files.close()
-            output.record(state, {each.set: contents[each.set] for each in mix.sets})
+            output.record(state, {item.set: contents[item.set] for item in mix.sets})
         else:
             output.finish()
             files.close()
@@ -271,8 +273,8 @@ class ShardPass:
     def _fail(self, name: str, failure: Failure) -> None:
         """Note the failure of a stage; leave nothing of it, and of a shard that is not tagged nothing at all."""
         self.failures[name] = failure
-        for each in [*self._outputs] if name == TAG else [name]:
-            self._leave(each)
+        for output in [*self._outputs] if name == TAG else [name]:
+            self._leave(output)
 
     def _leave(self, name: str) -> None:
         """Leave nothing of what is not complete."""
@@ -312,22 +314,22 @@ class _Passing:
         self._work = work
 
     def __call__(self, block: FreshBlock) -> _Passed:
-        batch, work, found = _batch_of(block), self._work, _NOTHING
+        batch, work, result = _batch_of(block), self._work, _NOTHING
         if work.tag:
             numbered = list(zip(batch, count(block.number + 1)))
-            found = values_of(batch, numbered, self._steps, work.todo, work.path, takedown_of(work.tag.dataset))
+            result = values_of(batch, numbered, self._steps, work.todo, work.path, takedown_of(work.tag.dataset))
         encoded: Encoded | None = None
         if work.mix and not self._failure:
-            by_set = {**block.carried, **dict(zip(work.todo, found.rows, strict=True))}
-            others = [by_set[each.set] for each in work.mix.sets]
+            by_set = {**block.carried, **dict(zip(work.todo, result.rows, strict=True))}
+            others = [by_set[item.set] for item in work.mix.sets]
             try:
                 self._encoder = self._encoder or Encoder(work.mix, work.digests)
-                encoded = self._encoder.fresh(block.number, batch, others, found.columns)
+                encoded = self._encoder.fresh(block.number, batch, others, result.columns)
             except BaseException as error:
                 self._failure = failure_of(error, work.path)
         if work.processes < 2:
-            return _Passed(found, encoded or self._failure, batch)
-        return _Passed(found._replace(columns={}), encoded or self._failure, None)
+            return _Passed(result, encoded or self._failure, batch)
+        return _Passed(result._replace(columns={}), encoded or self._failure, None)
 
 
 _NOTHING = Values([], [], {})
@@ -360,8 +362,8 @@ def ingest(work: InputToPass, report: Report, grouped: Grouped | None = None) ->
     done = run.ingest_input(work.input, report, follows, grouped, threads_for(work.processes))
     return replace(
         done,
-        tagged=[shard for shard, each in passes.items() if each.tagged],
-        failures={(name, shard): why for shard, each in passes.items() for name, why in each.failures.items()},
+        tagged=[shard for shard, item in passes.items() if item.tagged],
+        failures={(name, shard): why for shard, item in passes.items() for name, why in item.failures.items()},
     )
 
 
@@ -408,14 +410,14 @@ def in_mix(
     work: InputToPass, record: ingested.InputRecord, published: publish.Published | None = None
 ) -> dict[str, bool] | None:
     """Return of the shards of an input, by key, whether they are published; None if a part of the mix is not there."""
-    found = {}
+    result = {}
     for shard, output in record.shards.items():
         mixed = work.mixed(shard)
         digests = attributes_by_record(mixed, output.content)
-        found[mixed.key] = bool(published and digests is not None and published.has(mixed, (output.content, digests)))
-        if not found[mixed.key] and stage.made_from(mixed, output.content, digests) is None:
+        result[mixed.key] = bool(published and digests is not None and published.has(mixed, (output.content, digests)))
+        if not result[mixed.key] and stage.made_from(mixed, output.content, digests) is None:
             return None
-    return found
+    return result
 
 
 def attributes_by_record(work: ShardToMix, documents: str) -> dict[str, str] | None:
@@ -432,7 +434,7 @@ def attributes_by_record(work: ShardToMix, documents: str) -> dict[str, str] | N
     for joined in work.sets:
         record = sets.load_record(work.dataset, joined.set, work.shard)
         read = {name: sets.load_record(work.dataset, name, work.shard) for name in (record.reads if record else ())}
-        inputs = [("", documents), *((name, each.output.content if each else None) for name, each in read.items())]
+        inputs = [("", documents), *((name, item.output.content if item else None) for name, item in read.items())]
         if record is None or not state(record, inputs).is_done:
             return None
         digests[joined.set] = record.output.content

@@ -36,8 +36,8 @@ class Kind(Generic[T]):
 
     Attributes:
         word: in messages.
-        package: whose modules are the built-in plugins.
-        group: of the entry points.
+        package: Package whose modules are the built-in plugins.
+        group: Group of the entry points.
         base: the class that they extend.
         home: the module from which authors import it.
     """
@@ -66,12 +66,12 @@ class Kind(Generic[T]):
         module_name, colon, class_name = reference.rpartition(":")
         if colon:
             module = _module_called(module_name)
-            found = getattr(module, class_name, None)
-            if found is None:
+            result = getattr(module, class_name, None)
+            if result is None:
                 classes = [name for name, value in vars(module).items() if isinstance(value, type)]
                 hint = did_you_mean(class_name, classes)
                 raise UnknownPlugin(f"{reference}: expected a class {class_name} in {module_name}, got none{hint}")
-            return self._checked(found, reference)
+            return self._checked(result, reference)
         if self.is_built_in(reference):
             module = _module_called(f"{self.package}.{reference}")
             class_name = camel_case(reference)
@@ -127,13 +127,13 @@ def find_function(reference: str) -> PythonFunction:
     if not module_name or not name:
         raise UnknownPlugin(f"{reference}: expected the file and its function, such as my.py:function")
     module = _module_called(module_name)
-    found = getattr(module, name, None)
-    if not callable(found):
-        functions = [each for each, value in vars(module).items() if callable(value)]
+    result = getattr(module, name, None)
+    if not callable(result):
+        functions = [key for key, value in vars(module).items() if callable(value)]
         raise UnknownPlugin(
             f"{reference}: expected a function {name} in {module_name}, got none{did_you_mean(name, functions)}"
         )
-    return PythonFunction(found, module.__name__)
+    return PythonFunction(result, module.__name__)
 
 
 def _module_called(name: str) -> ModuleType:

@@ -20,8 +20,8 @@ class _Public(ModuleType):
     def _places(self) -> dict[str, str]:
         assert self.__spec__
         source = self.__spec__.loader.get_source(self.__name__)  # type: ignore[union-attr]
-        found = _IMPORT.findall(source)
-        return {name: module for module, several, one in found for name in (several or one).replace(",", " ").split()}
+        results = _IMPORT.findall(source)
+        return {name: module for module, several, one in results for name in (several or one).replace(",", " ").split()}
 
     def __getattr__(self, name: str) -> Any:
         if new := self.__dict__.get("_RENAMED", {}).get(name):

@@ -60,7 +60,7 @@ PUBLIC = {
 
 def pages() -> dict[str, str]:
     """Return the text of each page, by its path below the folder of the reference."""
-    made = {
+    results = {
         "commands.md": _commands(),
         "taggers.md": _taggers(),
         "formats.md": _formats(),
@@ -69,7 +69,7 @@ def pages() -> dict[str, str]:
         "recipes.md": _recipes(),
         "python-names.md": _python_names(),
     } | {f"taggers/{name}.md": _tagger(name, class_) for name, class_ in built_in(tagger.TAGGERS).items()}
-    return {name: _page(name, lines) for name, lines in made.items()}
+    return {name: _page(name, lines) for name, lines in results.items()}
 
 
 def _page(name: str, lines: list[str]) -> str:
@@ -80,11 +80,11 @@ def _page(name: str, lines: list[str]) -> str:
 
 def write(folder: Path = FOLDER) -> None:
     """Write the pages to a folder of their own, and delete other pages from it."""
-    made = {folder / name: text for name, text in pages().items()}
+    results = {folder / name: text for name, text in pages().items()}
     for path in folder.rglob("*.md"):
-        if path not in made:
+        if path not in results:
             path.unlink()
-    for path, text in made.items():
+    for path, text in results.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_text(encoding="utf-8") != text:  # Sphinx reads only what is newer
             path.write_text(text, encoding="utf-8")
@@ -99,7 +99,9 @@ def _commands() -> list[str]:
     lines += [f"- [toolkit {name}](#toolkit-{name}): {command_line.about(name)}" for name in command_line.names()]
     lines += ["", "`toolkit --version` prints the version. `toolkit COMMAND -h` prints the arguments of a command.", ""]
     rows = {
-        name: [(f"`{_spelling(each)}`", _sentence(each)) for each in arguments(command_line.find(name).Options)]
+        name: [
+            (f"`{_spelling(argument)}`", _sentence(argument)) for argument in arguments(command_line.find(name).Options)
+        ]
         for name in command_line.names()
     }
     shared = _shared(rows)
@@ -136,8 +138,8 @@ def _sentence(argument: Argument) -> str:
 
 def built_in(kind: Kind[Any]) -> dict[str, type[Any]]:
     """Return the built-in plugins of a kind, by name."""
-    found = {name: kind.find(name) for name in kind.names()}
-    return {name: class_ for name, class_ in found.items() if class_.__module__ == f"{kind.package}.{name}"}
+    results = {name: kind.find(name) for name in kind.names()}
+    return {name: class_ for name, class_ in results.items() if class_.__module__ == f"{kind.package}.{name}"}
 
 
 def _taggers() -> list[str]:
@@ -218,9 +220,9 @@ def _formats() -> list[str]:
         lines += _options(class_, shared)
         if class_.PLUGIN:
             _, kind, default = class_.PLUGIN
-            for plugin, found in built_in(kind).items():
+            for plugin, result in built_in(kind).items():
                 title = f"#### {kind.word.capitalize()} {plugin}"
-                lines += [title + (" (default)" if plugin == default else ""), "", *_about(found), *_options(found)]
+                lines += [title + (" (default)" if plugin == default else ""), "", *_about(result), *_options(result)]
     lines += ["## Output formats", "", "Options of `output:`, whatever the format:", "", *_options(OutputSettings)]
     for name, class_ in built_in(WRITERS).items():
         lines += [f"### Output format {name}", "", *_about(class_)]
@@ -291,8 +293,8 @@ def _python_names() -> list[str]:
         "Python](in-python.md), [writing a tagger](writing-a-tagger.md) and its neighbours.",
     ]
     for module, about in PUBLIC.items():
-        found = importlib.import_module(module)
-        named = {name: getattr(found, name) for name in sorted(found.__all__, key=str.lower)}
+        result = importlib.import_module(module)
+        named = {name: getattr(result, name) for name in sorted(result.__all__, key=str.lower)}
         told = {
             name: it for name, it in named.items() if it is not Any and (isinstance(it, type) or inspect.isroutine(it))
         }

@@ -29,7 +29,7 @@ class Part:
     """The part of a session that travels; without a repr, because addresses have secrets.
 
     Attributes:
-        roots: by path, device and inode, for processes of the same machine; see `toolkit.storage.store`.
+        roots: Roots by path, device and inode, for processes of the same machine; see `toolkit.storage.store`.
         scratch: path of the folder for what is kept apart, for processes of the same machine.
         root: folder that relative paths of the configuration are below; empty without one.
     """

@@ -134,7 +134,7 @@ class Resolved:
     def _passes(self, check: Callable[[list[JoinedSet]], object], i: int, key: Key, type_: Type) -> bool:
         """Tell whether a check passes if a key of a set has a type in all rows."""
         retyped = msgspec.structs.replace(key, type=schema.to_json(type_), default=False, present_type=None)
-        keys = [retyped if each is key else each for each in self.sets[i].keys]
+        keys = [retyped if item is key else item for item in self.sets[i].keys]
         try:
             check([*self.sets[:i], msgspec.structs.replace(self.sets[i], keys=keys), *self.sets[i + 1 :]])
         except ConfigError:
@@ -249,7 +249,7 @@ class Source:
             rows = Rows(islice(lines, first - begin.row, None), DOCUMENT_DECODER, path, first)
             for row, line in rows:
                 taken = {name: other.take(row.id, row.source, rows.number)[0] for name, other in others.items()}
-                yield row, line, {name: each.attributes for name, each in taken.items()}, rows.number
+                yield row, line, {name: item.attributes for name, item in taken.items()}, rows.number
 
     def external(self, names: Sequence[str]) -> tuple[Mapping[str, list[Seen]], dict[str, str]]:
         """Return what the files of external sets hold, by set; and the messages of shards that cannot be read.
@@ -276,7 +276,7 @@ def resolve_sets(
     """Return the joined sets with the types of their keys.
 
     Args:
-        stream: that joins them.
+        stream: Stream that joins them.
         planned: sets that will be written before the mix, so need not be on disk yet.
         seen: for each set that another program made, what its files hold.
 
@@ -292,9 +292,9 @@ def resolve_sets(
         keys: dict[str, tuple[Type, Type | None]]
         if declared is not None:
             keys, ours = {key: (t, None) for key, t in declared.types().items()}, True
-            made = dict(declared.keys)
+            results = dict(declared.keys)
         elif joined.set in seen:
-            keys, ours, made = types_of(seen[joined.set]), False, {}
+            keys, ours, results = types_of(seen[joined.set]), False, {}
         else:
             known = sorted({*dataset.sets(), *planned})
             raise ConfigError(
@@ -315,12 +315,12 @@ def resolve_sets(
                     f"rename one: {{set: {joined.set}, as: {{{key}: NEW_NAME}}}}"
                 )
             names[name] = joined.set
-            found = Key(key, name, schema.to_json(type_), present is not None, present and schema.to_json(present))
-            if of := made.get(key):
-                found = msgspec.structs.replace(
-                    found, settings=of.settings, code=of.code, descriptions=of.descriptions, models=of.models
+            output = Key(key, name, schema.to_json(type_), present is not None, present and schema.to_json(present))
+            if of := results.get(key):
+                output = msgspec.structs.replace(
+                    output, settings=of.settings, code=of.code, descriptions=of.descriptions, models=of.models
                 )
-            listed.append(found)
+            listed.append(output)
         result.append(JoinedSet(joined.set, listed, ours, declared.reads if declared else {}))
     for joined_set in result if twice else ():
         joined_set.keys[:] = [msgspec.structs.replace(key, hidden=key.name in twice) for key in joined_set.keys]
@@ -395,6 +395,6 @@ class AvailableSets:
 def _type_in(values: Mapping[str, Any], key: str, usable: Type) -> Type:
     """Return the type of a value in a row, if a usable one is of a type; spans may be absent."""
     if values.get(key) is not None:
-        found = schema.infer(values[key])
-        return usable if found == schema.list_of(schema.NEVER) else found
+        type_ = schema.infer(values[key])
+        return usable if type_ == schema.list_of(schema.NEVER) else type_
     return usable if usable == schema.SPANS and key not in values else schema.nullable(usable)

@@ -41,8 +41,8 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         content: digest of the documents.
         lines, words: int32 of each row.
-        values: of each of `KINDS`, the different keys, JSON texts.
-        places: of each of `KINDS`, int32 of each row, its place among these.
+        values: Values of each of `KINDS`, the different keys, JSON texts.
+        places: Places of each of `KINDS`, int32 of each row, its place among these.
     """
 
     version: int = VERSION
@@ -64,7 +64,7 @@ def columns_of(work: JoinedShard, folder: str, report: Report, group: Group | No
 
     Args:
         work: the shard.
-        folder: that columns are kept in.
+        folder: Folder that columns are kept in.
         report: told of what is read.
         group: Group with which they become durable; None for at once.
 
@@ -73,13 +73,13 @@ def columns_of(work: JoinedShard, folder: str, report: Report, group: Group | No
     """
     state = row_index.ensure(work.dataset, work.shard, work.max_document_bytes, group)
     path = join(folder, unlike_data(work.shard) + ".columns")
-    found = partials.load(path, Columns)
-    if found and found.version == VERSION and found.content == state.content:
-        return found
+    columns = partials.load(path, Columns)
+    if columns and columns.version == VERSION and columns.content == state.content:
+        return columns
     own = msgspec.structs.replace(work.stream, text=None)  # columns are about the documents' own text
-    made = _made(msgspec.structs.replace(work, sets=[], stream=own), state.content, report)
-    partials.save(path, made, group.files if group else None)
-    return made
+    result = _made(msgspec.structs.replace(work, sets=[], stream=own), state.content, report)
+    partials.save(path, result, group.files if group else None)
+    return result
 
 
 def _made(work: JoinedShard, content: str, report: Report) -> Columns:
@@ -95,9 +95,9 @@ def _made(work: JoinedShard, content: str, report: Report) -> Columns:
             rows = list(joiner.measured(block, unicode=False))
             lines.append(np.array([size[_LINES] for _, size in rows], dtype="<i4"))
             words.append(np.array([size[_WORDS] for _, size in rows], dtype="<i4"))
-            for kind, found in keys.of_documents(work.path, (row[0] for row, _ in rows)).items():
+            for kind, of_document in keys.of_documents(work.path, (row[0] for row, _ in rows)).items():
                 known = seen[kind]
-                places[kind].append(np.array([known.setdefault(key, len(known)) for key in found], dtype="<i4"))
+                places[kind].append(np.array([known.setdefault(key, len(known)) for key in of_document], dtype="<i4"))
             report(0, block.documents.stored)
     none = np.zeros(0, dtype="<i4")
     return Columns(
@@ -105,7 +105,7 @@ def _made(work: JoinedShard, content: str, report: Report) -> Columns:
         lines=np.concatenate([none, *lines]).tobytes(),
         words=np.concatenate([none, *words]).tobytes(),
         values={kind: list(known) for kind, known in seen.items()},
-        places={kind: np.concatenate([none, *found]).tobytes() for kind, found in places.items()},
+        places={kind: np.concatenate([none, *place]).tobytes() for kind, place in places.items()},
     )
 
 
@@ -116,10 +116,10 @@ def folder_of(bookkeeping: str) -> str:
 
 def decoding(rules: RuleSet, names: Iterable[str]) -> RuleSet:
     """Return rules for whose documents some more attributes are decoded; the rules are shared in a process."""
-    found, names = copy.copy(rules), set(names)
+    result, names = copy.copy(rules), set(names)
     fields = {**rules.needs.fields, **{name: {WHOLE} for name in names}}
-    found.needs = dataclasses.replace(rules.needs, keys=rules.needs.keys | names, fields=fields)
-    return found
+    result.needs = dataclasses.replace(rules.needs, keys=rules.needs.keys | names, fields=fields)
+    return result
 
 
 def rows_of(work: JoinedShard, rules: RuleSet, columns: Columns) -> Iterator[keys.Rows]:
@@ -127,8 +127,8 @@ def rows_of(work: JoinedShard, rules: RuleSet, columns: Columns) -> Iterator[key
 
     Args:
         work: the shard, which has been indexed.
-        rules: that say which attributes are needed.
-        columns: of its documents.
+        rules: Rules that say which attributes are needed.
+        columns: Columns of its documents.
     """
     import numpy as np
 
@@ -139,7 +139,7 @@ def rows_of(work: JoinedShard, rules: RuleSet, columns: Columns) -> Iterator[key
         here = slice(number, number + len(chars))
         sizes = np.zeros((len(chars), len(COLUMNS)), dtype=np.int64)
         sizes[:, 0], sizes[:, 1], sizes[:, 2], sizes[:, 3] = lines[here], chars, size, words[here]
-        named = {kind: [columns.values[kind][i] for i in found[here].tolist()] for kind, found in places.items()}
+        named = {kind: [columns.values[kind][i] for i in place[here].tolist()] for kind, place in places.items()}
         yield keys.Rows(number, arguments, sizes, named)
         number += len(chars)
 
@@ -150,5 +150,5 @@ def _blocks(work: JoinedShard, rules: RuleSet) -> Iterator[tuple[list[tuple[Any,
         for block in blocks(work, rules):
             yield list(block.values()), block.chars, block.bytes
         return
-    for found in row_index.read(work.dataset, work.shard, BLOCK):
-        yield [(None,)] * len(found), found["chars"], found["bytes"]
+    for result in row_index.read(work.dataset, work.shard, BLOCK):
+        yield [(None,)] * len(result), result["chars"], result["bytes"]

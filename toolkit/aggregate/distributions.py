@@ -43,7 +43,7 @@ class Leaf(msgspec.Struct, frozen=True):
 
     Attributes:
         path: ``language.prob``; of the elements of a list ``line_language[].label``; ``len(line_language)``.
-        kind: of its values.
+        kind: Kind of its values.
         get: gives the values of a document, null where there is none; `NO_LIST` where there is not even the list that
             it would be an element of.
     """
@@ -104,7 +104,7 @@ def _of_field(name: str, get: Getter) -> Getter:
 
 
 def _of_each(get: Getter) -> Getter:
-    return lambda values: [found for value in values for found in get(value)]
+    return lambda values: [result for value in values for result in get(value)]
 
 
 class Distribution(msgspec.Struct, kw_only=True):
@@ -113,12 +113,12 @@ class Distribution(msgspec.Struct, kw_only=True):
     Attributes:
         label: JSON text.
         attribute: path of the leaf.
-        kind: of the values.
+        kind: Kind of the values.
         nulls: documents (or elements) without a value.
         no_lists: lists that are null, for the values of elements.
         count: values.
         values: how often each value is there, sorted; None if there are more than `EXACT`.
-        buckets: of numbers.
+        buckets: Buckets of numbers.
     """
 
     label: str
@@ -142,13 +142,13 @@ class _Held:
         self.numbers = Histogram()
 
     def add(self, values: Iterable[Any]) -> None:
-        found = Counter(values)
-        self.nulls += found.pop(None, 0)
-        self.no_lists += found.pop(NO_LIST, 0)
-        self.count += found.total()
-        self.count_exactly(found)
+        result = Counter(values)
+        self.nulls += result.pop(None, 0)
+        self.no_lists += result.pop(NO_LIST, 0)
+        self.count += result.total()
+        self.count_exactly(result)
         if self.kind == "number":
-            self.held.update(found)
+            self.held.update(result)
             if len(self.held) > HELD:
                 self.fold()
 
@@ -206,15 +206,15 @@ class Distributions:
             self._of(other.label, other.attribute, other.kind).merge(other)
 
     def _of(self, label: str, attribute: str, kind: Kind) -> _Held:
-        found = self._found.get((label, attribute))
-        if found is None:
+        result = self._found.get((label, attribute))
+        if result is None:
             if len(self._found) >= MOST:
                 raise DataError(
                     f"expected at most {MOST:,} distributions, of attributes by label, got more; "
                     "name fewer with --attribute, or give another --label"
                 )
-            found = self._found[label, attribute] = _Held(kind)
-        return found
+            result = self._found[label, attribute] = _Held(kind)
+        return result
 
     def finished(self) -> list[Distribution]:
         """Return all distributions, sorted by attribute and label."""
@@ -222,42 +222,46 @@ class Distributions:
         return [self._found[label, attribute].finished(label, attribute) for label, attribute in keys]
 
 
-def together(found: Sequence[Distribution]) -> Distribution:
+def together(distributions: Sequence[Distribution]) -> Distribution:
     """Return the distributions of all labels of one attribute as one."""
-    held = _Held(found[0].kind)
-    for each in found:
-        held.merge(each)
-    return held.finished("", found[0].attribute)
+    held = _Held(distributions[0].kind)
+    for distribution in distributions:
+        held.merge(distribution)
+    return held.finished("", distributions[0].attribute)
 
 
-def summary(found: Distribution) -> dict[str, Any]:
+def summary(distribution: Distribution) -> dict[str, Any]:
     """Return a distribution in numbers: counts, share of nulls, values, quantiles."""
     result: dict[str, Any] = {
-        "values": found.count,
-        "nulls": found.nulls,
-        "null_share": found.nulls / (found.count + found.nulls) if found.count + found.nulls else None,
-        "null_lists": found.no_lists,
+        "values": distribution.count,
+        "nulls": distribution.nulls,
+        "null_share": distribution.nulls / (distribution.count + distribution.nulls)
+        if distribution.count + distribution.nulls
+        else None,
+        "null_lists": distribution.no_lists,
     }
-    if found.buckets:
+    if distribution.buckets:
         result |= {
-            "min": found.buckets.low,
-            "max": found.buckets.high,
-            "mean": None if found.buckets.total is None else found.buckets.total / found.count,
-            "quantiles": quantiles(found),
+            "min": distribution.buckets.low,
+            "max": distribution.buckets.high,
+            "mean": None if distribution.buckets.total is None else distribution.buckets.total / distribution.count,
+            "quantiles": quantiles(distribution),
         }
-    result["counts"] = None if found.values is None else [{"value": v, "count": n} for v, n in found.values]
+    result["counts"] = (
+        None if distribution.values is None else [{"value": v, "count": n} for v, n in distribution.values]
+    )
     return result
 
 
-def quantiles(found: Distribution | None) -> dict[str, float]:
+def quantiles(distribution: Distribution | None) -> dict[str, float]:
     """Return the quantiles of numbers by their shares; nothing of no numbers."""
-    listed = numbers(found) if found else []
-    return {share: quantile(listed, found.count, share) for share in QUANTILES} if found else {}
+    listed = numbers(distribution) if distribution else []
+    return {share: quantile(listed, distribution.count, share) for share in QUANTILES} if distribution else {}
 
 
-def numbers(found: Distribution) -> list[tuple[float, int]]:
+def numbers(distribution: Distribution) -> list[tuple[float, int]]:
     """Return the numbers of a distribution, sorted, each with its count; of many one for each bucket."""
-    if found.values is not None:
-        return cast("list[tuple[float, int]]", found.values)
-    assert found.buckets
-    return list(found.buckets.numbers())
+    if distribution.values is not None:
+        return cast("list[tuple[float, int]]", distribution.values)
+    assert distribution.buckets
+    return list(distribution.buckets.numbers())

@@ -47,8 +47,8 @@ class Bars(msgspec.Struct, kw_only=True):
         bins: in order.
         nulls: values that are not there.
         no_lists: lists that are not there, of elements.
-        thresholds: of rules; empty where values are no numbers.
-        numbers: whether bins are ranges of numbers.
+        thresholds: Thresholds of rules; empty where values are no numbers.
+        numbers: True if bins are ranges of numbers.
     """
 
     attribute: str
@@ -59,32 +59,32 @@ class Bars(msgspec.Struct, kw_only=True):
     numbers: bool
 
     @classmethod
-    def of(cls, found: Distribution, thresholds: Sequence[Threshold]) -> "Bars":
+    def of(cls, distribution: Distribution, thresholds: Sequence[Threshold]) -> "Bars":
         """Return the histogram of a distribution.
 
         Raises:
             ConfigError: if there is nothing to draw, or too many different texts.
         """
-        if not found.count:
-            got = amount(found.nulls, "null") if found.nulls else "none"
-            raise ConfigError(f"--histogram {found.attribute}: expected values, got {got}")
-        are_numbers = found.buckets is not None
+        if not distribution.count:
+            got = amount(distribution.nulls, "null") if distribution.nulls else "none"
+            raise ConfigError(f"--histogram {distribution.attribute}: expected values, got {got}")
+        are_numbers = distribution.buckets is not None
         if are_numbers:
-            bins = _ranges(found)
-        elif found.values is None:
+            bins = _ranges(distribution)
+        elif distribution.values is None:
             raise ConfigError(
-                f"--histogram {found.attribute}: expected numbers or few different values, got many texts"
+                f"--histogram {distribution.attribute}: expected numbers or few different values, got many texts"
             )
         else:
-            ranked = sorted(found.values, key=lambda each: (-each[1], each[0]))
+            ranked = sorted(distribution.values, key=lambda value: (-value[1], value[0]))
             bins = [Bin(shown(value), count) for value, count in ranked[:BINS]]
             if rest := ranked[BINS:]:
                 bins.append(Bin(f"{len(rest)} more", sum(count for _, count in rest)))
         return cls(
-            attribute=found.attribute,
+            attribute=distribution.attribute,
             bins=bins,
-            nulls=found.nulls,
-            no_lists=found.no_lists,
+            nulls=distribution.nulls,
+            no_lists=distribution.no_lists,
             thresholds=list(thresholds) if are_numbers else [],
             numbers=are_numbers,
         )
@@ -92,22 +92,22 @@ class Bars(msgspec.Struct, kw_only=True):
     def data(self) -> dict[str, Any]:
         """Return the histogram for programs."""
         bins: list[dict[str, Any]] = [
-            {"low": each.low, "high": each.high, "count": each.count}
+            {"low": bin_.low, "high": bin_.high, "count": bin_.count}
             if self.numbers
-            else {"value": each.title, "count": each.count}
-            for each in self.bins
+            else {"value": bin_.title, "count": bin_.count}
+            for bin_ in self.bins
         ]
-        marked = [each._asdict() for each in self.thresholds]
+        marked = [threshold._asdict() for threshold in self.thresholds]
         missing = {"nulls": self.nulls, "null_lists": self.no_lists}
         return {"attribute": self.attribute, "bins": bins, **missing, "thresholds": marked}
 
 
-def _ranges(found: Distribution) -> list[Bin]:
+def _ranges(distribution: Distribution) -> list[Bin]:
     """Return bins of one width that end at round numbers; of a long tail bins that end at powers of two."""
-    assert found.buckets
-    low, high = found.buckets.low, found.buckets.high
-    listed = numbers(found)
-    upper = quantile(listed, found.count, "0.75")
+    assert distribution.buckets
+    low, high = distribution.buckets.low, distribution.buckets.high
+    listed = numbers(distribution)
+    upper = quantile(listed, distribution.count, "0.75")
     edges = _powers(low, high) if low >= 0 and high > 64 and high > 32 * max(upper, 1) else _edges(low, high)
     counts = binned(listed, edges)
     return [Bin(f"{a:.15g}", count, a, b) for a, b, count in zip(edges, edges[1:], counts, strict=False)]
@@ -153,31 +153,31 @@ def _float(number: Decimal) -> float:
 # --- the terminal -----------------------------------------------------------------------------------------------------
 
 
-def text(found: Bars) -> str:
+def text(bars: Bars) -> str:
     """Return bars of letters, a line for each bin; where a threshold lies, a line says whose."""
-    whole = sum(each.count for each in found.bins)
-    most = max(each.count for each in found.bins)
-    width = max(len(each.title) for each in found.bins)
-    numbers = max(len(f"{each.count:,}") for each in found.bins)
-    share = percent(found.nulls / (whole + found.nulls))
-    head = f"{found.attribute}: {amount(whole, 'value')}, {amount(found.nulls, 'null')} ({share})"
-    lines = [head + (f", {amount(found.no_lists, 'null list')}" if found.no_lists else ""), ""]
-    left = list(found.thresholds)
-    for each in found.bins:
-        while left and found.numbers and left[0].number <= each.low:
+    whole = sum(bin_.count for bin_ in bars.bins)
+    most = max(bin_.count for bin_ in bars.bins)
+    width = max(len(bin_.title) for bin_ in bars.bins)
+    numbers = max(len(f"{bin_.count:,}") for bin_ in bars.bins)
+    share = percent(bars.nulls / (whole + bars.nulls))
+    head = f"{bars.attribute}: {amount(whole, 'value')}, {amount(bars.nulls, 'null')} ({share})"
+    lines = [head + (f", {amount(bars.no_lists, 'null list')}" if bars.no_lists else ""), ""]
+    left = list(bars.thresholds)
+    for bin_ in bars.bins:
+        while left and bars.numbers and left[0].number <= bin_.low:
             lines.append(_mark(left.pop(0), width))
-        title = each.title.rjust(width) if found.numbers else each.title.ljust(width)
-        bar = "█" * round(BAR_CHARS * each.count / most) or ("▏" if each.count else "")
-        lines.append(f"{title} │ {each.count:>{numbers},} {percent(each.count / whole):>7} {bar}".rstrip())
-        while left and found.numbers and left[0].number < each.high:
+        title = bin_.title.rjust(width) if bars.numbers else bin_.title.ljust(width)
+        bar = "█" * round(BAR_CHARS * bin_.count / most) or ("▏" if bin_.count else "")
+        lines.append(f"{title} │ {bin_.count:>{numbers},} {percent(bin_.count / whole):>7} {bar}".rstrip())
+        while left and bars.numbers and left[0].number < bin_.high:
             lines.append(_mark(left.pop(0), width))
-    lines += [_mark(each, width) for each in left]
+    lines += [_mark(item, width) for item in left]
     return "\n".join(lines)
 
 
-def _mark(found: Threshold, width: int) -> str:
-    of = f" ({found.label})" if found.label else ""
-    return f"{'─' * width}─┼─ {found.text}{of}: {found.rule}"
+def _mark(threshold: Threshold, width: int) -> str:
+    of = f" ({threshold.label})" if threshold.label else ""
+    return f"{'─' * width}─┼─ {threshold.text}{of}: {threshold.rule}"
 
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -209,10 +209,10 @@ def drawn(*outputs: NamedOutput, size: tuple[float, float] = (8, 4.5)) -> Iterat
     Raises:
         MissingExtra: without matplotlib.
     """
-    with figure(size) as found:
-        yield found.subplots()
+    with figure(size) as result:
+        yield result.subplots()
         for output in outputs:
-            output.save(rendered(found, output.path.rpartition(".")[2]))
+            output.save(rendered(result, output.path.rpartition(".")[2]))
 
 
 @contextmanager
@@ -254,31 +254,35 @@ def rendered(found: Any, suffix: str, note: str = "") -> bytes:
     return data.getvalue()
 
 
-def draw(found: Bars, output: NamedOutput) -> None:
+def draw(bars: Bars, output: NamedOutput) -> None:
     """Write a picture of a histogram.
 
     Raises:
         MissingExtra: without matplotlib.
     """
     with drawn(output) as axes:
-        counts = [each.count for each in found.bins]
-        if found.numbers:
-            edges = [each.low for each in found.bins] + [found.bins[-1].high]
+        counts = [bin_.count for bin_ in bars.bins]
+        if bars.numbers:
+            edges = [bin_.low for bin_ in bars.bins] + [bars.bins[-1].high]
             logarithmic = len(edges) > 3 and not math.isclose(edges[-1] - edges[-2], edges[2] - edges[1])
             axes.stairs(counts, edges, fill=True, color=BAR)
             if logarithmic:
                 axes.set_xscale("symlog", base=2, linthresh=1)
-            for i, each in enumerate(found.thresholds):
-                of = f" ({each.label})" if each.label else ""
+            for i, threshold in enumerate(bars.thresholds):
+                of = f" ({threshold.label})" if threshold.label else ""
                 axes.axvline(
-                    each.number, color=f"C{1 + i % 9}", linestyle="--", linewidth=1.2, label=f"{each.text}{of}"
+                    threshold.number,
+                    color=f"C{1 + i % 9}",
+                    linestyle="--",
+                    linewidth=1.2,
+                    label=f"{threshold.text}{of}",
                 )
-            if found.thresholds:
+            if bars.thresholds:
                 axes.legend()
         else:
-            axes.bar([each.title for each in found.bins], counts, color=BAR)
+            axes.bar([bin_.title for bin_ in bars.bins], counts, color=BAR)
             axes.tick_params(axis="x", rotation=60)
-        axes.set_xlabel(found.attribute)
+        axes.set_xlabel(bars.attribute)
         axes.set_ylabel("values")
 
 
@@ -295,7 +299,7 @@ def sizes_and_lengths(
 
     Args:
         sizes: titles and bytes, the largest first; all behind the first `MOST` are one bar.
-        lengths: of the same labels; none for a picture of sizes alone.
+        lengths: Lengths of the same labels; none for a picture of sizes alone.
         suffix: ``png``, ``svg`` or ``pdf``.
         note: text that a PNG has in it, and nobody sees.
 
@@ -303,8 +307,8 @@ def sizes_and_lengths(
         MissingExtra: without matplotlib.
     """
     rows, of_rows = _first(sizes, lengths)
-    with figure((9 if lengths else 7, 1.3 + 0.24 * max(len(rows), 3))) as found:
-        axes = found.subplots(1, 2, sharey=True, squeeze=False)[0] if lengths else [found.subplots()]
+    with figure((9 if lengths else 7, 1.3 + 0.24 * max(len(rows), 3))) as result:
+        axes = result.subplots(1, 2, sharey=True, squeeze=False)[0] if lengths else [result.subplots()]
         places = list(range(len(rows)))
         axes[0].barh(places, [number for _, number in rows], color=BAR, height=0.7)
         axes[0].set_yticks(places, [head(title, _TITLE) for title, _ in rows])
@@ -314,10 +318,10 @@ def sizes_and_lengths(
         axes[0].xaxis.set_major_formatter(lambda number, _: size(number))
         if lengths:
             _draw_ranges(axes[1], of_rows)
-        for each in axes:
-            each.grid(axis="x", linewidth=0.6)
-            each.set_axisbelow(True)
-        return rendered(found, suffix, note)
+        for axis in axes:
+            axis.grid(axis="x", linewidth=0.6)
+            axis.set_axisbelow(True)
+        return rendered(result, suffix, note)
 
 
 def _few() -> Any:
@@ -339,9 +343,9 @@ def _first(
 
 def _draw_ranges(axes: Any, lengths: Sequence[Histogram]) -> None:
     """Draw for each label a thin line that nine of ten documents lie on, a thick one for half of them, the median."""
-    for place, each in enumerate(lengths):
-        if each.count:
-            low, lower, middle, upper, high = map(each.quantile, LENGTHS)
+    for place, length in enumerate(lengths):
+        if length.count:
+            low, lower, middle, upper, high = map(length.quantile, LENGTHS)
             axes.plot([low, high], [place, place], color=BAR, linewidth=1)
             axes.plot([lower, upper], [place, place], color=BAR, linewidth=5, solid_capstyle="butt")
             axes.plot([middle], [place], color=MARK, marker="o", markersize=4, linestyle="none")
@@ -350,7 +354,7 @@ def _draw_ranges(axes: Any, lengths: Sequence[Histogram]) -> None:
     axes.set_xlabel("characters of a document: half of all, nine of ten")
 
 
-def lengths_of_all(found: Histogram, suffix: str, note: str = "") -> bytes:
+def lengths_of_all(histogram: Histogram, suffix: str, note: str = "") -> bytes:
     """Return a picture of how long documents are; arguments as of `sizes_and_lengths`.
 
     Raises:
@@ -358,10 +362,10 @@ def lengths_of_all(found: Histogram, suffix: str, note: str = "") -> bytes:
     """
     edges = [
         0,
-        *(digit * 10**power for power in range(len(str(found.high))) for digit in (1, 2, 5)),
-        10 ** len(str(found.high)),
+        *(digit * 10**power for power in range(len(str(histogram.high))) for digit in (1, 2, 5)),
+        10 ** len(str(histogram.high)),
     ]
-    counts = binned(found.numbers(), edges)
+    counts = binned(histogram.numbers(), edges)
     with figure((8, 4)) as picture:
         axes = picture.subplots()
         axes.stairs(counts, edges, fill=True, color=BAR)

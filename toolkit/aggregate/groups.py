@@ -52,7 +52,7 @@ class Groups:
         """Add documents.
 
         Args:
-            keys: of each.
+            keys: Keys of each.
             rows: what `toolkit.text.counting.measure` gives.
         """
         import numpy as np
@@ -79,8 +79,8 @@ class Groups:
     def __iter__(self) -> Iterator[Group]:
         """Yield all groups, sorted by key."""
         runs = [read(join(self._folder, f"{i}.groups")) for i in range(self._runs)]
-        for key, found in groupby(heapq.merge(self._in_memory(), *runs, key=itemgetter(0)), key=itemgetter(0)):
-            yield key, [sum(column) for column in zip(*(row for _, row in found), strict=True)]
+        for key, result in groupby(heapq.merge(self._in_memory(), *runs, key=itemgetter(0)), key=itemgetter(0)):
+            yield key, [sum(column) for column in zip(*(row for _, row in result), strict=True)]
 
 
 def write(path: str, groups: Iterator[Group], together: Together | None = None) -> int:
@@ -99,12 +99,12 @@ def read(path: str) -> Iterator[Group]:
 
 def merged(paths: Iterable[str], folder: str) -> Groups:
     """Return the groups of several files; folder: for what does not fit into memory."""
-    found = Groups(folder)
+    groups = Groups(folder)
     for path in paths:
         rows = read(path)
         while some := list(islice(rows, _MERGED)):
-            found.add_sums([key for key, _ in some], [row for _, row in some])
-    return found
+            groups.add_sums([key for key, _ in some], [row for _, row in some])
+    return groups
 
 
 def counts_of(row: list[int], *, unicode: bool) -> Counts:

@@ -29,7 +29,7 @@ def quantile(listed: Iterable[tuple[N, int]], count: int, share: str) -> N:
 
     Args:
         listed: numbers in order, each with its count.
-        count: of all; above 0.
+        count: Count of all; above 0.
         share: a decimal.
     """
     rank, seen = math.ceil(Fraction(share) * count), 0
@@ -54,10 +54,10 @@ class Histogram(msgspec.Struct):
     """Numbers of some documents, in buckets of three digits.
 
     Attributes:
-        count: of the numbers.
+        count: Count of the numbers.
         total: their sum; exact of integers; None where it is too large for a float.
         low, high: exact; 0 of no numbers.
-        whole: whether all of them are integers.
+        whole: True if all of them are integers.
         cells: numbers by the code of their bucket.
     """
 
@@ -75,12 +75,12 @@ class Histogram(msgspec.Struct):
         if not len(numbers):
             return
         counts = np.ones(len(numbers), dtype=np.int64) if counts is None else counts
-        found, places = np.unique(codes_of(numbers.astype(np.float64), 3), return_inverse=True)
+        result, places = np.unique(codes_of(numbers.astype(np.float64), 3), return_inverse=True)
         sums = np.bincount(places, weights=counts).astype(np.int64)
         with np.errstate(over="ignore", invalid="ignore"):
             total = np.cumsum(numbers * counts)[-1].item()
         low, high, whole = numbers.min().item(), numbers.max().item(), bool((numbers == np.floor(numbers)).all())
-        cells = dict(zip(found.tolist(), sums.tolist(), strict=True))
+        cells = dict(zip(result.tolist(), sums.tolist(), strict=True))
         self.merge(Histogram(int(counts.sum()), total, low, high, whole, cells))
 
     def merge(self, other: "Histogram") -> None:
@@ -110,11 +110,11 @@ class Histogram(msgspec.Struct):
         return quantile(self.numbers(), self.count, share) if self.count else 0
 
 
-def merged(found: Iterable[Histogram]) -> Histogram:
+def merged(histograms: Iterable[Histogram]) -> Histogram:
     """Return the numbers of several histograms as one."""
     result = Histogram()
-    for each in found:
-        result.merge(each)
+    for histogram in histograms:
+        result.merge(histogram)
     return result
 
 
@@ -170,8 +170,8 @@ def on_edges(numbers: "np.ndarray[Any, Any]", codes: "np.ndarray[Any, Any]") -> 
 
     power, digits = np.divmod(np.abs(codes), 100)
     edges = _edges(digits + (codes < 0), power + _LEAST)
-    found: np.ndarray[Any, Any] = np.where(codes == 0, numbers == 0, np.abs(numbers) == edges)
-    return found
+    result: np.ndarray[Any, Any] = np.where(codes == 0, numbers == 0, np.abs(numbers) == edges)
+    return result
 
 
 def _edges(digits: "np.ndarray[Any, Any]", power: "np.ndarray[Any, Any]", precision: int = 2) -> "np.ndarray[Any, Any]":
@@ -179,10 +179,10 @@ def _edges(digits: "np.ndarray[Any, Any]", power: "np.ndarray[Any, Any]", precis
     import numpy as np
 
     shift = power - precision + 1
-    found: np.ndarray[Any, Any] = np.where(
+    result: np.ndarray[Any, Any] = np.where(
         shift < 0, digits / 10.0 ** np.maximum(-shift, 0), digits * 10.0 ** np.maximum(shift, 0)
     )
-    return found
+    return result
 
 
 def edge_of(code: int, precision: int = 2) -> float:
@@ -191,8 +191,8 @@ def edge_of(code: int, precision: int = 2) -> float:
         return 0.0
     power, digits = divmod(abs(code), 10**precision)
     digits += code < 0
-    found = _times_ten(digits, power + _LEAST - precision + 1)
-    return found if code > 0 else -found
+    result = _times_ten(digits, power + _LEAST - precision + 1)
+    return result if code > 0 else -result
 
 
 def _times_ten(digits: int, shift: int) -> float:
@@ -208,7 +208,7 @@ def edges(found: Mapping[int, int], most: int, *, whole: bool = False) -> list[i
     Args:
         found: how many numbers a bucket has.
         most: bins.
-        whole: whether all numbers are integers, so that no bin is narrower than 1.
+        whole: True if all numbers are integers, so that no bin is narrower than 1.
     """
     present = sorted(code for code, count in found.items() if count)
     if not present:
@@ -267,8 +267,8 @@ def _even(low: int, high: int, found: Mapping[int, int], most: int, *, whole: bo
 
 def _times(numbers: "np.ndarray[Any, Any]", power: int) -> list[float]:
     """Return integers times a power of ten, as the nearest floats."""
-    found: list[float] = (numbers * 10.0**power if power >= 0 else numbers / 10.0**-power).tolist()
-    return found
+    results: list[float] = (numbers * 10.0**power if power >= 0 else numbers / 10.0**-power).tolist()
+    return results
 
 
 def _next(code: int) -> int:
@@ -285,7 +285,7 @@ def counts(found: Iterable[tuple[int, int]], begins: Sequence[int]) -> list[int]
 
     Args:
         found: codes and how many numbers each has.
-        begins: of the bins, and what is behind the last: `edges`.
+        begins: Begins of the bins, and what is behind the last: `edges`.
     """
     return _without_zeros(binned(sorted(found), begins))
 
@@ -316,8 +316,8 @@ class Cells(msgspec.Struct, kw_only=True):
     Attributes:
         cells, counts: int64.
         nulls: documents without a number, by label.
-        greatest: of all numbers; none where there are none.
-        whole: whether all of them are integers.
+        greatest: Greatest of all numbers; none where there are none.
+        whole: True if all of them are integers.
     """
 
     cells: bytes = b""
@@ -331,7 +331,7 @@ class Bins(NamedTuple):
     """A distribution in bins.
 
     Attributes:
-        edges: of the bins.
+        edges: Edges of the bins.
         counts, after: by label: of all documents, and of those that stay.
         on_edges, after_on_edges: those of them whose number is the lower edge of the bin itself.
     """
@@ -398,11 +398,11 @@ class Spread:
         import numpy as np
 
         none = np.zeros(0, dtype=np.int64)
-        found, places = np.unique(np.concatenate([none, *self._cells]), return_inverse=True)
-        sums = np.zeros(len(found), dtype=np.int64)
+        result, places = np.unique(np.concatenate([none, *self._cells]), return_inverse=True)
+        sums = np.zeros(len(result), dtype=np.int64)
         np.add.at(sums, places, np.concatenate([none, *self._counts]))
-        self._cells, self._counts, self._held = [found], [sums], 0
-        return found, sums
+        self._cells, self._counts, self._held = [result], [sums], 0
+        return result, sums
 
     def _reach(self, greatest: float | None, *, whole: bool) -> None:
         self.whole = self.whole and whole
@@ -411,7 +411,7 @@ class Spread:
 
     def packed(self) -> Cells:
         """Return what is kept."""
-        cells, counts = (each.astype("<i8").tobytes() for each in self._folded())
+        cells, counts = (item.astype("<i8").tobytes() for item in self._folded())
         nulls = dict(sorted(self.nulls.items()))
         return Cells(cells=cells, counts=counts, nulls=nulls, greatest=self.greatest, whole=self.whole)
 
@@ -420,8 +420,8 @@ class Spread:
 
         Args:
             most: bins.
-            labels: that are shown; all others are added up.
-            whole: whether numbers are integers.
+            labels: Labels that are shown; all others are added up.
+            whole: True if numbers are integers.
         """
         import numpy as np
 

@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     """Documents in a row, as they are counted.
 
     Attributes:
-        number: of documents before them.
+        number: Number of documents before them.
         arguments: for each the values that expressions see, the document last.
         sizes: the numbers of `toolkit.text.counting.COLUMNS`, int64 (documents, 5).
         named: keys that are known without the documents, by `NAMED`.
@@ -60,11 +60,11 @@ class Keys:
         names: what expressions may use.
         arguments: the variables that the names' code refers to, the document last.
         label: expression of the label, None if there is none.
-        path: of the file, in which the name of a crawl may stand.
+        path: Path of the file, in which the name of a crawl may stand.
 
     Attributes:
         rules: the expressions as rules, which say what is needed for them.
-        needs_documents: whether more than their sizes must be known of documents.
+        needs_documents: True if more than their sizes must be known of documents.
 
     Raises:
         ConfigError: for what cannot be grouped by.
@@ -90,9 +90,11 @@ class Keys:
             if text in LABELS:
                 yield self.labels(rows)
             elif text == "reason":
-                yield [_json(each[-1].rejected.rule if each[-1].rejected else None) for each in rows.arguments]
+                yield [
+                    _json(argument[-1].rejected.rule if argument[-1].rejected else None) for argument in rows.arguments
+                ]
             elif text in NAMED:
-                yield (rows.named or of_documents(self._path, (each[-1] for each in rows.arguments)))[text]
+                yield (rows.named or of_documents(self._path, (argument[-1] for argument in rows.arguments)))[text]
             else:
                 yield _of_each(functools.partial(self._value, number), rows)
                 number += 1
@@ -103,18 +105,18 @@ class Keys:
         return _of_each(lambda *each: _json(label(*each)), rows) if label else [NOTHING] * len(rows.arguments)
 
     def _value(self, number: int, *values: Any) -> str:
-        found: msgspec.Raw = self.rules.set_fields([number], *values)[f"by{number}"]
-        return bytes(found).decode()
+        result: msgspec.Raw = self.rules.set_fields([number], *values)[f"by{number}"]
+        return bytes(result).decode()
 
 
 def _of_each(function: Callable[..., str], rows: Rows) -> list[str]:
-    found: list[str] = []
+    results: list[str] = []
     for values in rows.arguments:
         try:
-            found.append(function(*values))
+            results.append(function(*values))
         except DataError as error:
-            raise DataError(error.message, line=rows.number + len(found) + 1, id=values[-1].id or None) from None
-    return found
+            raise DataError(error.message, line=rows.number + len(results) + 1, id=values[-1].id or None) from None
+    return results
 
 
 def _expression(text: str, names: Mapping[str, Name], label: str | None) -> str:
@@ -161,17 +163,17 @@ def of_documents(path: str, documents: Iterable[Document]) -> dict[str, list[str
     The crawl is that which the metadata name, else the path, else the source; the host that of the URL which blocklists
     look at, too, and null for what is no URL, or has no host.
     """
-    found: dict[str, list[str]] = {"source": [], "crawl": [], "host": []}
+    results: dict[str, list[str]] = {"source": [], "crawl": [], "host": []}
     for document in documents:
         seen, source = _METADATA.decode(document.raw_metadata) or _Metadata(), document.source
         headers = bytes(seen.warc_headers)
         url = _HEADERS.decode(headers).url if headers[:1] == b"{" else None
         url = url if isinstance(url, str) else seen.url
-        names = (_crawl_in(each) for each in (seen.crawl, seen.dump, path, source) if isinstance(each, str))
-        found["source"].append(_json(source or None))
-        found["crawl"].append(next(filter(None, names), NOTHING))
-        found["host"].append(_host_in(before_path(url)) if isinstance(url, str) and url else NOTHING)
-    return found
+        names = (_crawl_in(item) for item in (seen.crawl, seen.dump, path, source) if isinstance(item, str))
+        results["source"].append(_json(source or None))
+        results["crawl"].append(next(filter(None, names), NOTHING))
+        results["host"].append(_host_in(before_path(url)) if isinstance(url, str) and url else NOTHING)
+    return results
 
 
 @functools.lru_cache(1 << 10)

@@ -27,7 +27,7 @@ class Rank(NamedTuple):
 
     Attributes:
         distance: to a threshold; 0 of what is drawn.
-        hash: of source and id.
+        hash: Hash of source and id.
         row: from 1.
     """
 
@@ -54,9 +54,9 @@ class Least(Generic[Item]):
     def add(self, key: str, most: int, items: Iterable[Item]) -> None:
         """Add items, of which so many are kept for the key."""
         kept = self.found.setdefault(key, [])
-        for each in items:
-            if len(kept) < most or (most and each < kept[-1]):
-                insort(kept, each)
+        for item in items:
+            if len(kept) < most or (most and item < kept[-1]):
+                insort(kept, item)
                 del kept[most:]
 
 
@@ -72,7 +72,7 @@ def add_ranks(
 
     Args:
         least: takes them.
-        key: that they are chosen for.
+        key: Key that they are chosen for.
         most: of them that are kept.
         hashes: uint64 of each document.
         rows: int64 of each document.
@@ -106,10 +106,10 @@ class Sample(msgspec.Struct, frozen=True, order=True):
     """A document.
 
     Attributes:
-        digest: of its id, by which samples are chosen.
+        digest: Digest of its id, by which samples are chosen.
         label: JSON text.
         id: empty if it has none.
-        url: of its metadata; empty if there is none.
+        url: URL of its metadata; empty if there is none.
         chars: code points of the whole text.
         text: the first of them.
     """
@@ -126,7 +126,7 @@ class Samples:
     """The samples of one file.
 
     Args:
-        number: that are wanted.
+        number: Number that are wanted.
     """
 
     def __init__(self, number: int) -> None:
@@ -143,15 +143,15 @@ class Samples:
 
     def kept(self) -> list[Sample]:
         """Return the samples, sorted."""
-        return chosen((each for some in self._least.found.values() for _, each in some), self._number)
+        return chosen((sample for some in self._least.found.values() for _, sample in some), self._number)
 
 
 def chosen(samples: Iterable[Sample], number: int) -> list[Sample]:
     """Return so many samples, sorted, of as many labels as there can be; those of some files are enough for all."""
     ranked = sorted(samples)
     first: dict[str, Sample] = {}
-    for each in ranked:
-        first.setdefault(each.label, each)
+    for sample in ranked:
+        first.setdefault(sample.label, sample)
     taken = heapq.nsmallest(number, first.values())
-    others = (each for each in ranked if each not in taken)
+    others = (sample for sample in ranked if sample not in taken)
     return sorted([*taken, *heapq.nsmallest(number - len(taken), others)])

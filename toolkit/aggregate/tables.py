@@ -37,7 +37,7 @@ class Table(msgspec.Struct, kw_only=True):
         by: what documents are grouped by.
         groups: by their values, those with most bytes first.
         others: how many groups there are beside these, and what they come to.
-        total: of all.
+        total: Total of all.
     """
 
     by: str
@@ -85,8 +85,8 @@ def _rest(total: Counts, shown: Sequence[tuple[Any, Counts]]) -> Counts:
 
 
 def _plain(counts: Counts) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(counts)
-    return {name: value for name, value in found.items() if value is not None}
+    builtins: dict[str, Any] = msgspec.to_builtins(counts)
+    return {name: value for name, value in builtins.items() if value is not None}
 
 
 def size(count: float) -> str:
@@ -117,7 +117,7 @@ _CODE_OR_TAG = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)|<(?=[A-Za-z/!?])", re.DOTA
 
 def without_html(text: str) -> str:
     """Return Markdown in which nothing begins a tag of HTML; code stays, which has none."""
-    return _CODE_OR_TAG.sub(lambda found: "&lt;" if found[0] == "<" else found[0], text)
+    return _CODE_OR_TAG.sub(lambda match: "&lt;" if match[0] == "<" else match[0], text)
 
 
 def markdown(rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -153,9 +153,9 @@ def _cell(name: str, value: int) -> str:
 _COMPARED = ("documents", "bytes", "words", "unicode_words")
 
 
-def mix_markdown(found: SizesByLabel, both: tuple[str, str] = ("original", "kept")) -> str:
+def mix_markdown(sizes: SizesByLabel, both: tuple[str, str] = ("original", "kept")) -> str:
     """Return a table like table 2 of goclassy's paper: of each label what there was, and what a mix kept."""
-    rows, names = mix_rows(found)
+    rows, names = mix_rows(sizes)
     head = [f"{_NAMES[name]}, {when}" for name in names for when in both]
     cells = [
         [label, *(_cell(name, getattr(counts, name) or 0) for name in names for counts in (before, after))]
@@ -164,14 +164,14 @@ def mix_markdown(found: SizesByLabel, both: tuple[str, str] = ("original", "kept
     return markdown([["label", *head], *cells])
 
 
-def mix_rows(found: SizesByLabel) -> tuple[list[tuple[str, Counts, Counts]], list[str]]:
+def mix_rows(sizes: SizesByLabel) -> tuple[list[tuple[str, Counts, Counts]], list[str]]:
     """Return rows of label, what was read, what stays, the largest first, all together last; and what is compared."""
     before, after = Counts(), Counts()
-    for each in found.values():
-        before.add(each.before)
-        after.add(each.after)
-    ranked = sorted(found.items(), key=lambda item: (-item[1].before.bytes, -item[1].after.bytes, item[0]))
-    rows = [(label or NONE, each.before, each.after) for label, each in ranked]
+    for before_after in sizes.values():
+        before.add(before_after.before)
+        after.add(before_after.after)
+    ranked = sorted(sizes.items(), key=lambda item: (-item[1].before.bytes, -item[1].after.bytes, item[0]))
+    rows = [(label or NONE, before_after.before, before_after.after) for label, before_after in ranked]
     both = {**_plain(before), **_plain(after)}
     return [*rows, ("all", before, after)], [name for name in _COMPARED if name in both]
 
@@ -181,7 +181,7 @@ def mix_rows(found: SizesByLabel) -> tuple[list[tuple[str, Counts, Counts]], lis
 
 def _csv(rows: Iterable[Sequence[Any]]) -> str:
     out = io.StringIO()
-    cells = ([harmless(unlike_formula(each)) if isinstance(each, str) else each for each in row] for row in rows)
+    cells = ([harmless(unlike_formula(item)) if isinstance(item, str) else item for item in row] for row in rows)
     csv.writer(out, lineterminator="\n").writerows(cells)
     return out.getvalue()
 
@@ -205,9 +205,9 @@ def table_csv(table: Table) -> str:
     return _csv(rows)
 
 
-def mix_csv(found: SizesByLabel, both: tuple[str, str] = ("before", "after")) -> str:
+def mix_csv(sizes: SizesByLabel, both: tuple[str, str] = ("before", "after")) -> str:
     """Return all numbers of `Counts`, before and after."""
-    rows, _ = mix_rows(found)
+    rows, _ = mix_rows(sizes)
     names = list(_plain(rows[-1][1]))
     head = ["label", *(f"{name}_{when}" for name in names for when in both)]
     cells = [
@@ -226,53 +226,53 @@ LengthsByLabel = dict[str, Histogram]
 """How long documents are, in code points, by label, as JSON text."""
 
 
-def _summary(found: Histogram) -> dict[str, Any]:
+def _summary(histogram: Histogram) -> dict[str, Any]:
     """Return lengths in numbers, for programs."""
     return {
-        "documents": found.count,
-        "chars": found.total,
-        "min": found.low,
-        "max": found.high,
-        "mean": (found.total or 0) / found.count if found.count else None,
-        "quantiles": {share: found.quantile(share) for share in LENGTHS},
+        "documents": histogram.count,
+        "chars": histogram.total,
+        "min": histogram.low,
+        "max": histogram.high,
+        "mean": (histogram.total or 0) / histogram.count if histogram.count else None,
+        "quantiles": {share: histogram.quantile(share) for share in LENGTHS},
     }
 
 
-def ranked_lengths(found: LengthsByLabel) -> list[tuple[str, dict[str, Any]]]:
+def ranked_lengths(lengths: LengthsByLabel) -> list[tuple[str, dict[str, Any]]]:
     """Return labels, as JSON text, with their lengths in numbers, those with most characters first."""
-    listed = [(label, _summary(each)) for label, each in found.items()]
-    return sorted(listed, key=lambda each: (-each[1]["chars"], each[0]))
+    listed = [(label, _summary(histogram)) for label, histogram in lengths.items()]
+    return sorted(listed, key=lambda item: (-item[1]["chars"], item[0]))
 
 
-def lengths_data(found: LengthsByLabel) -> dict[str, Any]:
+def lengths_data(lengths: LengthsByLabel) -> dict[str, Any]:
     """Return lengths for programs: of all documents, and by label."""
-    labels = [{"label": msgspec.json.decode(label), **numbers} for label, numbers in ranked_lengths(found)]
-    return {"all": _summary(merged(found.values())), "labels": labels}
+    labels = [{"label": msgspec.json.decode(label), **numbers} for label, numbers in ranked_lengths(lengths)]
+    return {"all": _summary(merged(lengths.values())), "labels": labels}
 
 
-def lengths_markdown(found: LengthsByLabel) -> str:
+def lengths_markdown(lengths: LengthsByLabel) -> str:
     """Return a line for each label, then all together; lengths are in code points."""
     rows = [["label", "documents", "least", *LENGTHS.values(), "greatest", "mean"]]
-    listed = [(shown(msgspec.json.decode(label)), numbers) for label, numbers in ranked_lengths(found)]
-    for title, each in [*listed, ("all", _summary(merged(found.values())))]:
-        numbers = [each["documents"], each["min"], *each["quantiles"].values(), each["max"], round(each["mean"] or 0)]
+    listed = [(shown(msgspec.json.decode(label)), numbers) for label, numbers in ranked_lengths(lengths)]
+    for title, item in [*listed, ("all", _summary(merged(lengths.values())))]:
+        numbers = [item["documents"], item["min"], *item["quantiles"].values(), item["max"], round(item["mean"] or 0)]
         rows.append([title, *(f"{number:,}" for number in numbers)])
     return markdown(rows)
 
 
-def lengths_csv(found: LengthsByLabel) -> str:
+def lengths_csv(lengths: LengthsByLabel) -> str:
     """Return a line for each label; that with an empty label is of all together."""
     rows: list[list[Any]] = [["label", "documents", "chars", "min", *LENGTHS, "max", "mean"]]
-    listed = [(msgspec.json.decode(label), numbers) for label, numbers in ranked_lengths(found)]
+    listed = [(msgspec.json.decode(label), numbers) for label, numbers in ranked_lengths(lengths)]
     named = [(NONE if label is None else _raw(label), numbers) for label, numbers in listed]
-    for title, each in [*named, ("", _summary(merged(found.values())))]:
+    for title, item in [*named, ("", _summary(merged(lengths.values())))]:
         numbers = [
-            each["documents"],
-            each["chars"],
-            each["min"],
-            *each["quantiles"].values(),
-            each["max"],
-            each["mean"],
+            item["documents"],
+            item["chars"],
+            item["min"],
+            *item["quantiles"].values(),
+            item["max"],
+            item["mean"],
         ]
         rows.append([title, *numbers])
     return _csv(rows)
@@ -285,44 +285,46 @@ _TELLING = 20
 """Different numbers up to which it says something which are the most frequent."""
 
 
-def by_attribute(found: Iterable[Distribution]) -> dict[str, list[Distribution]]:
+def by_attribute(distributions: Iterable[Distribution]) -> dict[str, list[Distribution]]:
     """Return the distributions of each attribute."""
     result: dict[str, list[Distribution]] = {}
-    for each in found:
-        result.setdefault(each.attribute, []).append(each)
+    for distribution in distributions:
+        result.setdefault(distribution.attribute, []).append(distribution)
     return result
 
 
-def distributions_data(found: Iterable[Distribution]) -> list[dict[str, Any]]:
+def distributions_data(distributions: Iterable[Distribution]) -> list[dict[str, Any]]:
     """Return distributions for programs: of all documents, and by label."""
     return [
         {
             "attribute": attribute,
             "kind": listed[0].kind,
             "all": summary(together(listed)),
-            "labels": [{"label": msgspec.json.decode(each.label), **summary(each)} for each in listed],
+            "labels": [
+                {"label": msgspec.json.decode(distribution.label), **summary(distribution)} for distribution in listed
+            ],
         }
-        for attribute, listed in by_attribute(found).items()
+        for attribute, listed in by_attribute(distributions).items()
     ]
 
 
-def distributions_markdown(found: Iterable[Distribution], *, labels: bool) -> str:
+def distributions_markdown(distributions: Iterable[Distribution], *, labels: bool) -> str:
     """Return a line for each attribute; or a table for each, with a line for each label."""
-    grouped = by_attribute(found)
+    grouped = by_attribute(distributions)
     if not labels:
         return _distributions_table("attribute", [(name, together(listed)) for name, listed in grouped.items()])
     tables = []
     for attribute, listed in grouped.items():
-        ranked = sorted(listed, key=lambda each: (-each.count - each.nulls, each.label))
-        lines = [(shown(msgspec.json.decode(each.label)), each) for each in ranked]
+        ranked = sorted(listed, key=lambda item: (-item.count - item.nulls, item.label))
+        lines = [(shown(msgspec.json.decode(distribution.label)), distribution) for distribution in ranked]
         tables.append(_distributions_table(attribute, [*lines, ("all", together(listed))]))
     return "\n\n".join(tables)
 
 
 def _distributions_table(title: str, listed: Sequence[tuple[str, Distribution]]) -> str:
     head = ["values", "nulls", "null lists", "least", "5 %", "median", "95 %", "greatest", "mean", "most frequent"]
-    rows = [[title, *head], *([name, *_row(summary(each))] for name, each in listed)]
-    if not any(each.no_lists for _, each in listed):
+    rows = [[title, *head], *([name, *_row(summary(distribution))] for name, distribution in listed)]
+    if not any(distribution.no_lists for _, distribution in listed):
         place = rows[0].index("null lists")
         rows = [row[:place] + row[place + 1 :] for row in rows]
     return markdown(rows)
@@ -346,26 +348,26 @@ def _frequent(found: dict[str, Any]) -> str:
         return "many values"
     if "min" in found and len(counts) > _TELLING:
         return f"{len(counts)} values"
-    ranked = sorted(counts, key=lambda each: -each["count"])[:_SHOWN_VALUES]
+    ranked = sorted(counts, key=lambda count: -count["count"])[:_SHOWN_VALUES]
     more = len(counts) - len(ranked)
-    listed = ", ".join(f"{shown(each['value'])}: {each['count']:,}" for each in ranked)
+    listed = ", ".join(f"{shown(item['value'])}: {item['count']:,}" for item in ranked)
     return listed + (f", {more} more" if more else "")
 
 
-def _label(found: Distribution) -> str:
+def _label(distribution: Distribution) -> str:
     """Return a label for programs; ``(none)`` tells documents without one from all."""
-    label = msgspec.json.decode(found.label)
+    label = msgspec.json.decode(distribution.label)
     return shown(label) if label is None else _raw(label)
 
 
-def distributions_csv(found: Iterable[Distribution]) -> str:
+def distributions_csv(distributions: Iterable[Distribution]) -> str:
     """Return a line for each attribute and label; that with an empty label is of all together."""
     names = ("values", "nulls", "null_share", "null_lists", "min", "max", "mean")
     rows: list[list[Any]] = []
     shares: list[str] = []
-    for attribute, listed in by_attribute(found).items():
-        for label, each in [("", together(listed)), *((_label(e), e) for e in listed)]:
-            numbers = summary(each)
+    for attribute, listed in by_attribute(distributions).items():
+        for label, distribution in [("", together(listed)), *((_label(e), e) for e in listed)]:
+            numbers = summary(distribution)
             quantiles = numbers.get("quantiles", {})
             shares = shares or list(quantiles)
             rows.append([attribute, label, *(numbers.get(name) for name in names), *quantiles.values()])

@@ -19,8 +19,8 @@ class Threshold(NamedTuple):
     """A number that a rule compares an attribute with.
 
     Attributes:
-        number: of all labels, or of one.
-        label: that it is for; empty for all others.
+        number: Number of all labels, or of one.
+        label: Label that it is for; empty for all others.
         rule: name.
         text: ``language.prob < 0.6``.
     """
@@ -43,7 +43,7 @@ class Threshold(NamedTuple):
         """Return the labels that this one is not for: of those of the same comparison that are for a label."""
         if self.label:
             return []
-        return [each.label for each in listed if each.label and (each.rule, each.sign) == (self.rule, self.sign)]
+        return [item.label for item in listed if item.label and (item.rule, item.sign) == (self.rule, self.sign)]
 
 
 _SIGNS: dict[type[ast.cmpop], tuple[str, str]] = {
@@ -55,25 +55,25 @@ _SIGNS: dict[type[ast.cmpop], tuple[str, str]] = {
 
 def thresholds(rules: Iterable[Rule], attribute: str) -> list[Threshold]:
     """Return where rules compare an attribute with a number, or with a parameter that has one for each label."""
-    found: dict[Threshold, None] = {}
+    results: dict[Threshold, None] = {}
     for rule in rules:
-        for each in comparisons(rule):
-            if path_of(each.left, each.paths) == attribute:
-                for label, number in numbers(each.right, rule.parameters).items():
-                    text = f"{attribute} {each.sign} {number:g}"
-                    found[Threshold(number, label, rule.name, text)] = None
-    return sorted(found, key=lambda each: (each.number, each.rule, each.label))
+        for comparison in comparisons(rule):
+            if path_of(comparison.left, comparison.paths) == attribute:
+                for label, number in numbers(comparison.right, rule.parameters).items():
+                    text = f"{attribute} {comparison.sign} {number:g}"
+                    results[Threshold(number, label, rule.name, text)] = None
+    return sorted(results, key=lambda item: (item.number, item.rule, item.label))
 
 
 def compared(rules: Iterable[Rule]) -> list[str]:
     """Return what rules compare with a number, as ``--histogram`` names it, in the order of the rules."""
-    found = (
-        path_of(each.left, each.paths)
+    result = (
+        path_of(comparison.left, comparison.paths)
         for rule in rules
-        for each in comparisons(rule)
-        if numbers(each.right, rule.parameters)
+        for comparison in comparisons(rule)
+        if numbers(comparison.right, rule.parameters)
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(result))
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class Comparison(NamedTuple):
     Attributes:
         left, sign, right: ``language.prob``, ``<``, ``0.6``.
         paths: the variables of the loops around the comparison; no others of its names are such variables.
-        turned: whether the rule acts where the comparison is false, as behind `not`; None if that cannot be told.
+        turned: True if the rule acts where the comparison is false, as behind `not`; None if that cannot be told.
     """
 
     left: ast.expr
@@ -118,9 +118,9 @@ def _walk(node: ast.AST, paths: Paths, *, turned: bool | None) -> Iterator[Compa
     """Yield the comparisons below a node.
 
     Args:
-        node: of an expression.
+        node: Node of an expression.
         paths: the variables of the loops around it.
-        turned: whether the rule acts where the node is false; None if that cannot be told.
+        turned: True if the rule acts where the node is false; None if that cannot be told.
     """
     match node:
         case ast.Call(func=ast.Name(id="any" | "all" as name), args=[ast.GeneratorExp() | ast.ListComp() as loop]):
@@ -145,14 +145,14 @@ def _parts(node: ast.AST, turned: bool | None) -> list[tuple[ast.AST, bool | Non
     """Return the nodes below a node, each with whether the rule acts where it is false; None if that cannot be told."""
     match node:
         case ast.BoolOp(values=nodes):
-            return [(each, turned) for each in nodes]
+            return [(node, turned) for node in nodes]
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return [(operand, _opposite(turned))]
         case ast.IfExp(test=test, body=body, orelse=other):
             return [(test, None), (body, turned), (other, turned)]
         case ast.Call(func=ast.Name(id="any" | "all"), args=[ast.List(elts=nodes) | ast.Tuple(elts=nodes)]):
-            return [(each, turned) for each in nodes]
-    return [(each, None) for each in ast.iter_child_nodes(node)]
+            return [(node, turned) for node in nodes]
+    return [(child_node, None) for child_node in ast.iter_child_nodes(node)]
 
 
 def _walk_loop(
@@ -167,16 +167,16 @@ def _walk_loop(
     Args:
         loop: a comprehension.
         paths: the variables of the loops around it.
-        turned: of the values that it gives.
-        conditions: of those behind `if`.
+        turned: Turned of the values that it gives.
+        conditions: Conditions of those behind `if`.
     """
-    for each in loop.generators:
-        yield from _walk(each.iter, paths, turned=None)
-        bound = {name.id: "" for name in ast.walk(each.target) if isinstance(name, ast.Name)}
-        if isinstance(each.target, ast.Name):
-            bound[each.target.id] = path_of(each.iter, paths) + "[]"
+    for generator in loop.generators:
+        yield from _walk(generator.iter, paths, turned=None)
+        bound = {name.id: "" for name in ast.walk(generator.target) if isinstance(name, ast.Name)}
+        if isinstance(generator.target, ast.Name):
+            bound[generator.target.id] = path_of(generator.iter, paths) + "[]"
         paths = {**paths, **bound}
-        for condition in each.ifs:
+        for condition in generator.ifs:
             yield from _walk(condition, paths, turned=conditions)
     results = [loop.key, loop.value] if isinstance(loop, ast.DictComp) else [loop.elt]
     for result in results:

@@ -199,7 +199,7 @@ def _encoded(drafts: Sequence[Draft], ids: list[str], type: type[msgspec.Struct]
                 hint = "its type is that of the first rows, or the columns of all files: name it under `typed:`"
                 raise DataError(f"{reason}; {hint}", path=path, line=draft.number, id=id) from None
         raise
-    lines = (_ENCODER.encode_lines(each).split(b"\n")[:-1] for each in (ids, values))
+    lines = (_ENCODER.encode_lines(item).split(b"\n")[:-1] for item in (ids, values))
     return [*map(b"\n".join, zip(*lines, strict=True))]
 
 
@@ -276,7 +276,7 @@ def read_shard(task: ShardToRead, report: Report) -> ShardRead:
     if is_new := state is None:
         with row_index.indexing(dataset, shard, task.limit) as index:
             blocks = map(index.documents, index.lines.blocks())
-            names = ([_Named(each.source, each.id) for each in documents] for documents in blocks)
+            names = ([_Named(document.source, document.id) for document in documents] for documents in blocks)
             objects = _scatter_names(task, names, Position(report, index.lines.stored))
         state = index.state
     content, documents = state.content, state.rows
@@ -404,8 +404,8 @@ def _matches(values: Array, names: Array) -> tuple[Array, Array, Array]:
         number = np.minimum(np.searchsorted(shards, column), len(shards) - 1)
         wanted = ids[len(values) :] * len(shards) + number
         at = np.minimum(np.searchsorted(keys[first], wanted), len(first) - 1)
-        found = (shards[number] == column) & (keys[first[at]] == wanted)
-        places[found] = first[at[found]]
+        result = (shards[number] == column) & (keys[first[at]] == wanted)
+        places[result] = first[at[result]]
     return order, is_first, places
 
 
@@ -459,7 +459,7 @@ class Sums(ConfigStruct):
 
     Attributes:
         counts: documents, ids, missing, surplus, repeated ids among values, shared among documents.
-        examples: by kind.
+        examples: Examples by kind.
     """
 
     counts: dict[str, int]

@@ -33,8 +33,8 @@ def values_reader(format: str) -> type[FieldReader] | type[AnnotationReader]:
         return ANNOTATIONS.find(format)
     if hint := "" if format in READERS.names() else did_you_mean(format, forms):
         raise UnknownPlugin(f"no format is called {format!r}{hint}")
-    found = READERS.find(format)
-    if not issubclass(found, FieldReader):
+    result = READERS.find(format)
+    if not issubclass(result, FieldReader):
         raise ConfigError(
             "expected a format whose items have named fields (parquet, jsonl, csv …), or of annotation files "
             f"({', '.join(forms)}), got {format!r}"
@@ -42,10 +42,10 @@ def values_reader(format: str) -> type[FieldReader] | type[AnnotationReader]:
     fields: list[Any] = [("id", str, "id"), ("values", Chosen, "rest")]
     fields[1:1] = [("source", str | None, None), ("shard", str | None, None)]
     methods = {"draft": _draft, "columns": _columns, "placed": _placed, "declared_values": _declared_values}
-    made: Any = msgspec.defstruct(
-        f"{found.__name__}Values", fields, bases=(found,), namespace=methods, frozen=True, forbid_unknown_fields=True
+    output: Any = msgspec.defstruct(
+        f"{result.__name__}Values", fields, bases=(result,), namespace=methods, frozen=True, forbid_unknown_fields=True
     )
-    return cast("type[FieldReader]", made)
+    return cast("type[FieldReader]", output)
 
 
 def _draft(self: Any, row: dict[str, Any], number: int) -> Draft:
@@ -141,14 +141,14 @@ def _types_of(names: Iterable[str], columns: Mapping[str, Type]) -> dict[str, Ty
 
 def _type_at(columns: Mapping[str, Type], path: str) -> Type | None:
     """Return the type at a dotted path, which may be null where an object on the way may be; None if there is none."""
-    found, may_be_null = Type("object", fields=tuple(columns.items())), False
+    type_, may_be_null = Type("object", fields=tuple(columns.items())), False
     for name in path.split("."):
-        inner = found.not_null.get(name)
+        inner = type_.not_null.get(name)
         if inner is None:
             return None
-        may_be_null |= found.kind == "nullable"
-        found = inner
-    return nullable(found) if may_be_null else found
+        may_be_null |= type_.kind == "nullable"
+        type_ = inner
+    return nullable(type_) if may_be_null else type_
 
 
 def _declared_values(self: Any, types: dict[str, Type], closed: Iterable[str], known_by: str) -> Any:
@@ -169,13 +169,13 @@ def value_types(reader: Any, inputs: Sequence[Input], makes_schema: bool) -> dic
     Args:
         reader: by `values_reader`.
         inputs: all of them.
-        makes_schema: whether the format has a schema.
+        makes_schema: True if the format has a schema.
 
     Raises:
         DataError: if a value that is asked for is not there.
     """
-    if makes_schema and (found := reader.own_types(inputs)) is not None:
-        return {name: from_json(value) for name, value in found.fields["document"].items()}
+    if makes_schema and (result := reader.own_types(inputs)) is not None:
+        return {name: from_json(value) for name, value in result.fields["document"].items()}
     rows = [msgspec.json.decode(msgspec.json.encode(draft.extra)) for draft in first_drafts(reader, inputs)]
     for name in () if reader.values == "rest" else reader.values:
         there = any(row.get(name) is not None or value_at(row, name) is not None for row in rows)
@@ -189,8 +189,8 @@ def value_types(reader: Any, inputs: Sequence[Input], makes_schema: bool) -> dic
     types = types if reader.values == "rest" else _types_of(reader.values, types)
     if len(types) > MOST_FIELDS:
         raise DataError(f"expected at most {MOST_FIELDS} values a row, got {len(types)}; choose some with `values:`")
-    found = reader.declared_values(types, (), f"the first {SAMPLE:,} rows")
-    return {name: from_json(value) for name, value in found.fields["document"].items()}
+    result = reader.declared_values(types, (), f"the first {SAMPLE:,} rows")
+    return {name: from_json(value) for name, value in result.fields["document"].items()}
 
 
 # --- the check of values ----------------------------------------------------------------------------------------------

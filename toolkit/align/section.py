@@ -56,7 +56,7 @@ class Entry(ConfigStruct):
     Attributes:
         set: its name.
         common: options of all formats.
-        options: of its own.
+        options: Options of its own.
         place: in the configuration, for messages.
     """
 
@@ -79,10 +79,10 @@ class Entry(ConfigStruct):
         if common.format is not None:
             return common.format
         paths = [common.from_] if isinstance(common.from_, str) else common.from_
-        found = {named_so(path) or _format_by(_suffix(path)) for path in paths}
-        if len(found) > 1 or "" in found:
+        results = {named_so(path) or _format_by(_suffix(path)) for path in paths}
+        if len(results) > 1 or "" in results:
             raise ConfigError(f"{self.place}: expected `format:` ({FORMATS}), got none")
-        return found.pop()
+        return results.pop()
 
     def reader(self) -> Any:
         """Return the reader of the rows (see `values_reader`)."""
@@ -99,14 +99,14 @@ class Entry(ConfigStruct):
             ConfigError: if a path names none.
         """
         common = self.settings()
-        found: list[str] = []
+        results: list[str] = []
         for pattern in [common.from_] if isinstance(common.from_, str) else common.from_:
             note_roots([pattern])
             try:
-                found += [path for path, _, _ in self.reader().inputs(pattern)]
+                results += [path for path, _, _ in self.reader().inputs(pattern)]
             except ConfigError as error:
                 raise type(error)(f"{self.place}: {error}") from None
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(results))
 
     def recorded(self) -> dict[str, Any]:
         """Return all that decides what values become."""
@@ -123,12 +123,12 @@ class Entry(ConfigStruct):
 
 def _format_by(suffix: str) -> str:
     """Return the format whose files end so, rather the one that is called so; empty if there is none."""
-    found = []
+    results = []
     for name in READERS.names() if suffix else ():
         with suppress(ConfigError):
             if issubclass(class_ := READERS.find(name), FieldReader) and suffix in class_.SUFFIXES:
-                found.append(name)
-    return suffix[1:] if suffix[1:] in found else next(iter(found), "")
+                results.append(name)
+    return suffix[1:] if suffix[1:] in results else next(iter(results), "")
 
 
 def _suffix(path: str) -> str:
@@ -182,8 +182,8 @@ def schema_of(entry: Entry, paths: Sequence[str], limit: int) -> sets.SetSchema:
     """Return the schema of a set: the types of its values, by its inputs.
 
     Args:
-        entry: of the section.
-        paths: of the inputs.
+        entry: Entry of the section.
+        paths: Paths of the inputs.
         limit: bytes of a row, at most.
 
     Raises:
@@ -201,8 +201,8 @@ def schema_of(entry: Entry, paths: Sequence[str], limit: int) -> sets.SetSchema:
     if not types:
         raise ConfigError(f"{entry.place}: expected values beside the id, got none")
     recorded = entry.recorded()
-    found = {name: nullable(type_) if entry.missing_is_null else type_ for name, type_ in types.items()}
-    return sets.SetSchema(keys={name: sets.key_schema(type_, recorded) for name, type_ in found.items()})
+    results = {name: nullable(type_) if entry.missing_is_null else type_ for name, type_ in types.items()}
+    return sets.SetSchema(keys={name: sets.key_schema(type_, recorded) for name, type_ in results.items()})
 
 
 def check_made(dataset: Dataset, entry: Entry, *, overwrite: bool) -> None:
@@ -224,7 +224,7 @@ def check_made(dataset: Dataset, entry: Entry, *, overwrite: bool) -> None:
     recorded = entry.recorded()
     for key in old.keys.values():
         if key.settings != recorded:
-            before, now = (each.get("align", each) for each in (key.settings, recorded))
+            before, now = (item.get("align", item) for item in (key.settings, recorded))
             names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
             told = "".join(f"\n  {name}: {before.get(name)!r} -> {now.get(name)!r}" for name in names)
             raise ConfigError(

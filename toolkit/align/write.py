@@ -115,13 +115,13 @@ def progress_of(dataset: Dataset, entry: section.Entry, shards: Sequence[str], l
         ConfigError: if its inputs are not there, or the types of its values cannot be told.
     """
     inputs = entry.inputs()
-    made, old = sets.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
+    result, old = sets.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
     same = (
-        made is not None
+        result is not None
         and old is not None
-        and [each.path for each in made.inputs] == inputs
+        and [input_.path for input_ in result.inputs] == inputs
         and all(key.settings == entry.recorded() for key in old.keys.values())
-        and not sets.changed_input(made)
+        and not sets.changed_input(result)
     )
     if same and old is not None:
         works = works_to_write(dataset, entry, old, shards, "", limit)
@@ -133,7 +133,7 @@ def works_to_write(
     dataset: Dataset, entry: section.Entry, schema: sets.SetSchema, shards: Sequence[str], folder: str, limit: int
 ) -> list[ShardToWrite]:
     """Return the writing of each shard of a set."""
-    settings = {key: found.settings for key, found in schema.keys.items()}
+    settings = {key: key_schema.settings for key, key_schema in schema.keys.items()}
     return [
         ShardToWrite(
             dataset=dataset,

@@ -45,7 +45,7 @@ def read(configuration: Configuration, overrides: Overrides = (), more: Mapping[
 
     Args:
         configuration: what is read.
-        overrides: of settings at any depth.
+        overrides: Overrides of settings at any depth.
         more: of settings at the top.
 
     Raises:
@@ -123,7 +123,7 @@ def share(shard: Any) -> tuple[int, int] | None:
     """
     if shard is None:
         return None
-    if not (isinstance(shard, tuple) and len(shard) == 2 and all(isinstance(each, int) for each in shard)):
+    if not (isinstance(shard, tuple) and len(shard) == 2 and all(isinstance(item, int) for item in shard)):
         raise ConfigError(f"shard: expected (i, n), such as (0, 4), got {shard!r}")
     if not 0 <= shard[0] < shard[1]:
         raise ConfigError(f"shard: expected (i, n) with i from 0 to n - 1, got {shard!r}")
@@ -136,10 +136,10 @@ def words(name: str, value: Any) -> tuple[str, ...]:
     Raises:
         ConfigError: if they are not several texts; one by itself is one letter after the other.
     """
-    found = None if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
-    if found is None or not all(isinstance(each, str) for each in found):
+    result = None if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+    if result is None or not all(isinstance(item, str) for item in result):
         raise ConfigError(f"{name}: expected a list of texts, got {value!r}")
-    return found
+    return result
 
 
 # --- options ----------------------------------------------------------------------------------------------------------

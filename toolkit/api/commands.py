@@ -65,8 +65,8 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
             ]
             given = {name: value for name, value in bound.arguments.items() if name not in left_out}
             with Session().bound():
-                found: R = _carried_out(function.__name__, given, left_out, fields, looks=looks)
-            return found
+                result: R = _carried_out(function.__name__, given, left_out, fields, looks=looks)
+            return result
 
         return call
 
@@ -324,8 +324,8 @@ def mix(  # noqa: PLR0913  # each is an option, given by its name
 
     Args:
         configuration: as of `run`; `overrides`, `overwrite`, `limit`, `shard`, `progress` and settings, too.
-        overrides: of the configuration.
-        overwrite: whether an output of other settings is replaced.
+        overrides: Overrides of the configuration.
+        overwrite: True if an output of other settings is replaced.
         limit: only the first so many shards.
         shard: only a share of the shards.
         lock: path of a lock that is written.
@@ -334,7 +334,7 @@ def mix(  # noqa: PLR0913  # each is an option, given by its name
         compare: write nothing; return what changes from this mix to that of another configuration, which overrides and
             settings do not change.
         samples: documents that are shown for each kind of change.
-        progress: whether it is shown.
+        progress: True if it is shown.
         **settings: at the top of the configuration.
 
     Raises:
@@ -359,8 +359,8 @@ def publish(
     Args:
         what: a configuration, or the path of an output.
         to: a folder on disk or in a bucket, or ``hf://datasets/USER/NAME``.
-        public: whether everybody sees a dataset of the Hugging Face Hub that is made.
-        dry_run: whether it is only checked and listed.
+        public: True if everybody sees a dataset of the Hugging Face Hub that is made.
+        dry_run: True if it is only checked and listed.
         overrides: as of `run`.
         progress: as of `run`.
         **settings: as of `run`.
@@ -393,7 +393,7 @@ def fetch(
         most: at most so many stored bytes of each label, such as ``"2GB"``.
         max_file: at most so many of each file; by default those that are announced, or 4 GiB where none are.
         max_list: at most so many of a checksum file or a manifest.
-        dry_run: whether the parts are only listed.
+        dry_run: True if the parts are only listed.
         progress: as of `run`.
         **settings: ``storage={"give_up": "10s"}``.
 
@@ -423,8 +423,8 @@ def disclose(
         of: which of the two; by default the output, if there is a mix.
         form: the name of a form that ships, or the path of a YAML file.
         domains: registered domains that are listed, those with most words.
-        dry_run: whether nothing is written.
-        overwrite: whether the disclosure of another dataset is replaced.
+        dry_run: True if nothing is written.
+        overwrite: True if the disclosure of another dataset is replaced.
         overrides: as of `run`.
         progress: as of `run`.
         **settings: as of `run`.
@@ -449,7 +449,7 @@ def takedown(
     Args:
         configuration: as of `run`.
         files: a list of ids, hosts and URLs, one a line, or several lists.
-        apply: whether the documents are cleared, and the dataset keeps the lists.
+        apply: True if the documents are cleared, and the dataset keeps the lists.
         overrides: as of `run`.
         progress: as of `run`.
         **settings: as of `run`.
@@ -554,14 +554,14 @@ def evaluate(  # noqa: PLR0913  # each is an option, given by its name
         language: an expression for the language of documents.
         attributes: sets whose keys are meant where several have one.
         task: what is predicted, if values do not tell it.
-        scale: of the labels: ``{"range": [0, 5], "step": 1}``, ``{"values": […]}`` or ``"none"``.
-        rounds: of the bootstrap.
-        seed: of its random numbers.
+        scale: Scale of the labels: ``{"range": [0, 5], "step": 1}``, ``{"values": […]}`` or ``"none"``.
+        rounds: Rounds of the bootstrap.
+        seed: Seed of its random numbers.
         top: groups of each kind, the largest.
         plots: a folder for pictures.
         limit: only the first so many shards.
         overrides: as of `run`; `progress` and `settings`, too.
-        progress: whether it is shown.
+        progress: True if it is shown.
         **settings: at the top of the configuration.
 
     Raises:

@@ -34,8 +34,8 @@ class Vectors(NamedTuple):
     """The vectors of documents, in the order of shards and rows.
 
     Attributes:
-        ids: of the documents.
-        sources: of the documents; source and id identify one.
+        ids: IDs of the documents.
+        sources: Sources of the documents; source and id identify one.
         values: float16 (documents, numbers).
     """
 
@@ -57,7 +57,7 @@ def vectors_of(rows: "Iterable[Row]", attribute: str, path: Sequence[str]) -> Ve
     """
     import numpy as np
 
-    found = Vectors([], [], np.empty((0, 0), np.float16))
+    result = Vectors([], [], np.empty((0, 0), np.float16))
     parts: list[Array] = []
     block: list[list[float]] = []
     length = 0
@@ -74,8 +74,8 @@ def vectors_of(rows: "Iterable[Row]", attribute: str, path: Sequence[str]) -> Ve
             hint = "; leave out documents without by `where`" if value is None else ""
             message = f"{attribute}: expected {wanted}, got {got}{hint}"
             raise DataError(message, path=row.shard, line=row.number, id=row.document.id)
-        found.ids.append(row.document.id)
-        found.sources.append(row.document.source)
+        result.ids.append(row.document.id)
+        result.sources.append(row.document.source)
         block.append(value)
 
     for row in rows:
@@ -85,7 +85,7 @@ def vectors_of(rows: "Iterable[Row]", attribute: str, path: Sequence[str]) -> Ve
             block.clear()
     if block:
         parts.append(np.array(block, np.float16))
-    return found._replace(values=np.concatenate(parts)) if parts else found
+    return result._replace(values=np.concatenate(parts)) if parts else result
 
 
 Set = str | Mapping[str, Any]
@@ -99,7 +99,7 @@ class Dataset:
         dataset: a folder with ``documents`` and ``attributes``, or the path of one in a bucket; or a configuration: a
             path that ends in .yaml or .yml, YAML (a text of several lines), or a mapping such as ``{"documents":
             "s3://…", "attributes": "data/…"}``.
-        overrides: of the configuration: ``["dataset=data/other"]``, or a mapping.
+        overrides: Overrides of the configuration: ``["dataset=data/other"]``, or a mapping.
 
     Raises:
         ConfigError: if the configuration cannot be read.
@@ -173,7 +173,7 @@ class Dataset:
             shards: relative paths of those that are read, in this order; all by default.
             shard: ``(i, n)``: only the share i of n, as the commands count it.
             where: an expression as rules have it; documents for which it is not true are left out.
-            ids: of documents that are wanted; all shards are looked through for them.
+            ids: IDs of documents that are wanted; all shards are looked through for them.
             text: False reads attributes and row indexes alone, as a dry run does, which is several times as fast: of
                 documents there are `id`, `source` and `chars` then.
 
@@ -217,7 +217,7 @@ class Dataset:
         """Return the result of a query in SQL over the views that ``toolkit sql`` has.
 
         Args:
-            query: of DuckDB's SQL.
+            query: Query of DuckDB's SQL.
             memory: what the query may take; what needs more goes to temporary files.
 
         Raises:
@@ -290,10 +290,10 @@ def _stream(dataset: "Places", sets: Sequence[Any], where: Any) -> "Stream":
     from toolkit.mix.settings import Stream
     from toolkit.rules.reading import read_rules
 
-    for each in sets:
-        if not isinstance(each, str | Mapping):
-            raise ConfigError(f"joined: expected attribute sets, one after the other, got {each!r}")
-    entries = ConfigNode({"attributes": [each if isinstance(each, str) else dict(each) for each in sets]}, "joined")
+    for item in sets:
+        if not isinstance(item, str | Mapping):
+            raise ConfigError(f"joined: expected attribute sets, one after the other, got {item!r}")
+    entries = ConfigNode({"attributes": [item if isinstance(item, str) else dict(item) for item in sets]}, "joined")
     if where is not None and (not isinstance(where, str) or not where.strip()):
         raise ConfigError(f"where: expected an expression, got {where!r}")
     rules = [] if where is None else read_rules(ConfigNode([{"keep": where, "name": where}], "where"))
@@ -306,12 +306,12 @@ def _named(shards: Iterable[str], there: list[str], dataset: "Places") -> list[s
     Raises:
         ConfigError: if one is not there.
     """
-    found = list(dict.fromkeys(arguments.words("shards", shards)))
-    for shard in found:
+    results = list(dict.fromkeys(arguments.words("shards", shards)))
+    for shard in results:
         if shard not in there:
             hint = did_you_mean(shard, there) or f"; there are {len(there)}, such as {there[0]}"
             raise ConfigError(f"shards: expected relative paths below {dataset.documents}, got {shard!r}{hint}")
-    return found
+    return results
 
 
 def _ids(ids: Iterable[str] | None) -> frozenset[str] | None:

@@ -162,8 +162,8 @@ class Row:
 
     Attributes:
         document: with `id`, `source`, `text`, `lines`, `metadata` and the other views that taggers have.
-        shard: that it is in.
-        number: of the row in the shard, from 1.
+        shard: Shard that it is in.
+        number: Number of the row in the shard, from 1.
     """
 
     __slots__ = ("_names", "_plain", "_values", "document", "number", "shard")
@@ -181,8 +181,8 @@ class Row:
         if self._plain is None:
             plain: dict[str, Any] = {}
             for names, values in zip(self._names, self._values, strict=True):
-                found = msgspec.to_builtins(values)
-                plain.update(found if not names else {names[key]: found[key] for key in names})
+                builtins = msgspec.to_builtins(values)
+                plain.update(builtins if not names else {names[key]: builtins[key] for key in names})
             self._plain = plain
         return self._plain
 
@@ -221,10 +221,10 @@ class Rows(Generic[T]):
 
     Args:
         works: the shards.
-        sets: that are joined to them.
-        ids: of documents that are wanted; None for all.
+        sets: Sets that are joined to them.
+        ids: IDs of documents that are wanted; None for all.
         session: in which they are read.
-        joined: whether rows have attributes beside their documents.
+        joined: True if rows have attributes beside their documents.
         text: whether documents are read, or what attributes and row indexes tell of them is enough.
     """
 
@@ -289,9 +289,9 @@ class Rows(Generic[T]):
         for block in blocks(work, rules):
             for values, chars, outcome in zip(block.values(), block.chars, block.outcomes, strict=True):
                 number += 1
-                *of_sets, found = values
-                if not isinstance(outcome, int) and (self._ids is None or found.id in self._ids):
-                    yield Unread(found.id, found.source, chars), number, of_sets
+                *of_sets, result = values
+                if not isinstance(outcome, int) and (self._ids is None or result.id in self._ids):
+                    yield Unread(result.id, result.source, chars), number, of_sets
 
     def _with_text(self, work: "JoinedShard") -> "Iterator[Joint]":
         """Yield the rows that are wanted."""
@@ -312,8 +312,8 @@ class Rows(Generic[T]):
         ``score``, a map a list of structs of ``key`` and ``value``, a value of no declared type a JSON text.
 
         Args:
-            columns: that are wanted, in this order; all that are read by default. If only ``id``, ``source`` and
-                attributes are, no text is read.
+            columns: Columns that are wanted, in this order; all that are read by default. If only ``id``, ``source``
+                and attributes are, no text is read.
 
         Raises:
             MissingExtra: if pyarrow is not installed (extra `parquet`).

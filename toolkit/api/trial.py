@@ -26,7 +26,7 @@ def try_tagger(tagger: Tagger | type[Tagger] | str, texts: Iterable[str | Docume
         tagger: configured, or its class, or its name as in a configuration.
         texts: texts, or documents with what the tagger reads beside the text:
             ``Document("a text", metadata={…}, attributes={"lines-0": […]})``, by what its options name.
-        **options: of the tagger, if it is not configured.
+        **options: Options of the tagger, if it is not configured.
 
     Raises:
         ConfigError: if the tagger cannot be configured so, or a document lacks what it reads.
@@ -78,12 +78,12 @@ def _documents(texts: Iterable[Any], step: "Step") -> Sequence[Document]:
     """Return the texts as documents, which have what the tagger reads."""
     if isinstance(texts, str | Document):
         raise ConfigError("expected a list of texts, got one by itself: write [text]")
-    found = []
-    for number, each in enumerate(texts, 1):
-        if not isinstance(each, str | Document):
-            got = type(each).__name__
+    results = []
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str | Document):
+            got = type(text).__name__
             raise DataError(f"expected a text or a Document, got a value of type {got}", path=PLACE, line=number)
-        document = each if isinstance(each, Document) else Document(each, id=str(number), source="try")
+        document = text if isinstance(text, Document) else Document(text, id=str(number), source="try")
         for reference in step.references:
             try:
                 value = document.attribute(reference.text)
@@ -93,5 +93,5 @@ def _documents(texts: Iterable[Any], step: "Step") -> Sequence[Document]:
                     f"it, got none: Document(text, attributes={{{reference.text!r}: …}})"
                 ) from None
             document.give(reference.text, msgspec.convert(msgspec.to_builtins(value), reference.type))
-        found.append(document)
-    return found
+        results.append(document)
+    return results

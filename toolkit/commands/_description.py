@@ -55,22 +55,22 @@ def section(context: Context) -> ConfigNode:
         ConfigError: if the command line names another thing than a folder.
     """
     if context.options.config is not None:
-        found = context.source.at("about") if context.has("about") else ConfigNode({}, context.options.config)
+        config_node = context.source.at("about") if context.has("about") else ConfigNode({}, context.options.config)
     else:
-        found = context.source.at("about") if context.has("about") else context.source
+        config_node = context.source.at("about") if context.has("about") else context.source
     for target in context.options.targets:
         if not is_folder(target):
             got = "a file" if exists(target) else "nothing there"
             raise ConfigError(f"{target}: expected the folder of an output, or of a dataset, got {got}")
-    return found
+    return config_node
 
 
 def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Facts:
     """Return the facts about what the command line names, or the configuration's output or dataset.
 
     Args:
-        context: of the command.
-        options: of the command.
+        context: Context of the command.
+        options: Options of the command.
         examples: how many rows of each file are kept as examples.
 
     Raises:
@@ -89,10 +89,10 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
         return replace(dataset_facts(dataset, asked), origin=origins.origin_of([dataset]))
     of = options.of or ("output" if context.has("mix") else "dataset")
     if of == "dataset":
-        found = dataset_facts(context.dataset, asked)
+        facts = dataset_facts(context.dataset, asked)
         if unfinished := context.shards(context.dataset)[1]:
-            found.notes.append(unfinished.strip())
-        return replace(found, origin=origins.origin_of([context.dataset]))
+            facts.notes.append(unfinished.strip())
+        return replace(facts, origin=origins.origin_of([context.dataset]))
     settings = sections.mix(context)
     folder = settings.output.path
     if publish.load_manifest(folder) is None:
@@ -127,19 +127,19 @@ def describer(context: Context, seen: Seen) -> Describe:
 
 def _asked(context: Context, first: int | None, examples: int, seen: Seen | None = None) -> Asked:
     max_bytes = context.config.max_document_bytes
-    found, aligned = seen or Seen({}, set())
+    results, aligned = seen or Seen({}, set())
 
     def looks(works: list[LookJob]) -> list[Looked]:
         for work in works:
-            if work.path in found and work.digest and not found[work.path].sha256:
-                found[work.path].sha256 = sha256_of(work.path)
-        missing = [work for work in works if work.path not in found]
+            if work.path in results and work.digest and not results[work.path].sha256:
+                results[work.path].sha256 = sha256_of(work.path)
+        missing = [work for work in works if work.path not in results]
         new = dict(
             zip((work.path for work in missing), run_each(context, "looking at files", look, missing), strict=True)
         )
         if first is None:
-            found.update(new)
-        return [new[work.path] if work.path in new else found[work.path] for work in works]
+            results.update(new)
+        return [new[work.path] if work.path in new else results[work.path] for work in works]
 
     def aligns(dataset: Dataset, set_name: str, shards: Sequence[str]) -> None:
         works = [
@@ -160,7 +160,7 @@ def split(context: Context, about: About, facts: Facts, *, dry_run: bool) -> Fac
         ConfigError: if files should be parted by split, and are not.
     """
     if about.splits_files and facts.is_output:  # the documents of a dataset are not parted: a hash of the id decides
-        if {each.name: each.share for each in facts.splits} != about.shares:
+        if {split.name: split.share for split in facts.splits} != about.shares:
             raise ConfigError(
                 f"{facts.root}: expected the output of a mix that parts its files by about.splits, got another; "
                 "run `toolkit mix`"

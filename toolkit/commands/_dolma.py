@@ -35,16 +35,16 @@ def run(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
     if key not in context.source.value:
         raise context.source.error((), f"expected a configuration of the {program}, with `{key}:`")
     module = importlib.import_module(f"toolkit.interop.dolma.{program.replace('deduper', 'dedupe')}")
-    found = getattr(module, f"read_{program}")(context.source)
-    dry_run, overwrite, configs = found.dry_run, getattr(found, "overwrite", False), found.configs
+    result = getattr(module, f"read_{program}")(context.source)
+    dry_run, overwrite, configs = result.dry_run, getattr(result, "overwrite", False), result.configs
     options = msgspec.structs.replace(
         options, dry_run=options.dry_run or dry_run, overwrite=options.overwrite or overwrite
     )
     name = context.source.name
     outcomes = []
-    for each in ({**config, "duplicate_ids": "allow"} for config in configs):  # to Dolma, a document is a row
-        with Context(options, settings.convert(ConfigNode(each, name), Config), ConfigNode(each, name)) as made:
-            outcomes.append(run(made, options))
+    for item in ({**config, "duplicate_ids": "allow"} for config in configs):  # to Dolma, a document is a row
+        with Context(options, settings.convert(ConfigNode(item, name), Config), ConfigNode(item, name)) as output:
+            outcomes.append(run(output, options))
     if len(outcomes) == 1:
         return outcomes[0]
     return Outcome(

@@ -55,11 +55,11 @@ def explain(dataset: Dataset, plan: Plan, shards: Sequence[str], wanted: str, ma
     """Show pairs of duplicates that a document is in, with what differs.
 
     Args:
-        dataset: of the documents.
-        plan: of the sets.
-        shards: that are looked at.
+        dataset: Dataset of the documents.
+        plan: Plan of the sets.
+        shards: Shards that are looked at.
         wanted: id of the document.
-        max_bytes: of a document.
+        max_bytes: Maximum bytes of a document.
 
     Raises:
         ConfigError: if no document has the id.
@@ -108,13 +108,13 @@ def _pairs(dataset: Dataset, entry: Entry, shards: Sequence[str], wanted: str) -
 
 def _texts(datasets: Sequence[Dataset], names: set[Name], max_bytes: int) -> dict[Name, str]:
     """Return the texts of documents; reading ends where all have been found."""
-    found: dict[Name, str] = {}
-    for row, place in (each for dataset in datasets for each in _rows(dataset, names, max_bytes)):
+    results: dict[Name, str] = {}
+    for row, place in (row for dataset in datasets for row in _rows(dataset, names, max_bytes)):
         if (name := _name(row, place)) in names:
-            found.setdefault(name, row.text)
-            if len(found) == len(names):
+            results.setdefault(name, row.text)
+            if len(results) == len(names):
                 break
-    return found
+    return results
 
 
 def _rows(dataset: Dataset, names: set[Name], max_bytes: int) -> Iterator[tuple[DocumentRow, str]]:
@@ -133,17 +133,17 @@ def differences(kept: str, other: str) -> list[str]:
     old, new = _WORD.findall(kept), _WORD.findall(other)
     if len(old) + len(new) > _MOST_WORDS:
         old, new = kept.splitlines(), other.splitlines()
-    found = []
+    results = []
     for what, a, a_end, b, b_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if what == "equal":
             continue
         gone = f"[-{_cut(old[a:a_end])}-]" if a_end > a else ""
         come = f"{{+{_cut(new[b:b_end])}+}}" if b_end > b else ""
         before, behind = " ".join(old[max(0, a - _AROUND) : a]), " ".join(old[a_end : a_end + _AROUND])
-        found.append(" ".join(filter(None, (before, gone + come, behind))))
-        if len(found) == _EDITS:
+        results.append(" ".join(filter(None, (before, gone + come, behind))))
+        if len(results) == _EDITS:
             break
-    return found
+    return results
 
 
 def _cut(words: Sequence[str]) -> str:

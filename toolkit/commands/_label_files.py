@@ -34,7 +34,7 @@ def names_of(dataset: Dataset, question: Question, given: Mapping[str, str | Non
     """Return the names for the values of a question.
 
     Args:
-        dataset: that has the sets.
+        dataset: Dataset that has the sets.
         question: an expression over one set, or several.
         given: on the command line, by the names of ml_filter.
 
@@ -209,7 +209,7 @@ def _experiment(context: Context, options: FileOptions, works: list[JoinedShard]
         )
         for origin in origins(dataset, [work.shard for work in works])
     ]
-    files = [file.name for each in todo for file in each.files]
+    files = [file.name for files in todo for file in files.files]
     if options.dry_run:
         return show_plan(context, {"annotate": {"experiment": output, "names": names, "raw files": files}})
     if exists(output) and not is_folder(output):
@@ -224,15 +224,15 @@ def _experiment(context: Context, options: FileOptions, works: list[JoinedShard]
         if not is_ours:
             json_files.save(marker, Experiment())
         results = context.run(
-            "writing the output", labelling.write_files, [Task(each.files[0].path, each) for each in todo], "files"
+            "writing the output", labelling.write_files, [Task(files.files[0].path, files) for files in todo], "files"
         )
-    found = [result.value for result in results if result.value is not None]
-    written = [file for each in found if each.written for file in each.files]
+    written_files = [result.value for result in results if result.value is not None]
+    written = [file for written_files in written_files if written_files.written for file in written_files.files]
     documents, without = (
-        sum(file.documents for each in found for file in each.files),
-        sum(each.without for each in found),
+        sum(file.documents for written_files in written_files for file in written_files.files),
+        sum(written_files.without for written_files in written_files),
     )
-    count = sum(len(each.files) for each in found)
+    count = sum(len(written_files.files) for written_files in written_files)
     text = f"{amount(count, 'annotation file')}, {len(written):,} of them written now"
     text += f" -> {join(output, annotations.FOLDER)}\n"
     text += f"{amount(documents, 'document')}; {without:,} without a value have no line"
@@ -298,12 +298,12 @@ def _list(
     ]
     with context.lease(folder, output, {}):
         results = context.run(
-            "writing the output", labelling.write_tasks, [Task(each.asked.work.path, each) for each in todo]
+            "writing the output", labelling.write_tasks, [Task(tasks.asked.work.path, tasks) for tasks in todo]
         )
         broken = failures(results)
         count = sum(result.value or 0 for result in results)
         if not broken and count:
-            labelling.gather([each.path for each in todo], named)
+            labelling.gather([tasks.path for tasks in todo], named)
     remove_tree(folder)
     if not broken and not count:
         broken = [f"--where {options.where}: expected documents for which it is true, got none of all"]

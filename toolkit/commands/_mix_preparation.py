@@ -62,20 +62,20 @@ def check_patterns(
     """Check the patterns of a stream; warn of what they may not mean, and tell which run compiled.
 
     Args:
-        context: of the configuration.
-        settings: of the mix.
+        context: Context of the configuration.
+        settings: Settings of the mix.
         stream: with the patterns.
         works: its shards.
         joined: its sets.
-        complete: whether all attributes that there are are known; if not, patterns are not held against them.
+        complete: True if all attributes that there are are known; if not, patterns are not held against them.
 
     Raises:
         ConfigError: for an attribute that no row has.
     """
-    made = _index(context, works)
+    results = _index(context, works)
     if complete:
         in_part = context.only_per_shard
-        context.warn(_faults(stream, joined, _inline_keys(works, made), in_part=in_part))
+        context.warn(_faults(stream, joined, _inline_keys(works, results), in_part=in_part))
     _tell_compiled(context, settings, stream, joined)
 
 
@@ -97,7 +97,7 @@ def _inline_keys(works: list[ShardToMix], made: Mapping[str, ShardState | None])
         works: the shards.
         made: by the paths of some, the states that they have been found in just now: a dry run keeps none.
     """
-    found: set[str] = set()
+    results: set[str] = set()
 
     def state_of(work: ShardToMix) -> ShardState | None:
         return made[work.path] if work.path in made else row_index.current(work.dataset, work.shard)
@@ -105,8 +105,8 @@ def _inline_keys(works: list[ShardToMix], made: Mapping[str, ShardState | None])
     for state in for_each(state_of, works):
         if state is None or state.inline_keys is None:
             return None
-        found.update(state.inline_keys)
-    return found
+        results.update(state.inline_keys)
+    return results
 
 
 def index_shard(work: ShardToMix, report: Any) -> ShardState:
@@ -124,13 +124,13 @@ def _faults(stream: Stream, joined: list[JoinedSet], inline: set[str] | None, *,
         stream: with the patterns.
         joined: its sets.
         inline: the names of the attributes that documents have of their own; None if they are not known.
-        in_part: whether only some of the shards were looked at, as by a share: what is missing may be in others.
+        in_part: True if only some of the shards were looked at, as by a share: what is missing may be in others.
 
     Raises:
         ConfigError: for an attribute that is not there.
     """
-    known = {key.name for each in joined for key in each.keys} | (inline or set())
-    lacked = {key.name for each in joined for key in each.keys if key.default}
+    known = {key.name for item in joined for key in item.keys} | (inline or set())
+    lacked = {key.name for item in joined for key in item.keys if key.default}
     notes = []
     for rule in stream.rules:
         foreign = rule.foreign
@@ -166,8 +166,8 @@ def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
     Dolma's tagger leaves out ``exp__tagger__label`` where there are no spans of the label, its deduper the only key. A
     key is taken for a slip if it is very like one that there is, and of no experiment that has others.
     """
-    foreign = {each.key for found in joined if not found.ours for each in found.keys} | inline
-    if any(not found.ours and not found.keys for found in joined):
+    foreign = {key.key for result in joined if not result.ours for key in result.keys} | inline
+    if any(not result.ours and not result.keys for result in joined):
         return True
     if is_of_experiment(key, foreign):
         return True
@@ -198,7 +198,7 @@ class PreparedMix:
     Attributes:
         settings: with what the weights of streams come to.
         works: its shards, sorted by stream and path.
-        sets: that each stream joins, by its name.
+        sets: Sets that each stream joins, by its name.
         unreadable: for shards whose foreign attributes cannot be read, why, by key.
         known: how many shards there are beside those that `--limit` lets in.
         notes: what is to be said of inputs that are not in it.
@@ -257,8 +257,8 @@ def settings_of(context: Context, *, writes: bool = True) -> MixSettings:
     """Return the settings of a configuration's mix, its paths checked.
 
     Args:
-        context: of the configuration.
-        writes: whether the output will be written; on S3, whether it can be is found out by an upload.
+        context: Context of the configuration.
+        writes: True if the output will be written; on S3, whether it can be is found out by an upload.
     """
     settings = sections.mix(context)
     settings.writer().check_installed()
@@ -287,8 +287,8 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
     """Check the section before what it needs is there.
 
     Args:
-        context: of the configuration.
-        settings: of the mix.
+        context: Context of the configuration.
+        settings: Settings of the mix.
         planned: the sets of its own dataset that will have been written by then.
 
     Raises:
@@ -350,8 +350,8 @@ def bound(
         raise ConfigError(f"{error.message}{hint}" if hint else str(error)) from None
     of_writer = bindings.bind_writer(settings, joined, rules, stream.text)
     of_rules = bindings.bind_rules(settings, joined, rules, stream.text)
-    named = {(each.set, each.key) for each in (*of_writer.values(), *of_rules)}
-    wanted = [key.name for i, found in enumerate(joined) for key in found.keys if (i, key.key) in named]
+    named = {(of_rule.set, of_rule.key) for of_rule in (*of_writer.values(), *of_rules)}
+    wanted = [key.name for i, result in enumerate(joined) for key in result.keys if (i, key.key) in named]
     bindings.check_texts(settings, stream, joined, wanted)
     return of_writer, of_rules
 
@@ -386,7 +386,7 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     if stream.own is None:  # or else it is over a sample, whose documents are of other shards
         stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, known))
     source = context.source_of(stream.dataset, shards)
-    if refused := source.faults([each.set for each in stream.attributes]):
+    if refused := source.faults([attribute.set for attribute in stream.attributes]):
         if not context.options.only_shows:
             raise refused[0]
         prepared.refused += refused
@@ -432,11 +432,11 @@ def _weigh(context: Context, prepared: PreparedMix) -> PreparedMix:
 
     The stream that is shortest for its weight gives all it has; nothing is repeated.
     """
-    found = context.run("counting the characters of each stream", preview.preview_shard, shard_tasks(prepared.works))
-    if broken := failures(found):
+    results = context.run("counting the characters of each stream", preview.preview_shard, shard_tasks(prepared.works))
+    if broken := failures(results):
         raise ConfigError("weights need the characters of each stream, which cannot be counted:\n" + "\n".join(broken))
     chars = {stream.name: 0 for stream in prepared.settings.streams}
-    for work, result in zip(prepared.works, found, strict=True):
+    for work, result in zip(prepared.works, results, strict=True):
         totals = result.value.totals if result.value else Totals()
         chars[work.stream.name] += totals.kept_chars + totals.copy_chars
     weights = {stream.name: stream.weight or 0.0 for stream in prepared.settings.streams}
@@ -539,10 +539,10 @@ def _find_budget(context: Context, prepared: PreparedMix, budget: BudgetSettings
         if result.value.data:  # of another machine
             write_file(path, result.value.data)
         there.append(path)
-        copies.append(sum(each.copies for each in result.value.groups))
-        for each in result.value.groups:
-            available[each.group] = available.get(each.group, 0.0) + each.available
-            once[each.group] = once.get(each.group, 0.0) + each.once
+        copies.append(sum(group.copies for group in result.value.groups))
+        for group in result.value.groups:
+            available[group.group] = available.get(group.group, 0.0) + group.available
+            once[group.group] = once.get(group.group, 0.0) + group.once
     prepared.works = [work for work in works if work.key not in prepared.unreadable]
     if shared and (why := context.shared_ids((w.dataset, w.shard) for w in prepared.works)):
         raise DataError(why)
@@ -560,8 +560,8 @@ def _find_budget(context: Context, prepared: PreparedMix, budget: BudgetSettings
     listed = bounds.find_bounds(
         run, "finding where the budget ends", os.path.dirname(paths[0]), sources, [[goals[group]] for group in names]
     )
-    around = {group: found[0] for group, found in zip(names, listed, strict=True)}
-    nearest = {group: found[0] for group, found in around.items()}
+    around = {group: results[0] for group, results in zip(names, listed, strict=True)}
+    nearest = {group: results[0] for group, results in around.items()}
     chosen = nearest if budget.targets else bounds.settled(around, goals)
     taken = {group: bound.taken for group, bound in chosen.items()}
     groups = [

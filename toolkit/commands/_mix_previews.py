@@ -118,29 +118,29 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         results = context.run("dry run", preview.preview_with_fates, previewing.tasks())
         lost = previewing.orphans(results)
     broken = [*prepared.unreadable.values(), *failures(results)]
-    found = [(work, result.value) for work, result in zip(prepared.works, results, strict=True) if result.value]
-    totals = partials.total(Totals(), (each.totals for _, each in found))
+    result = [(work, result.value) for work, result in zip(prepared.works, results, strict=True) if result.value]
+    totals = partials.total(Totals(), (preview.totals for _, preview in result))
     effects = tables.effects_of(
-        settings, [(work.stream, each.effects) for work, each in found], [each.only for _, each in found]
+        settings, [(work.stream, preview.effects) for work, preview in result], [preview.only for _, preview in result]
     )
     if not totals.kept and not broken:
         publishing.empty(context, settings, totals, effects, {})
-    context.shared_ids(((work.dataset, work.shard) for work, _ in found))
+    context.shared_ids(((work.dataset, work.shard) for work, _ in result))
     if settings.notes_ids:
         written = [
-            ChosenDocuments(work.name, each.kept, IndexedDocuments(work.dataset, work.shard, each.totals.rows))
-            for work, each in found
+            ChosenDocuments(work.name, preview.kept, IndexedDocuments(work.dataset, work.shard, preview.totals.rows))
+            for work, preview in result
         ]
         twice = islice(find_duplicate_ids(written), 1)
-        context.warn(str(each.error(written, ADVICE_FOR_STREAMS)) for each in twice)
+        context.warn(str(item.error(written, ADVICE_FOR_STREAMS)) for item in twice)
     lost.refused(context, settings)
     by_stream = partials.total(
         {stream.name: dict[str, LabelCount]() for stream in settings.streams},
-        ({work.stream.name: each.labels} for work, each in found),
+        ({work.stream.name: preview.labels} for work, preview in result),
     )
-    counts, left = unmatched.matches([(work, each.matched) for work, each in found])
-    missing = unmatched.unseen((work, each.seen) for work, each in found)
-    texts = any(each.texts for _, each in found)
+    counts, left = unmatched.matches([(work, preview.matched) for work, preview in result])
+    missing = unmatched.unseen((work, preview.seen) for work, preview in result)
+    texts = any(preview.texts for _, preview in result)
     text = (
         f"{amount(totals.rows, 'document')}, {totals.kept:,} would be kept ({tables.share(totals.kept, totals.rows)})"
     )
@@ -149,10 +149,10 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         why = "`text:` is given" if has_text else "a rule asks for more than attributes"
         text += f"; {why}, so the documents were read with their text"
     text += "\n\n" + tables.rules_table(totals, effects, preview=True)
-    budget = preparation.counted_budget(prepared.budget, [each.groups for _, each in found])
+    budget = preparation.counted_budget(prepared.budget, [preview.groups for _, preview in result])
     text += preparation.budget_table(budget) + lost.text()
-    dropped = added(each.not_carried for _, each in found)
-    unlike = sum(each.unlike_dolma for _, each in found)
+    dropped = added(preview.not_carried for _, preview in result)
+    unlike = sum(preview.unlike_dolma for _, preview in result)
     number = 0
     for stream in settings.streams:
         rules = [(number + i, rule.kind) for i, rule in enumerate(stream.all_rules, 1)]
@@ -160,7 +160,10 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         if labels := by_stream[stream.name]:
             text += f"\n\n{stream.name}" if stream.name else "\n"
             text += "\n" + tables.labels_table(labels, rules)
-            by_label = {label: (each.rows, each.kept, max(each.dropped, default=0)) for label, each in labels.items()}
+            by_label = {
+                label: (label_count.rows, label_count.kept, max(label_count.dropped, default=0))
+                for label, label_count in labels.items()
+            }
             context.warn(uneven_losses(by_label))
     return Outcome(
         text=text
@@ -188,13 +191,13 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
 def planned(context: Context) -> str:
     """Return lines that name the fields which the mix will not carry, of the documents that have been read once."""
     writer = sections.mix(context).writer()
-    found = [
+    results = [
         not_carried(writer, state.all_fields)
         for stream in sections.mix(context).streams
         for state in for_each(partial(row_index.current, stream.dataset), stream.dataset.shards())
         if state
     ]
-    return "".join(f"\n# {line}".rstrip(" ") for line in tables.not_carried(added(found)).split("\n")[1:])
+    return "".join(f"\n# {line}".rstrip(" ") for line in tables.not_carried(added(results)).split("\n")[1:])
 
 
 def _labels_data(by_stream: dict[str, dict[str, LabelCount]]) -> dict[str, Any]:
@@ -237,22 +240,25 @@ def explain(context: Context, prepared: PreparedMix, wanted: str | None, shown: 
     ]
     results = context.run("explain", explaining.explain_shard, tasks)
     broken = [*prepared.unreadable.values(), *failures(results)]
-    found = (
+    explanations = (
         _chosen(prepared, results, samples, drawn=shown.seed is not None)
         if samples
-        else [each for r in results for each in r.value or []]
+        else [explanation for r in results for explanation in r.value or []]
     )
     items: list[LeftOut] = []
     if wanted is not None:
-        found = _with_ways(context, prepared, found)
+        explanations = _with_ways(context, prepared, explanations)
         datasets = {stream.dataset.bookkeeping: stream.dataset for stream in prepared.settings.streams}
         looked_in = amount(len(tasks), "shard")
-        items = tracing.items_left_out(datasets.values(), wanted, looked_in, known=bool(found or broken))
+        items = tracing.items_left_out(datasets.values(), wanted, looked_in, known=bool(explanations or broken))
     nothing = f"the rule {shown.rule!r} does nothing" if shown.rule else "no rule does anything"
     return Outcome(
-        text="\n\n".join([*map(_shown, found), *([tracing.show_left_out(items)] if items else [])]) or nothing,
+        text="\n\n".join([*map(_shown, explanations), *([tracing.show_left_out(items)] if items else [])]) or nothing,
         data=MixExplanation(
-            documents=[without(msgspec.to_builtins(each), "rank", "way") | each.way for each in found],
+            documents=[
+                without(msgspec.to_builtins(explanation), "rank", "way") | explanation.way
+                for explanation in explanations
+            ],
             left_out=items,
             failed=broken,
         ),
@@ -260,23 +266,23 @@ def explain(context: Context, prepared: PreparedMix, wanted: str | None, shown: 
     )
 
 
-def _shown(found: explaining.Explanation) -> str:
-    return "\n".join([explaining.show(found), *tracing.show_origin(found.way)])
+def _shown(explanation: explaining.Explanation) -> str:
+    return "\n".join([explaining.show(explanation), *tracing.show_origin(explanation.way)])
 
 
 def _with_ways(
-    context: Context, prepared: PreparedMix, found: list[explaining.Explanation]
+    context: Context, prepared: PreparedMix, explanations: list[explaining.Explanation]
 ) -> list[explaining.Explanation]:
     """Return explanations with where their documents come from, and where they are in the output."""
     works = {work.name: work for work in prepared.works}
-    stay = [each.id for each in found if each.dropped is None]
+    stay = [explanation.id for explanation in explanations if explanation.dropped is None]
     places = tracing.in_output(context, stay, prepared.settings.output.path)
     ways = []
-    for each in found:
-        name, _, row = each.place.rpartition(":")
+    for explanation in explanations:
+        name, _, row = explanation.place.rpartition(":")
         way = tracing.origin(works[name].dataset, works[name].shard, int(row))
-        ways.append(way if places is None or each.id not in places else way | {"output": places[each.id]})
-    return [msgspec.structs.replace(each, way=way) for each, way in zip(found, ways, strict=True)]
+        ways.append(way if places is None or explanation.id not in places else way | {"output": places[explanation.id]})
+    return [msgspec.structs.replace(explanation, way=way) for explanation, way in zip(explanations, ways, strict=True)]
 
 
 def without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -298,17 +304,21 @@ def _chosen(
     chosen: list[explaining.Explanation] = []
     seen: set[str] = set()
     for stream in prepared.settings.streams:
-        found = [
-            each
+        explanations = [
+            explanation
             for work, result in zip(prepared.works, results, strict=True)
             if work.stream.name == stream.name
-            for each in result.value or []
+            for explanation in result.value or []
         ]
         if drawn:
-            found.sort(key=lambda each: each.rank)
+            explanations.sort(key=lambda item: item.rank)
         for i in range(len(stream.all_rules)):
-            of_rule = [each for each in found if each.deciding == i and _place(each, stream.name) not in seen][:samples]
-            seen |= {_place(each, stream.name) for each in of_rule}
+            of_rule = [
+                explanation
+                for explanation in explanations
+                if explanation.deciding == i and _place(explanation, stream.name) not in seen
+            ][:samples]
+            seen |= {_place(explanation, stream.name) for explanation in of_rule}
             chosen += of_rule
     return chosen
 
@@ -324,12 +334,12 @@ def compare(
     """Show what would change with the mix of another configuration; of both over the sample, if the first is.
 
     Args:
-        context: of the first configuration.
+        context: Context of the first configuration.
         prepared: its mix.
-        path: of the other configuration.
+        path: Path of the other configuration.
         shown: which documents are shown for each change.
         given: the other configuration itself, where it is in no file.
-        sampled: whether the first is over a sample.
+        sampled: True if the first is over a sample.
     """
     options = msgspec.structs.replace(context.options, config=path, overrides=(), given=given)
     with opened_apart(options) as context_of_other:
@@ -338,7 +348,7 @@ def compare(
             settings = using.in_mix(context_of_other, settings, wanted=True)[0]
         other = preparation.fill_budget(context_of_other, preparation.prepare(context_of_other, settings))
     prepared.refused += other.refused
-    names = [sorted((w.stream.name, w.path) for w in each.works) for each in (prepared, other)]
+    names = [sorted((w.stream.name, w.path) for w in prepared_mix.works) for prepared_mix in (prepared, other)]
     if names[0] != names[1] and not (prepared.unreadable or other.unreadable):
         only = set(names[0]) ^ set(names[1])
         stream, shard = min(only)
@@ -376,11 +386,11 @@ def compare(
     )
 
 
-def _add_texts(context: Context, prepared: PreparedMix, found: explaining.Comparison) -> list[str]:
+def _add_texts(context: Context, prepared: PreparedMix, comparison: explaining.Comparison) -> list[str]:
     """Give the samples their texts; return why that was not possible."""
     numbers: dict[str, set[int]] = {}
-    for each in found.samples:
-        numbers.setdefault(each.shard, set()).add(each.number)
+    for sample in comparison.samples:
+        numbers.setdefault(sample.shard, set()).add(sample.number)
     limit = context.config.max_document_bytes
     works = {work.path: work for work in prepared.works}
     tasks = [
@@ -395,8 +405,8 @@ def _add_texts(context: Context, prepared: PreparedMix, found: explaining.Compar
         for task, result in zip(tasks, results, strict=True)
         for number, text in zip(task.payload.numbers, result.value or (), strict=False)
     }
-    found.samples = [
-        msgspec.structs.replace(each, text=texts.get((each.shard, each.number), ""), rank=0, shard="", number=0)
-        for each in found.samples
+    comparison.samples = [
+        msgspec.structs.replace(sample, text=texts.get((sample.shard, sample.number), ""), rank=0, shard="", number=0)
+        for sample in comparison.samples
     ]
     return failures(results)

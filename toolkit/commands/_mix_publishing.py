@@ -42,7 +42,7 @@ from toolkit.rules.kinds import kind_called
 from toolkit.stages.context import Context, Outcome, all_values, failures
 from toolkit.stages.disk import FILES
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import work_folder
+from toolkit.storage.paths import remove, work_folder
 from toolkit.storage.stores.local.scratch import scratch
 from toolkit.storage.threads import for_each
 
@@ -52,10 +52,10 @@ def _need(task: Task[assemble.PartsToWrite]) -> Need:
     work = task.payload
     writer = work.settings.writer()
     todo = [part for part in work.parts if work.record(part) is None]
-    found = [writer.on_disk(part.stored, part.size) for part in todo]
-    size = sum(size + FILES for size, _ in found)
+    results = [writer.on_disk(part.stored, part.size) for part in todo]
+    size = sum(size + FILES for size, _ in results)
     sorted_ = max((part.size for part in todo if part.runs and not assemble.fits(part.size)), default=0)
-    return Need(size + sorted_ + max((held for _, held in found), default=0), size)
+    return Need(size + sorted_ + max((held for _, held in results), default=0), size)
 
 
 class MixResult(CommandResult, kw_only=True):
@@ -117,8 +117,8 @@ def check_limit(context: Context, output: str, now: int, known: int) -> None:
     """Check that a mix of some shards (``--limit``) replaces no fuller output unasked.
 
     Args:
-        context: of the configuration.
-        output: of the mix.
+        context: Context of the configuration.
+        output: Output of the mix.
         now: shards that are mixed.
         known: shards that there are.
 
@@ -149,10 +149,10 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     """Plan the parts, write them, and publish.
 
     Args:
-        context: of the configuration.
+        context: Context of the configuration.
         prepared: the mix; the first stage of its shards is done.
         omitted: shards that are not in it, by key, and why.
-        keeps: whether the intermediates stay, because the documents do not.
+        keeps: True if the intermediates stay, because the documents do not.
     """
     settings = prepared.settings
     output = settings.output.path
@@ -166,9 +166,9 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     if not stages:
         return failed(output, list(omitted.values()))
     noted = FailureRecords(work_folder(output), "write")
-    if not any(label != mix_settings.REJECTED for each in stages.values() for label in each.members):
+    if not any(label != mix_settings.REJECTED for stage in stages.values() for label in stage.members):
         effects = [(work.stream, stages[work.key].rules) for work in prepared.works if work.key in stages]
-        totals = partials.total(Totals(), (each.totals for each in stages.values()))
+        totals = partials.total(Totals(), (stage.totals for stage in stages.values()))
         why = empty(context, settings, totals, tables.effects_of(settings, effects), _counts(stages))
         if why:
             noted.note(output, FailureRecord(task=output, message=why))
@@ -183,17 +183,18 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     settings = msgspec.structs.replace(settings, columns=_columns(prepared, stages.values()))
     parts = plan.plan_parts(stages, settings, lambda what, do, tasks: all_values(context.run(what, do, tasks, "tasks")))
     digest = plan.plan_digest(stages, digest, settings.output.part_size, list(omitted))
-    stored = sum(member.length for each in stages.values() for some in each.members.values() for member in some)
+    stored = sum(member.length for stage in stages.values() for some in stage.members.values() for member in some)
     listed = assemble.save_plan(settings, digest, assemble.in_groups(parts, stored, context.cores))
     tasks = [Task(work.name, work, work.stored, key=work.name) for work in listed]
     needs = context.disk.checked(tasks, _need, begins=False)
     results = context.run("writing the output", assemble.assemble_parts, tasks, "parts", failed=noted, needs=needs)
     noted.keep_only([work.name for work in listed])
     if broken := failures(results):
+        remove(listed[0].plan)
         return failed(output, [*omitted.values(), *broken])
-    made = [part for result in results for part in result.value or ()]
+    result = [part for result in results for part in result.value or ()]
     counts, left = _blocklists(prepared, stages)
-    manifest = _manifest(prepared, stages, omitted, made, blocklists=counts, lost=lost.counts, digest=digest)
+    manifest = _manifest(prepared, stages, omitted, result, blocklists=counts, lost=lost.counts, digest=digest)
     unmatched.save(output, left)
     del stages, parts, listed, tasks, results  # of 100,000 shards as much again as the manifest, which has all
     datasets = [stream.dataset for stream in settings.streams]
@@ -210,7 +211,7 @@ def _shared_ids(context: Context, prepared: PreparedMix, stages: Mapping[str, st
         return why
     written = [stage.written_of(work, stages[work.key]) for work in mixed if settings.notes_ids]
     advice = identity.ADVICE if settings.deletes else identity.ADVICE_FOR_STREAMS
-    return next((str(each.error(written, advice)) for each in identity.find_duplicate_ids(written)), "")
+    return next((str(duplicate_id.error(written, advice)) for duplicate_id in identity.find_duplicate_ids(written)), "")
 
 
 def _columns(prepared: PreparedMix, stages: Iterable[stage.StageRecord]) -> str:
@@ -219,7 +220,7 @@ def _columns(prepared: PreparedMix, stages: Iterable[stage.StageRecord]) -> str:
     if not settings.writer().COLUMNS:
         return ""
     types = own_types.together({work.stream.name: work.stream.own for work in prepared.works}.values()) or OwnTypes()
-    names = {name for found in stages for name in found.own}
+    names = {name for stage in stages for name in stage.own}
     added = {name: "int" if name == COPY else "any" for name in settings.added_fields(settings.recorded())}
     return own_columns(types.arrow, types.fields, names, added)
 
@@ -232,17 +233,19 @@ def empty(
     If only a part of the shards is mixed, or nothing is published, this prints a warning and returns an empty text.
 
     Args:
-        context: of the configuration.
-        settings: of the mix.
+        context: Context of the configuration.
+        settings: Settings of the mix.
         totals: documents that were read.
-        effects: of the rules, which name what dropped them.
+        effects: Effects of the rules, which name what dropped them.
         counts: what else took documents away, by name.
     """
     if settings.allow_empty:
         return ""
-    names = {(f"{each.stream}: " if each.stream else "") + each.name: each for each in effects}
+    names = {(f"{effect.stream}: " if effect.stream else "") + effect.name: effect for effect in effects}
     dropping = {
-        name: each.documents for name, each in names.items() if each.documents and kind_called(each.kind).ROLE.drops
+        name: rule_effect.documents
+        for name, rule_effect in names.items()
+        if rule_effect.documents and kind_called(rule_effect.kind).ROLE.drops
     }
     causes = ", ".join(f"{n:,} by {name}" for name, n in [*dropping.items(), *counts.items()])
     message = (
@@ -259,7 +262,7 @@ def empty(
 
 def _counts(stages: Mapping[str, stage.StageRecord]) -> dict[str, int]:
     """Return what the writer left out, by name, of all shards."""
-    return added(each.counts for each in stages.values())
+    return added(stage.counts for stage in stages.values())
 
 
 def _manifest(
@@ -273,7 +276,7 @@ def _manifest(
     digest: str,
 ) -> Manifest:
     settings = prepared.settings
-    found = partials.total(SizesByLabel(), (each.statistics for each in stages.values()))
+    results = partials.total(SizesByLabel(), (stage.statistics for stage in stages.values()))
     labels: dict[str, LabelTotals] = {}
     for part in parts:
         totals = labels.setdefault(part.label, LabelTotals())
@@ -286,16 +289,16 @@ def _manifest(
         begun(prepared, [_input(work, stages[work.key]) for work in mixed]),
         digest=digest,
         omitted=omitted,
-        totals=partials.total(Totals(), (each.totals for each in stages.values())),
+        totals=partials.total(Totals(), (stage.totals for stage in stages.values())),
         rules=tables.effects_of(settings, ((work.stream, stages[work.key].rules) for work in mixed)),
         blocklists=blocklists,
         unseen=unmatched.unseen((work, stages[work.key].seen) for work in mixed),
         orphans=lost,
         counts=_counts(stages),
-        not_carried=added(each.not_carried for each in stages.values()),
-        unlike_dolma=sum(each.unlike_dolma for each in stages.values()),
-        budget=preparation.counted_budget(prepared.budget, [each.groups for each in stages.values()]),
-        statistics=dict(sorted(found.items())),
+        not_carried=added(stage.not_carried for stage in stages.values()),
+        unlike_dolma=sum(stage.unlike_dolma for stage in stages.values()),
+        budget=preparation.counted_budget(prepared.budget, [stage.groups for stage in stages.values()]),
+        statistics=dict(sorted(results.items())),
         rejected=labels.pop(mix_settings.REJECTED, None),
         labels=labels,
         parts=parts,
@@ -311,10 +314,10 @@ def begun(prepared: PreparedMix, inputs: list[publish.InputEntry]) -> Manifest:
         inputs: its shards.
     """
     settings = prepared.settings
-    joined = {f"{name}/{each.set}" if name else each.set: each for name, sets in prepared.sets.items() for each in sets}
+    joined = {f"{name}/{item.set}" if name else item.set: item for name, sets in prepared.sets.items() for item in sets}
     keys = {
-        name: msgspec.to_builtins([msgspec.structs.replace(key, models={}) for key in each.keys])
-        for name, each in joined.items()
+        name: msgspec.to_builtins([msgspec.structs.replace(key, models={}) for key in item.keys])
+        for name, item in joined.items()
     }
     made_by = msgspec.json.encode(keys)  # a tagged set may have had other models before; a map has the fitted one alone
     return Manifest(
@@ -322,13 +325,13 @@ def begun(prepared: PreparedMix, inputs: list[publish.InputEntry]) -> Manifest:
         toolkit=VERSION,
         settings=settings.recorded(),
         sets=keys,
-        lineage={name: each.reads for name, each in joined.items() if each.reads},
+        lineage={name: item.reads for name, item in joined.items() if item.reads},
         models={
             digest: called
             for stream in settings.streams
-            for each in prepared.sets[stream.name]
-            for digest, called in sorted(records.load_models(stream.dataset, each.set).items())
-            if digest.encode() in made_by or not any("tagger" in (key.settings or ()) for key in each.keys)
+            for item in prepared.sets[stream.name]
+            for digest, called in sorted(records.load_models(stream.dataset, item.set).items())
+            if digest.encode() in made_by or not any("tagger" in (key.settings or ()) for key in item.keys)
         },
         inputs=inputs,
         omitted={},
@@ -341,25 +344,25 @@ def begun(prepared: PreparedMix, inputs: list[publish.InputEntry]) -> Manifest:
     )
 
 
-def _input(work: ShardToMix, found: stage.StageRecord) -> publish.InputEntry:
+def _input(work: ShardToMix, stage_record: stage.StageRecord) -> publish.InputEntry:
     return publish.InputEntry(
         stream=work.stream.name,
         shard=work.shard,
-        documents=found.documents,
-        attributes=found.attributes,
-        rows=found.totals.rows,
+        documents=stage_record.documents,
+        attributes=stage_record.attributes,
+        rows=stage_record.totals.rows,
     )
 
 
 def _blocklists(
     prepared: PreparedMix, stages: Mapping[str, stage.StageRecord]
 ) -> tuple[list[BlocklistCount], dict[str, list[str]]]:
-    found = [
+    results = [
         (work, {int(i): entries for i, entries in stages[work.key].matched.items()})
         for work in prepared.works
         if work.key in stages
     ]
-    return unmatched.matches(found)
+    return unmatched.matches(results)
 
 
 def failed(output: str, messages: list[str]) -> Outcome:
@@ -407,11 +410,11 @@ class Orphans:
 
     @property
     def documents(self) -> int:
-        return sum(each.documents for each in self.counts)
+        return sum(count.documents for count in self.counts)
 
     def text(self) -> str:
         """Return lines for the report; empty if there are none."""
-        return orphans_text(self.counts) + "".join(f"\n  {each}" for each in self.examples)
+        return orphans_text(self.counts) + "".join(f"\n  {example}" for example in self.examples)
 
     def refused(self, context: Context, settings: MixSettings) -> str:
         """Return why the mix is not published; empty where it may be: if only a part is mixed, that is a warning."""
@@ -422,7 +425,7 @@ def orphans_text(counts: Sequence[OrphanCount]) -> str:
     """Return lines of a report that say how many orphans there are; empty if there are none."""
     if not counts:
         return ""
-    number = sum(each.documents for each in counts)
+    number = sum(count.documents for count in counts)
     return f"\n\norphans: {amount(number, 'document')} dropped as copies of documents that are not kept: {_by(counts)}"
 
 
@@ -435,7 +438,7 @@ def orphan_refusal(
     shown = f"; for example {'; '.join(examples)}" if examples else ""
     message = (
         f"{settings.place}: expected to keep one of the documents of which others are dropped as copies, got "
-        f"{amount(sum(each.documents for each in counts), 'document')} dropped as copies of documents that are not "
+        f"{amount(sum(count.documents for count in counts), 'document')} dropped as copies of documents that are not "
         f"kept: {_by(counts)}{shown}. Let only documents compete that the other rules keep (`when:` of the set), let "
         "the sets prefer the same documents (`keep:`), or publish without these texts: `orphans: allow` under `mix:`"
     )
@@ -447,8 +450,8 @@ def orphan_refusal(
 
 def _by(counts: Sequence[OrphanCount]) -> str:
     return ", ".join(
-        f"{each.documents:,} by {each.stream + ': ' if each.stream else ''}{each.rule!r} ({each.set})"
-        for each in counts
+        f"{count.documents:,} by {count.stream + ': ' if count.stream else ''}{count.rule!r} ({count.set})"
+        for count in counts
     )
 
 
@@ -457,7 +460,7 @@ def orphans_of_stages(prepared: PreparedMix, stages: Mapping[str, StageRecord]) 
 
     Args:
         prepared: the mix.
-        stages: of its shards, by key; what is in no other shard is not kept.
+        stages: Stages of its shards, by key; what is in no other shard is not kept.
     """
     output = prepared.settings.output.path
     works = [work for work in prepared.works if work.key in stages]
@@ -500,7 +503,7 @@ class Previewing:
 
 
 def _told(works: Sequence[ShardToMix], found: orphans.Found) -> Orphans:
-    return Orphans(orphan_counts(works, found), [_example(works[each.shard], each) for each in found.first])
+    return Orphans(orphan_counts(works, found), [_example(works[item.shard], item) for item in found.first])
 
 
 def _example(work: ShardToMix, orphan: orphans.Orphan) -> str:

@@ -57,7 +57,7 @@ def effects_of(
     """Return the effect of each rule of each stream on all its shards.
 
     Args:
-        settings: of the mix.
+        settings: Settings of the mix.
         found: for each shard its stream and the effects on it.
         only: for each shard and rule, the documents that no other rule would drop.
     """
@@ -91,14 +91,14 @@ def published(output: str, manifest: Manifest, *, already: bool = False) -> str:
     lines += [f"{name}: {count:,}" for name, count in manifest.counts.items()]
     rows = [["label", "documents", "bytes", "stored", "parts"]]
     ranked = sorted(manifest.labels.items(), key=lambda item: (-item[1].content_size, item[0]))
-    rows += [_label_row(label, [found]) for label, found in ranked[:LABELS_SHOWN]]
+    rows += [_label_row(label, [label_totals]) for label, label_totals in ranked[:LABELS_SHOWN]]
     if len(ranked) > LABELS_SHOWN:
         rows.append(_label_row(f"{len(ranked) - LABELS_SHOWN} more", [t for _, t in ranked[LABELS_SHOWN:]]))
     lines += ["", table(rows, right=range(1, 5))]
     if manifest.rejected:
-        found = manifest.rejected
+        rejects = manifest.rejected
         lines.append(
-            f"rejected: {amount(found.documents, 'document')}, {found.content_size:,} bytes, {found.parts} parts"
+            f"rejected: {amount(rejects.documents, 'document')}, {rejects.content_size:,} bytes, {rejects.parts} parts"
         )
     lines += [f"omitted: {shard}: {why}" for shard, why in manifest.omitted.items()]
     return "\n".join(lines)
@@ -118,9 +118,9 @@ def rules_table(totals: Totals, effects: list[RuleEffect], *, preview: bool = Fa
     """Return a table with a line for each rule, and for each group; then what is kept.
 
     Args:
-        totals: of all streams.
-        effects: of all rules.
-        preview: whether it was told without texts: rules are numbered, for the table of labels, unique effects are
+        totals: Totals of all streams.
+        effects: Effects of all rules.
+        preview: True if it was told without texts: rules are numbered, for the table of labels, unique effects are
             shown, and the characters of lines that are cut are not known.
     """
     nulls = any(effect.nulls for effect in effects)
@@ -192,14 +192,16 @@ def labels_table(labels: Mapping[str, LabelCount], rules: Sequence[tuple[int, st
     ranked = sorted(labels.items(), key=lambda item: (-item[1].rows, item[0]))
     rows = [["label", "documents", "kept", "of label", "characters", "kept", *(f"# {rules[i][0]}" for i in dropping)]]
     shown = ranked[:LABELS_SHOWN]
-    groups = [(label if label != NO_LABEL else "(none)", [found]) for label, found in shown]
+    groups = [(label if label != NO_LABEL else "(none)", [label_count]) for label, label_count in shown]
     if len(ranked) > len(shown):
-        groups.append((f"{len(ranked) - len(shown)} more", [found for _, found in ranked[len(shown) :]]))
-    for label, found in groups:
-        total = partials.total(Totals(), found)
+        groups.append((f"{len(ranked) - len(shown)} more", [label_count for _, label_count in ranked[len(shown) :]]))
+    for label, label_counts in groups:
+        total = partials.total(Totals(), label_counts)
         cells = [f"{total.rows:,}", f"{total.kept:,}", share(total.kept, total.rows)]
         cells += [f"{total.chars:,}", f"{total.kept_chars:,}"]
-        rows.append([label, *cells, *(f"{sum(each.dropped[i] for each in found):,}" for i in dropping)])
+        rows.append(
+            [label, *cells, *(f"{sum(label_count.dropped[i] for label_count in label_counts):,}" for i in dropping)]
+        )
     return table(rows, right=range(1, 6 + len(dropping)))
 
 
@@ -218,39 +220,40 @@ def blocklists(counts: Iterable[BlocklistCount], left: Mapping[str, list[str]], 
     return "\n".join(["", *lines]) if lines else ""
 
 
-def unseen(found: Sequence[Unseen]) -> str:
+def unseen(faults: Sequence[Unseen]) -> str:
     """Return lines that name the fields and texts of rules which documents do not have."""
     lines = []
-    for each in found[:ENTRIES_SHOWN]:
-        prefix = f"{each.stream}: " if each.stream else ""
-        everywhere = each.lacking == each.of
-        where = f"{each.lacking:,} of {amount(each.of, 'shard')}"
-        if each.got:
-            what = f"is {each.got} in {where}, and {each.usual} in others"
-        elif each.compares:
+    for fault in faults[:ENTRIES_SHOWN]:
+        prefix = f"{fault.stream}: " if fault.stream else ""
+        everywhere = fault.lacking == fault.of
+        where = f"{fault.lacking:,} of {amount(fault.of, 'shard')}"
+        if fault.got:
+            what = f"is {fault.got} in {where}, and {fault.usual} in others"
+        elif fault.compares:
             what = "is true of no document"
         else:
             what = "is absent or null in " + ("all documents" if everywhere else f"all documents of {where}")
-        shards = ", ".join(each.shards) + (", …" if len(each.shards) < each.lacking else "")
-        line = f"  {prefix}{each.rule}: `{each.field}` {what}" + (f": {shards}" if each.shards else "")
+        shards = ", ".join(fault.shards) + (", …" if len(fault.shards) < fault.lacking else "")
+        line = f"  {prefix}{fault.rule}: `{fault.field}` {what}" + (f": {shards}" if fault.shards else "")
         lines.append(excerpts.escaped(line))
-    if len(found) > len(lines):
-        lines.append(f"  {len(found) - len(lines):,} more, which --json lists")
+    if len(faults) > len(lines):
+        lines.append(f"  {len(faults) - len(lines):,} more, which --json lists")
     return "\n".join(["\n\nwarning: rules ask for what documents do not have:", *lines]) if lines else ""
 
 
-def comparison(one: str, other: str, found: Comparison) -> str:
+def comparison(one: str, other: str, comparison: Comparison) -> str:
     """Return lines that say what changes from one configuration to the other."""
-    gained, lost = sum(found.gained.values()), sum(found.lost.values())
-    relabelled = sum(found.relabelled.values())
+    gained, lost = sum(comparison.gained.values()), sum(comparison.lost.values())
+    relabelled = sum(comparison.relabelled.values())
+    kept = comparison.kept
     lines = [
-        f"{amount(found.rows, 'document')}; {one} keeps {found.kept:,}, {other} keeps {found.kept + gained - lost:,}",
+        f"{amount(comparison.rows, 'document')}; {one} keeps {kept:,}, {other} keeps {kept + gained - lost:,}",
         f"gained {gained:,}, lost {lost:,}, relabelled {relabelled:,}",
     ]
     parts = [
-        ("gained", "dropped before by", found.gained),
-        ("lost", "dropped now by", found.lost),
-        ("relabelled", "from -> to", found.relabelled),
+        ("gained", "dropped before by", comparison.gained),
+        ("lost", "dropped now by", comparison.lost),
+        ("relabelled", "from -> to", comparison.relabelled),
     ]
     for what, head, counts in parts:
         if not counts:
@@ -262,7 +265,7 @@ def comparison(one: str, other: str, found: Comparison) -> str:
         lines += ["", table(rows, right=[1])]
         for cause, _ in ranked[:CAUSES_SAMPLED]:
             lines.append(f"{excerpts.escaped(cause)}, for example")
-            for sample in [each for each in found.samples if (each.what, each.why) == (what, cause)]:
+            for sample in [sample for sample in comparison.samples if (sample.what, sample.why) == (what, cause)]:
                 values = ", ".join(f"{name} = {short(value, VALUE_CHARS)}" for name, value in sample.values.items())
                 lines += [f"  {sample.place}  {excerpts.escaped(sample.id)}", *([f"    {values}"] if values else [])]
                 lines += ["    | " + excerpts.head(sample.text, excerpts.width() - 6)] if sample.text else []

@@ -45,10 +45,10 @@ def dataset_of(context: Context, root: str | None, names: list[str], *, sampled:
     """Return the dataset that has the sets, and what it is where it is a sample of `tag --sample`.
 
     Args:
-        context: of the command.
-        root: of the dataset, without a configuration.
-        names: of the sets.
-        sampled: whether the sample is asked for.
+        context: Context of the command.
+        root: Root of the dataset, without a configuration.
+        names: Names of the sets.
+        sampled: True if the sample is asked for.
     """
     if root is not None:
         return open_dataset(root, None, None), ""
@@ -69,8 +69,8 @@ def works_for(
     """Return the shards of whose documents something is asked, with the sets for that; and those that cannot be read.
 
     Args:
-        context: of the command.
-        dataset: that has the sets.
+        context: Context of the command.
+        dataset: Dataset that has the sets.
         asked: all that is asked.
         over: what the dataset is where it is a sample.
         check: Treatment of sets that are out of date.
@@ -99,14 +99,14 @@ class Finder:
     """Finds the sets that expressions read.
 
     Args:
-        dataset: that has them.
+        dataset: Dataset that has them.
         given: names of sets whose keys are meant where several have one.
     """
 
     def __init__(self, dataset: Dataset, given: Sequence[str]) -> None:
         self._all = dataset.sets()
         loaded = {name: records.load_schema(dataset, name) for name in self._all}
-        self._types = {name: found.types() for name, found in loaded.items() if found}
+        self._types = {name: set_schema.types() for name, set_schema in loaded.items() if set_schema}
         self._known: dict[str, list[str]] = {name: [*self._types.get(name, ())] for name in self._all}
         self._foreign = self._known.keys() - self._types
         if unknown := next((name for name in given if name not in self._known), None):
@@ -124,9 +124,9 @@ class Finder:
         """Return a question, with the sets that it reads.
 
         Args:
-            name: of the question.
+            name: Name of the question.
             text: the expression, or what stands for one.
-            option: that it is given by, for messages.
+            option: Option that it is given by, for messages.
 
         Raises:
             ConfigError: if it is no expression, or it is not clear which sets it reads.
@@ -137,12 +137,12 @@ class Finder:
         if first in self._foreign and is_set_name(first):  # its keys are known once its files are read
             return Question(name, text, [first], option)
         try:
-            found = expressions.sets_read(text, self._given, self._known, dict)
-            read = [*found]
-            if None not in found.values():
+            results = expressions.sets_read(text, self._given, self._known, dict)
+            read = [*results]
+            if None not in results.values():
                 used = expressions.keys_in(text)
                 self._refuse_unknown_key(used, option, text)
-                read += [each for each, keys in self._given.items() if used & {*keys} or each in self._foreign]
+                read += [key for key, keys in self._given.items() if used & {*keys} or key in self._foreign]
         except ExpressionError as error:
             self._refuse_unknown(option, text)
             told = str(error).replace("`attributes: [SET]`", "`--attributes SET`")
@@ -187,7 +187,7 @@ def of_lengths() -> Question:
 
 def named(questions: Sequence[Question]) -> list[str]:
     """Return the sets that questions read, each once."""
-    return list(dict.fromkeys(name for each in questions for name in each.sets))
+    return list(dict.fromkeys(name for question in questions for name in question.sets))
 
 
 # --- labels that are confused, for people -----------------------------------------------------------------------------
@@ -202,9 +202,9 @@ def confusion(pairs: Mapping[tuple[Any, ...], int], names: tuple[str, str], *, w
     """Return a matrix of labels, the first ones down; of many labels the pairs that differ most often.
 
     Args:
-        pairs: of labels, with their documents.
-        names: of where the first and the second labels are from.
-        whole: whether these are all pairs.
+        pairs: Pairs of labels, with their documents.
+        names: Names of where the first and the second labels are from.
+        whole: True if these are all pairs.
     """
     totals: list[Counter[Any]] = [Counter(), Counter()]
     for pair, count in pairs.items():
@@ -216,7 +216,7 @@ def confusion(pairs: Mapping[tuple[Any, ...], int], names: tuple[str, str], *, w
         for label in sorted(totals[0], key=str):
             rows.append([_label(label), *(f"{pairs.get((label, column), 0):,}" for column in columns)])
         return table(rows, right=range(1, len(rows[0])))
-    different = sorted(((c, pair) for pair, c in pairs.items() if pair[0] != pair[1]), key=lambda each: -each[0])
+    different = sorted(((c, pair) for pair, c in pairs.items() if pair[0] != pair[1]), key=lambda item: -item[0])
     if not different:
         return f"{len(totals[0]):,} labels"
     rows = [[*names, "documents"]]

@@ -51,8 +51,8 @@ def tags(context: Context) -> tag_plan.Plan:
     """
 
     def before() -> dict[str, SetSchema]:
-        made = aligned(context) if context.options.command == "run" else {}
-        return ingest_section.set_schemas(context.entries) | made
+        results = aligned(context) if context.options.command == "run" else {}
+        return ingest_section.set_schemas(context.entries) | results
 
     def read() -> tag_plan.Plan:
         elsewhere = others(context, lambda: context.dataset, before)
@@ -93,9 +93,9 @@ def annotations(context: Context, known: Mapping[str, SetSchema] | None = None) 
     """
     from toolkit.learn.annotate import section
 
-    made = context.known_sets("annotate") if known is None else known
+    result = context.known_sets("annotate") if known is None else known
     place, dataset = context.section("annotate"), context.dataset
-    return section.read_section(place, dataset, made, partial(others, context), context.own_types_known)
+    return section.read_section(place, dataset, result, partial(others, context), context.own_types_known)
 
 
 def mix(context: Context) -> MixSettings:
@@ -107,9 +107,9 @@ def mix(context: Context) -> MixSettings:
 
     def read() -> MixSettings:
         folder, ids = os.path.dirname(context.options.config or ""), context.config.duplicate_ids
-        found = mix_settings.read_section(context.section("mix"), folder, lambda: context.dataset, ids)
+        result = mix_settings.read_section(context.section("mix"), folder, lambda: context.dataset, ids)
         splits = read_splits(context.section("about")) if context.has("about") else None
-        return msgspec.structs.replace(found, splits=splits.shares) if splits and splits.by == "file" else found
+        return msgspec.structs.replace(result, splits=splits.shares) if splits and splits.by == "file" else result
 
     return context.once("mix", read)
 
@@ -193,7 +193,7 @@ def editions(context: Context) -> dict[str, Context]:
     editions = mix.get(EDITIONS) or {}
     if not isinstance(editions, dict):
         raise place.error((EDITIONS,), "expected `NAME: {rules: …, output: {path: …}}`")
-    found: dict[str, Context] = {}
+    results: dict[str, Context] = {}
     paths = {_path_of(mix): "the mix"}
     for name, own in editions.items():
         path = _path_of(own) if isinstance(own, dict) else ""
@@ -204,8 +204,8 @@ def editions(context: Context) -> dict[str, Context]:
                 (EDITIONS, name, "output", "path"), f"expected an output of its own, got that of {paths[path]}"
             )
         paths[path] = f"the edition {name}"
-        found[str(name)] = _changed(context, str(name), own)
-    return found
+        results[str(name)] = _changed(context, str(name), own)
+    return results
 
 
 def _path_of(mix: dict[str, Any]) -> str:
@@ -225,9 +225,7 @@ def _inherited(output: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         types = {field.encode_name: field.type for field in msgspec.structs.fields(class_)} | dict.fromkeys(
             OF_OUTPUT, Any
         )
-        return {
-            each: value for each, value in output.items() if each in types.keys() - lacks and _fits(value, types[each])
-        }
+        return {key: value for key, value in output.items() if key in types.keys() - lacks and _fits(value, types[key])}
     return output
 
 

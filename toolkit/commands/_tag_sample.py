@@ -28,7 +28,7 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
     """Tag a sample of the documents; what an earlier run has made of one is replaced.
 
     Args:
-        context: of the configuration.
+        context: Context of the configuration.
         count: so many documents.
         seed: another one gives others.
 
@@ -56,34 +56,36 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
         )
         if broken := failures(indexed):
             return _failed(dataset, broken)
-        states: dict[str, ShardState] = {n: each.value for n, each in zip(listed, indexed, strict=True) if each.value}
-        total = sum(each.rows for each in states.values())
+        states: dict[str, ShardState] = {
+            n: result.value for n, result in zip(listed, indexed, strict=True) if result.value
+        }
+        total = sum(state.rows for state in states.values())
         drawn: dict[str, sample.Drawn] = {}
         for bound in (sample.limit_for(count, total), 2**64 - 1):
-            found = context.run(
+            result = context.run(
                 "drawing the sample",
                 sample.draw_shard,
                 shard_tasks(
                     [sample.ShardToDraw(dataset=dataset, shard=name, seed=seed, limit=bound) for name in listed]
                 ),
             )
-            if broken := failures(found):
+            if broken := failures(result):
                 return _failed(dataset, broken)
-            drawn = {name: each.value for name, each in zip(listed, found, strict=True) if each.value}
-            if sum(len(each.rows) for each in drawn.values()) >= min(count, total):
+            drawn = {name: result.value for name, result in zip(listed, result, strict=True) if result.value}
+            if sum(len(drawn.rows) for drawn in drawn.values()) >= min(count, total):
                 break
         results = _tag(context, sample.least(drawn, count), copied)
         if broken := failures(results):
             return _failed(dataset, broken)
-        made = sample.Sample(
-            documents=sum(each.value.documents for each in results if each.value),
+        output = sample.Sample(
+            documents=sum(result.value.documents for result in results if result.value),
             of=total,
             seed=seed,
             input=sample.digest(states),
             sets=list(plan.sets),
         )
-        sample.save(dataset, made)
-    return _outcome(context, dataset, made, [each.value.shard for each in results if each.value])
+        sample.save(dataset, output)
+    return _outcome(context, dataset, output, [result.value.shard for result in results if result.value])
 
 
 def _read(context: Context, dataset: Dataset) -> list[str]:
@@ -91,10 +93,10 @@ def _read(context: Context, dataset: Dataset) -> list[str]:
     read = {reference.set for step in build(sections.tags(context)) for reference in step.references}
     if context.has("mix"):
         read |= {
-            each.set
+            attribute.set
             for stream in sections.mix(context).streams
             if stream.dataset == dataset
-            for each in stream.attributes
+            for attribute in stream.attributes
         }
     there = set(dataset.sets())
     return sorted((read & there) - sections.tags(context).sets.keys())
@@ -111,14 +113,14 @@ def _tag(context: Context, picks: list[sample.Pick], copied: list[str]) -> list[
         sample.FileToCopy(dataset, f"sample-{i:05}.jsonl.gz", group, copied, limit)
         for i, group in enumerate(sample.files(picks))
     ]
-    tasks = [Task(drawn.shard_path(each.name), each, len(each.picks), key=each.name) for each in files]
+    tasks = [Task(drawn.shard_path(file.name), file, len(file.picks), key=file.name) for file in files]
     written = context.run("copying the sample", sample.copy_file, tasks, "files")
-    if any(each.failure for each in written):
-        return [Result(each.name, failure=each.failure) for each in written if each.failure]
+    if any(result.failure for result in written):
+        return [Result(result.name, failure=result.failure) for result in written if result.failure]
     settings = tagging.settings_of(declared.prepare(plan, drawn, overwrite=True))
     works = [
-        tagging.ShardToTag(dataset=drawn, plan=plan, settings=settings, shard=each.name, max_document_bytes=limit)
-        for each in files
+        tagging.ShardToTag(dataset=drawn, plan=plan, settings=settings, shard=file.name, max_document_bytes=limit)
+        for file in files
     ]
     return context.run("tag", tagging.tag_shard, shard_tasks(works), spreads=True)
 
@@ -133,9 +135,9 @@ def _outcome(context: Context, dataset: Dataset, made: sample.Sample, files: lis
     drawn, plan = sample.dataset_of(dataset), sections.tags(context)
     worked = steps.work_done(plan, drawn, files, always=True)
     rows = [["set", "keys", "documents asked", "seconds"]]
-    for name, each in worked.items():
+    for name, item in worked.items():
         keys = ", ".join(entry.key for entry in plan.sets[name])
-        rows.append([name, keys, f"{each.asked:,}", f"{each.seconds:,.1f}"])
+        rows.append([name, keys, f"{item.asked:,}", f"{item.seconds:,.1f}"])
     text = f"{made} -> {sample.folder_of(dataset)}\n{table(rows, right=[2, 3])}\n"
     text += (
         "`toolkit mix --dry-run --sample` looks at it; `toolkit tag` makes the sets, `toolkit clean` deletes the sample"
@@ -145,8 +147,8 @@ def _outcome(context: Context, dataset: Dataset, made: sample.Sample, files: lis
         data={
             "sample": msgspec.to_builtins(made),
             "folder": sample.folder_of(dataset),
-            "asked": {name: each.asked for name, each in worked.items()},
-            "seconds": {name: each.seconds for name, each in worked.items()},
+            "asked": {name: item.asked for name, item in worked.items()},
+            "seconds": {name: item.seconds for name, item in worked.items()},
             "failed": [],
         },
     )
@@ -160,8 +162,8 @@ def in_mix(context: Context, settings: MixSettings, *, wanted: bool) -> tuple[Mi
     Raises:
         ConfigError: if there is no sample of these documents, or it was made with other settings.
     """
-    names = [each.set for each in settings.streams[0].attributes]
-    is_own = context.has_dataset and [each.dataset for each in settings.streams] == [context.dataset]
+    names = [attribute.set for attribute in settings.streams[0].attributes]
+    is_own = context.has_dataset and [stream.dataset for stream in settings.streams] == [context.dataset]
     if not is_own:
         if wanted:
             raise ConfigError(
@@ -171,10 +173,10 @@ def in_mix(context: Context, settings: MixSettings, *, wanted: bool) -> tuple[Mi
         return settings, ""
     if not wanted and not only_sampled(context.dataset, names):
         return settings, ""
-    found = of(context, names)
+    result = of(context, names)
     drawn, own = sample.dataset_of(context.dataset), context.own_types_known()
     stream = msgspec.structs.replace(settings.streams[0], dataset=drawn, own=own)
-    return msgspec.structs.replace(settings, streams=[stream]), str(found)
+    return msgspec.structs.replace(settings, streams=[stream]), str(result)
 
 
 def refuse(context: Context, settings: MixSettings) -> None:
@@ -184,7 +186,7 @@ def refuse(context: Context, settings: MixSettings) -> None:
         ConfigError: naming the first.
     """
     for stream in settings.streams if context.has_dataset else ():
-        names = [each.set for each in stream.attributes] if stream.dataset == context.dataset else []
+        names = [attribute.set for attribute in stream.attributes] if stream.dataset == context.dataset else []
         if alone := only_sampled(context.dataset, names):
             raise ConfigError(
                 f"{settings.place}: expected the set {alone[0]!r} of all documents, got a sample of it; run `toolkit "
@@ -196,8 +198,8 @@ def only_sampled(dataset: Dataset, names: list[str]) -> list[str]:
     """Return those of some sets of which there is only a sample."""
     there = set(dataset.sets())
     missing = [name for name in names if name not in there]
-    found = sample.load(dataset) if missing else None
-    return [name for name in missing if found and name in found.sets]
+    result = sample.load(dataset) if missing else None
+    return [name for name in missing if result and name in result.sets]
 
 
 def of(context: Context, names: list[str]) -> sample.Sample:
@@ -207,14 +209,14 @@ def of(context: Context, names: list[str]) -> sample.Sample:
         ConfigError: if there is none, or it was made of other documents or with other settings.
     """
     dataset = context.dataset
-    found = sample.load(dataset)
-    if found is None:
+    result = sample.load(dataset)
+    if result is None:
         raise ConfigError(f"expected a sample of {dataset.documents}, got none; run `toolkit tag --sample N`")
-    again = f"run `toolkit tag --sample {found.documents}` again"
+    again = f"run `toolkit tag --sample {result.documents}` again"
     shards = dataset.shards()
     states = dict(zip(shards, for_each(lambda shard: row_index.current(dataset, shard), shards), strict=True))
     there = {name: state for name, state in states.items() if state}
-    if len(there) < len(states) or sample.digest(there) != found.input:
+    if len(there) < len(states) or sample.digest(there) != result.input:
         raise ConfigError(f"expected a sample of the present documents, got one of other documents; {again}")
     drawn = sample.dataset_of(dataset)
     for name in names:
@@ -226,5 +228,5 @@ def of(context: Context, names: list[str]) -> sample.Sample:
             others = sections.others(context, lambda: drawn, lambda: planned)
             check_section(context.section("tag"), drawn, names, planned, others, context.own_types_known)
         except (ConfigError, DataError) as error:
-            raise ConfigError(f"{found}: {error}\nor {again}") from None
-    return found
+            raise ConfigError(f"{result}: {error}\nor {again}") from None
+    return result

@@ -35,17 +35,17 @@ def items_left_out(datasets: Iterable[Dataset], wanted: str, looked_in: str, *, 
         datasets: with the inputs.
         wanted: an id or a URL.
         looked_in: where documents were looked for, for the message.
-        known: whether a document was found there.
+        known: True if a document was found there.
 
     Raises:
         ConfigError: if there is nothing, neither there nor among the items.
     """
     ingested = [dataset for dataset in datasets if not dataset.in_place]
-    found = [item for dataset in ingested for item in left_out.find(dataset, wanted)]
-    if not (found or known):
+    results = [item for dataset in ingested for item in left_out.find(dataset, wanted)]
+    if not (results or known):
         more = ", and none among those that `ingest` left out" if ingested else ""
         raise ConfigError(f"expected a document with the id or URL {wanted!r}, got none in {looked_in}{more}")
-    return found
+    return results
 
 
 def show_left_out(found: Sequence[LeftOut]) -> str:
@@ -62,8 +62,8 @@ def origin(dataset: Dataset, shard: str, row: int) -> dict[str, Any]:
     """Return the ``input`` and the ordinal of the ``item`` that a document was made of, as far as they are known."""
     if dataset.in_place:
         return {}
-    found = left_out.input_of(dataset, shard, row)
-    return {} if found is None else {"input": found[0]} | ({} if found[1] is None else {"item": found[1]})
+    input_ = left_out.input_of(dataset, shard, row)
+    return {} if input_ is None else {"input": input_[0]} | ({} if input_[1] is None else {"item": input_[1]})
 
 
 def show_origin(way: Mapping[str, Any]) -> list[str]:
@@ -89,9 +89,9 @@ def in_output(context: Context, ids: Iterable[str], output: str | None = None) -
     """Return the places of documents in an output, by their ids.
 
     Args:
-        context: of the command.
-        ids: of the documents.
-        output: of the mix; by default that of the configuration.
+        context: Context of the command.
+        ids: IDs of the documents.
+        output: Output of the mix; by default that of the configuration.
 
     Returns:
         None if nothing is published there, or its format has no ids.
@@ -112,22 +112,22 @@ def in_output(context: Context, ids: Iterable[str], output: str | None = None) -
     paths = [(part, join(output, part.path)) for part in parts]
     limit = 2 * context.config.max_document_bytes
     tasks = [Task(path, PartToSearch(path, format_, wanted, limit), part.size) for part, path in paths]
-    found: dict[str, list[str]] = {id: [] for id in wanted}
+    results: dict[str, list[str]] = {id: [] for id in wanted}
     for result in context.run("output", search_part, tasks):
         for id, places in (result.value or {}).items():
-            found[id] = [*found[id], *places][:PLACES]
-    return found
+            results[id] = [*results[id], *places][:PLACES]
+    return results
 
 
 def search_part(work: PartToSearch, report: Report) -> dict[str, list[str]]:
     """Return the places of documents in a part, by their ids."""
-    writer, found = work.format.writer(), dict[str, list[str]]()
+    writer, results = work.format.writer(), dict[str, list[str]]()
     for number, (document, _) in enumerate(FileDocuments(work.path, writer, work.max_bytes, {}), 1):
         report(1, 0)
-        if document.id in work.ids and len(found.get(document.id, ())) < PLACES:
+        if document.id in work.ids and len(results.get(document.id, ())) < PLACES:
             place = f"{work.path}:{number}" if writer.has_json_lines() else f"{work.path}, document {number}"
-            found.setdefault(document.id, []).append(place)
-    return found
+            results.setdefault(document.id, []).append(place)
+    return results
 
 
 # --- documents as they are shown --------------------------------------------------------------------------------------
@@ -143,9 +143,9 @@ def show_document(row: DocumentRow, attributes: Mapping[str, Mapping[str, Any]],
 
     Args:
         row: the document.
-        attributes: of it, by set.
+        attributes: Attributes of it, by set.
         place: of it.
-        line: that has it, for its other fields.
+        line: Line that has it, for its other fields.
     """
     names, dates = (("id", row.id), ("source", row.source)), (("added", row.added), ("created", row.created))
     lines = [place, *(f"  {name + ':':8} {escaped(value)}" for name, value in names if value)]
@@ -180,22 +180,24 @@ def first_documents(works: Iterable[InputToIngest], count: int) -> tuple[list[Pr
     for work in works:
         if store_of(work.path).can_list and not work.files[0].selected:
             first.setdefault(work.entry.name, work)
-    found, failed = [], []
+    results, failed = [], []
     for work in first.values():
         try:
-            found.append(preview(work, count))
+            results.append(preview(work, count))
         except ToolkitError as error:
             failed.append(str(error))
-    return found, failed
+    return results, failed
 
 
-def show_preview(found: Preview) -> str:
+def show_preview(preview: Preview) -> str:
     """Return the beginning of an input for people: its first documents, and a table of the fields that were found."""
     shown = [
-        show_document(DOCUMENT_DECODER.decode(line), {}, f"{found.input}, document {i} as it would be", line)
-        for i, line in enumerate(map(msgspec.json.encode, found.documents), 1)
+        show_document(DOCUMENT_DECODER.decode(line), {}, f"{preview.input}, document {i} as it would be", line)
+        for i, line in enumerate(map(msgspec.json.encode, preview.documents), 1)
     ]
-    rows = [["field", "type", "documents"], *([f.name, f.type, f"{f.documents:,}"] for f in found.fields)]
-    head = f"{found.input}: fields of the first {amount(found.looked_at, 'document')}, by `format: {found.format}`"
-    told = f"\n\nthese had: {beside}" if (beside := counted(found.counts)) else ""
+    rows = [["field", "type", "documents"], *([f.name, f.type, f"{f.documents:,}"] for f in preview.fields)]
+    head = (
+        f"{preview.input}: fields of the first {amount(preview.looked_at, 'document')}, by `format: {preview.format}`"
+    )
+    told = f"\n\nthese had: {beside}" if (beside := counted(preview.counts)) else ""
     return "\n\n".join([*shown, f"{head}\n\n{table(rows, right=[2])}{told}".rstrip()])

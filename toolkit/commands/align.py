@@ -65,7 +65,7 @@ def run(context: Context, options: Options) -> Outcome:
         section.check_made(dataset, entry, overwrite=options.overwrite)
     todo = {entry.set: progress_of(dataset, entry, shards, context.config.max_document_bytes) for entry in entries}
     if options.dry_run:
-        return show_plan(context, {"align": {name: _shown(found) for name, found in todo.items()}})
+        return show_plan(context, {"align": {name: _shown(todo) for name, todo in todo.items()}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
     making = _Making(context, dataset, shards)
     holds = {
@@ -79,9 +79,9 @@ def run(context: Context, options: Options) -> Outcome:
     return outcome
 
 
-def _shown(found: Todo) -> dict[str, Any]:
-    types = {name: str(type_) for name, type_ in found.schema.types().items()}
-    return {"inputs": found.inputs, "values": types, "shards to write": found.shards}
+def _shown(todo: Todo) -> dict[str, Any]:
+    types = {name: str(type_) for name, type_ in todo.schema.types().items()}
+    return {"inputs": todo.inputs, "values": types, "shards to write": todo.shards}
 
 
 class _Making:
@@ -111,9 +111,9 @@ class _Making:
 
     def make(self, entry: section.Entry, todo: Todo) -> None:
         if not todo.shards:
-            made = sets.load_aligned(self.dataset, entry.set)
+            result = sets.load_aligned(self.dataset, entry.set)
             self.made.add(entry.set)
-            self._tell(entry, made.counts if made else {}, 0)
+            self._tell(entry, result.counts if result else {}, 0)
             if not self.context.share:
                 self._clear(entry)  # what a run has left that could not delete it
             return
@@ -161,23 +161,23 @@ class _Making:
         parts, starts = self._join(folder, todo, read, shards)
         sums = joining.sum_up(parts, starts[-1], todo.inputs, paths)
         self._check(entry, sums, todo.inputs)
-        kinds = {name: sum(each.counts.get(name, 0) for each in read) for each in read for name in each.counts}
-        made = sets.Aligned(
-            inputs=[sets.AlignedInput(each.path, each.size, each.stamp, each.content) for each in read],
+        kinds = {name: sum(item.counts.get(name, 0) for item in read) for item in read for name in item.counts}
+        result = sets.Aligned(
+            inputs=[sets.AlignedInput(item.path, item.size, item.stamp, item.content) for item in read],
             counts=sums.counts | kinds,
         )
-        written = self._write(entry, todo, folder, made, shards, starts)
-        self._tell(entry, made.counts, written)
+        written = self._write(entry, todo, folder, result, shards, starts)
+        self._tell(entry, result.counts, written)
         return True
 
     def _join(
         self, folder: str, todo: Todo, read: list[joining.InputRead], shards: list[joining.ShardRead]
     ) -> tuple[list[joining.Joined], list[int]]:
         """Return the parts of the join, and the number of rows before each shard, and of all."""
-        settle(self._run, folder, "values", [path for each in read for path in each.objects])
-        settle(self._run, folder, "names", [path for each in shards for path in each.objects])
-        starts = [0, *accumulate(each.documents for each in shards)]
-        contents = [[each.content for each in read], [each.content for each in shards]]
+        settle(self._run, folder, "values", [path for item in read for path in item.objects])
+        settle(self._run, folder, "names", [path for shard in shards for path in shard.objects])
+        starts = [0, *accumulate(shard.documents for shard in shards)]
+        contents = [[item.content for item in read], [shard.content for shard in shards]]
         made_of = json_files.json_digest([contents, [key.type for key in todo.schema.keys.values()]])
         hashes = [joining.shard_hash(self.dataset.file_of(shard)) for shard in self.shards]
         layout = joining.Layout(made_of=made_of, keys=list(todo.schema.keys), shards=hashes, starts=starts)
@@ -187,7 +187,7 @@ class _Making:
             for i, (first, last) in enumerate(ranges(folder, ["values", "names"]))
         ]
         parts: list[joining.Joined] = self._run("joining values and documents", joining.join_part, tasks)
-        settle(self._run, folder, "rows", [path for each in parts for path in each.objects])
+        settle(self._run, folder, "rows", [path for part in parts for path in part.objects])
         return parts, starts
 
     def _check(self, entry: section.Entry, sums: joining.Sums, inputs: list[str]) -> None:
@@ -212,16 +212,16 @@ class _Making:
                 "duplicates: first",
             ),
         }
-        found = [
+        results = [
             f"{entry.set}: expected values for each document, and each id once; {count:,} {(one, many)[count > 1]}: "
             f"{', '.join(sums.examples[kind])}{', …' if count > len(sums.examples[kind]) else ''}; correct that, or "
             f"choose `{remedy}`"
             for kind, (setting, one, many, remedy) in faults.items()
             if (count := counts[kind]) and setting == "error"
         ]
-        if found:
+        if results:
             self._tell(entry, counts, 0)
-            raise StepFailed(*found)
+            raise StepFailed(*results)
 
     def _write(
         self,

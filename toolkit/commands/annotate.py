@@ -147,16 +147,16 @@ class _Annotating:
         """Return what is left to ask, and what it may cost, for a dry run."""
         (name,) = work.plan.sets
         todo = [shard for shard in shards if self._outdated(name, work, shard)]
-        found = self._estimate(work, todo)
-        return {"shards": todo, **_estimated(found, asking.annotator_of(work))}
+        estimate = self._estimate(work, todo)
+        return {"shards": todo, **_estimated(estimate, asking.annotator_of(work))}
 
     def _estimate(self, work: tagging.ShardToTag, shards: list[str]) -> asking.Estimate:
         """Return what is left to ask of shards that can be read; of others it is told when their turn comes."""
-        found = asking.Estimate()
+        estimate = asking.Estimate()
         for shard in shards:
             with suppress(ToolkitError):
-                asking.estimate(work, shard, found, again=self.options.retry_failed)
-        return found
+                asking.estimate(work, shard, estimate, again=self.options.retry_failed)
+        return estimate
 
     def _annotate(self, name: str, work: tagging.ShardToTag, shards: list[str], noted: FailureRecords) -> bool:
         """Annotate a set; return whether the next one may begin."""
@@ -209,11 +209,11 @@ class _Annotating:
         failed: list[str],
     ) -> None:
         counts: Counter[str] = Counter()
-        for each in done:
-            record = sets.load_record(self.dataset, name, each.shard)
+        for item in done:
+            record = sets.load_record(self.dataset, name, item.shard)
             counts.update(record.counts if record else {})
         numbers = asks.numbers
-        written = sum(bool(each.written) for each in done)
+        written = sum(bool(item.written) for item in done)
         by_status = {status: count for status, count in sorted(counts.items()) if status in _STATUSES and count}
         annotated = sum(by_status.values())
         broken = annotated - by_status.get("success", 0)
@@ -276,18 +276,18 @@ def _shown(value: float) -> str:
     return f"{value:,.6f}" if isinstance(value, float) else f"{value:,}"
 
 
-def _estimated(found: asking.Estimate, annotator: Annotator) -> dict[str, Any]:
+def _estimated(estimate: asking.Estimate, annotator: Annotator) -> dict[str, Any]:
     told: dict[str, Any] = {
-        "documents": found.documents,
-        "samples": found.samples,
-        "answered": found.samples - found.left,
-        "requests": found.requests,
-        "prompt_tokens": found.prompt_tokens,
-        "max_completion_tokens": found.completion_tokens,
+        "documents": estimate.documents,
+        "samples": estimate.samples,
+        "answered": estimate.samples - estimate.left,
+        "requests": estimate.requests,
+        "prompt_tokens": estimate.prompt_tokens,
+        "max_completion_tokens": estimate.completion_tokens,
     }
     if annotator.prices:
         prices = annotator.prices
-        cost = (found.prompt_tokens * prices.input + found.completion_tokens * prices.output) / 1e6
+        cost = (estimate.prompt_tokens * prices.input + estimate.completion_tokens * prices.output) / 1e6
         told["cost"] = round(cost, 6)
     return told
 

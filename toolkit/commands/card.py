@@ -37,11 +37,11 @@ def numbers_of(context: Context, facts: Facts, about: About, first: int | None, 
     """Return what is counted of the documents that are described, and of the attributes that they were made by.
 
     Args:
-        context: of the command.
+        context: Context of the command.
         facts: about the documents.
         about: settings: of samples, and whether attributes are read.
         first: documents of each file that are read; None for all.
-        keep: whether counts are kept, as `toolkit stats` keeps them.
+        keep: True if counts are kept, as `toolkit stats` keeps them.
 
     Raises:
         ToolkitError: naming files that cannot be read.
@@ -52,10 +52,10 @@ def numbers_of(context: Context, facts: Facts, about: About, first: int | None, 
         return counting_of(context, facts, settings, temporary, keep=keep)
 
     if facts.is_output:
-        found = _documents(context, documents, settings)
+        numbers = _documents(context, documents, settings)
         if not (about.scores and context.has("mix")):
-            return found
-        return _with_scores(context, facts, found, Settings(by=[], first=first), keep=keep)
+            return numbers
+        return _with_scores(context, facts, numbers, Settings(by=[], first=first), keep=keep)
     if not about.scores:
         return _documents(context, documents, settings)
     try:
@@ -95,13 +95,13 @@ def _check_readable(counting: Counting) -> None:
             next(iter(FileDocuments(work.file, work.writer, work.max_document_bytes, {}, work.types)), None)
 
 
-def _with_scores(context: Context, facts: Facts, found: Numbers, settings: Settings, *, keep: bool) -> Numbers:
+def _with_scores(context: Context, facts: Facts, numbers: Numbers, settings: Settings, *, keep: bool) -> Numbers:
     """Return the numbers with the distributions of what rules compare, and of tokens and personal data."""
     rules = [rule for stream in sections.mix(context).streams for rule in stream.rules]
     names = [name for name in compared(rules) if root(name) in facts.taggers]
     names += [*attributes_of(facts, "TOKENS"), *attributes_of(facts, "PERSONAL")]
     if not names:
-        return found
+        return numbers
     settings = msgspec.structs.replace(settings, attributes=list(dict.fromkeys(names)))
     try:
         with scratch() as temporary:
@@ -109,8 +109,8 @@ def _with_scores(context: Context, facts: Facts, found: Numbers, settings: Setti
             count(context, counting)
             merged = merged_records(counting.works)
     except ToolkitError as error:
-        return msgspec.structs.replace(found, notes=[*found.notes, f"no scores: {error}"])
-    return msgspec.structs.replace(found, distributions=merged.distributions, rules=counting.rules)
+        return msgspec.structs.replace(numbers, notes=[*numbers.notes, f"no scores: {error}"])
+    return msgspec.structs.replace(numbers, distributions=merged.distributions, rules=counting.rules)
 
 
 def count(context: Context, counting: Counting) -> None:
@@ -184,7 +184,7 @@ def run(context: Context, options: Options) -> Outcome:
         disclosure.page(disclosed, 2) if disclosed else "",
     )
     text = card.document(facts, about, configurations, numbers, kept, shown)
-    names = [each.name for each in configurations]
+    names = [configuration.name for configuration in configurations]
     notes = list(dict.fromkeys([*filter(None, card_head.notes_of(facts, configurations)), *numbers.notes]))
     result = DatasetCard(path=path, configurations=names, kept=len(kept.blocks), notes=notes)
     files = {PICTURE: picture}

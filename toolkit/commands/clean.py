@@ -67,18 +67,18 @@ def run(context: Context, options: Options) -> Outcome:
     """
     if options.forget:
         return _forget(context, options)
-    found = {left: root for root in _roots(context) for left in store_of(root).leftovers(root, others=True)}
+    results = {left: root for root in _roots(context) for left in store_of(root).leftovers(root, others=True)}
     samples = [folder for folder in _samples(context) if is_folder(folder)]
     if not options.dry_run:
-        for left, root in found.items():
+        for left, root in results.items():
             store_of(root).discard(left)
         for folder in samples:
             remove_tree(folder)
     what = "would be deleted" if options.dry_run else "deleted"
     more = f", and {amount(len(samples), 'sample')}" if samples else ""
     return Outcome(
-        text="\n".join([*found, *samples, f"{len(found)} files and uploads {what}{more}"]),
-        data=Cleaning(leftovers=list(found), samples=samples, deleted=not options.dry_run),
+        text="\n".join([*results, *samples, f"{len(results)} files and uploads {what}{more}"]),
+        data=Cleaning(leftovers=list(results), samples=samples, deleted=not options.dry_run),
     )
 
 
@@ -115,9 +115,9 @@ def _forget(context: Context, options: Options) -> Outcome:
             )
         inputs = [name for name in options.forget if name in known]
         shards = sorted({shard for key in inputs for shard in known[key].shards} | lost.keys() & {*options.forget})
-        made = _made(context, shards)
+        results = _made(context, shards)
         if not options.dry_run:
-            for home, of in made:
+            for home, of in results:
                 with context.lease(home.bookkeeping, home.attributes, {f"the set {make_section.DOCUMENTS}": ""}):
                     attempts.forget_shards(open_dataset(home.attributes, None, None), of)
                     make_section.forget_shards(
@@ -130,7 +130,7 @@ def _forget(context: Context, options: Options) -> Outcome:
             ingested.forget(dataset, inputs)
     what = "would be deleted" if options.dry_run else "deleted"
     paths = [dataset.shard_path(shard) for shard in shards]
-    others = [home.shard_path(shard) for home, of in made for shard in of]
+    others = [home.shard_path(shard) for home, of in results for shard in of]
     return Outcome(
         text="\n".join([*paths, *others, f"{_named(inputs, options.forget)}: {amount(len(paths), 'shard')} {what}"]),
         data=ForgottenInputs(inputs=inputs, shards=shards, deleted=not options.dry_run),

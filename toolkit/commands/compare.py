@@ -104,18 +104,18 @@ def run(context: Context, options: Options) -> Outcome:
     jobs = [comparing.ShardToCompare(work, pairs, options.count, options.seed) for work in works]
     results = context.run("compare", comparing.compare_shard, tasks_of(works, jobs))
     broken = [*resolved.unreadable.values(), *failures(results)]
-    found = Compared()
+    output = Compared()
     for result in results:
         if result.value:
-            found.add(result.value, options.count)
+            output.add(result.value, options.count)
     text = f"{over}\n" if over else ""
-    text += f"{options.targets[0]} and {options.targets[1]}: {amount(found.rows, 'document')}\n"
-    text += "".join(f"\n{_show(part, names)}\n" for part in found.parts)
+    text += f"{options.targets[0]} and {options.targets[1]}: {amount(output.rows, 'document')}\n"
+    text += "".join(f"\n{_show(part, names)}\n" for part in output.parts)
     data = SetComparison(
         sets=list(options.targets),
         sample=over or None,
-        rows=found.rows,
-        parts=[_compared(part) for part in found.parts],
+        rows=output.rows,
+        parts=[_compared(part) for part in output.parts],
         failed=broken,
     )
     return Outcome(text=text.rstrip(), data=data, failures=broken)
@@ -174,10 +174,10 @@ def _show(part: Part, names: list[str]) -> str:
     if part.examples:
         lines.append("  largest differences:" if part.kind == "number" else "  some that differ:")
     room = excerpts.width()
-    for each in part.examples:
-        one, other = (short(each_value, 120) for each_value in (each.one, each.other))
-        lines.append(excerpts.head(f"    {one} -> {other}  {each.place}  {each.id}", max(room, 160)))
-        lines.append("      | " + excerpts.head(each.text, room - 8))
+    for example in part.examples:
+        one, other = (short(each_value, 120) for each_value in (example.one, example.other))
+        lines.append(excerpts.head(f"    {one} -> {other}  {example.place}  {example.id}", max(room, 160)))
+        lines.append("      | " + excerpts.head(example.text, room - 8))
     return "\n".join(lines)
 
 
@@ -212,7 +212,7 @@ def _compared(part: Part) -> PartComparison:
         examples=part.examples,
     )
     if part.kind == "label":
-        listed = sorted(part.pairs.items(), key=lambda each: (-each[1], each[0]))
+        listed = sorted(part.pairs.items(), key=lambda pair: (-pair[1], pair[0]))
         decoded = [(msgspec.json.decode(pair), count) for pair, count in listed if pair]
         compared.confusion = [{"one": pair[0], "other": pair[1], "documents": count} for pair, count in decoded]
         compared.confusion_left_out = part.pairs.get("", 0)

@@ -28,32 +28,32 @@ from toolkit.whole import section as whole_section
 
 def faults(context: Context) -> list[str]:
     """Return what is wrong with each section, in the order in which a run does them."""
-    found = _Faults()
-    with found.noted():
+    faults = _Faults()
+    with faults.noted():
         _ = context.dataset if context.has_dataset else None
-    with found.noted():
+    with faults.noted():
         _ = context.entries
     if context.has("align"):
-        with found.noted():
+        with faults.noted():
             align_section.read_section(context.section("align"))
     if context.has("tag"):
-        _tag(context.section("tag"), found)
+        _tag(context.section("tag"), faults)
     for name in filter(context.has, (*stages("whole"), "train")):
-        _whole(context.section(name), name, found)
+        _whole(context.section(name), name, faults)
     if context.has("annotate"):
-        _annotate(context, found)
+        _annotate(context, faults)
     if context.has("mix"):
-        _mix(context, found)
-        with found.noted():
+        _mix(context, faults)
+        with faults.noted():
             for edition in sections.editions(context).values():
-                _mix(edition, found)
+                _mix(edition, faults)
     if context.has(sections.TOKENIZE):
-        with found.noted():
-            _mix(sections.with_tokens(context), found)
+        with faults.noted():
+            _mix(sections.with_tokens(context), faults)
     if context.has("about"):
-        with found.noted():
+        with faults.noted():
             read_about(context.section("about"), required=())
-    return list(found.messages)
+    return list(faults.messages)
 
 
 class _Faults(Faults):
@@ -150,8 +150,8 @@ def run(context: Context, options: Options) -> Outcome:
         raise ConfigError(f"{options.config}: expected a configuration of this toolkit, got one of Dolma's")
     shown = show_settings(context)
     shown.text = shown.text.rstrip("\n")
-    if found := faults(context):
-        raise ConfigError("\n".join(found))
+    if results := faults(context):
+        raise ConfigError("\n".join(results))
     return shown
 
 
@@ -160,5 +160,5 @@ def _schema() -> Outcome:
 
     from toolkit.validate.yaml_schema import whole
 
-    found = whole()
-    return Outcome(text=msgspec.json.format(msgspec.json.encode(found)).decode(), data=found, for_programs=True)
+    results = whole()
+    return Outcome(text=msgspec.json.format(msgspec.json.encode(results)).decode(), data=results, for_programs=True)

@@ -69,13 +69,13 @@ def run(context: Context, options: Options) -> Outcome:
     goes = output and is_replaced(found_facts, croissant.NAME, overwrite=options.overwrite)
     old = None if goes else _old(path)
     facts = split(context, about, found_facts, dry_run=dry_run or old is not None)  # not before the version is right
-    made = croissant.document(facts, about, options.spec or about.croissant)
-    data = croissant.to_bytes(made)
-    level, reasons = versions.due(old, made) if old else ("none", [])
+    results = croissant.document(facts, about, options.spec or about.croissant)
+    data = croissant.to_bytes(results)
+    level, reasons = versions.due(old, results) if old else ("none", [])
     enough = versions.is_enough(old.get("version") if old else None, about.version, level)
     notes = [*_notes(about, facts), *([] if enough else [_raise(old or {}, level, reasons)])]
     result = CroissantFile(path=path, due=level, reasons=reasons, raised=enough, notes=notes)
-    wrong = versions.fault(old, made) if old else ""
+    wrong = versions.fault(old, results) if old else ""
     if options.check:
         notes += [wrong] if wrong and enough else []
         result.fresh = fresh = old is not None and store_of(path).read(path) == data
@@ -84,7 +84,7 @@ def run(context: Context, options: Options) -> Outcome:
     if wrong:
         raise ConfigError(f"{path}: {wrong}; raise it, or move the file away if it was never published")
     if output is None:
-        result.document = made
+        result.document = results
         return Outcome(data.decode().rstrip("\n"), result, for_programs=True)
     if old is not None:
         split(context, about, found_facts, dry_run=False)
@@ -108,9 +108,9 @@ def _old(path: str) -> dict[str, Any] | None:
     if not exists(path):
         return None
     try:
-        found = msgspec.json.decode(store_of(path).read(path), type=dict[str, Any])
-        versions.due(found, found)
-        versions.fault(found, found)
+        results = msgspec.json.decode(store_of(path).read(path), type=dict[str, Any])
+        versions.due(results, results)
+        versions.fault(results, results)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"{path}: expected a Croissant file that the toolkit wrote, got: {error}; move it away"
@@ -118,7 +118,7 @@ def _old(path: str) -> dict[str, Any] | None:
     except (TypeError, AttributeError, KeyError, re.error, IndexError):
         message = "expected a Croissant file that the toolkit wrote, got JSON of another shape; move it away"
         raise ConfigError(f"{path}: {message}") from None
-    return found
+    return results
 
 
 def _raise(old: dict[str, Any], level: versions.Level, reasons: list[str]) -> str:

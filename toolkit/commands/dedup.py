@@ -130,7 +130,7 @@ def plan_of(context: Context, name: str) -> Plan:
             return section.read_section(place, dataset, known, name, own, external=context.external)
         except ConfigError as error:
             for command in sets_before(name):
-                if missing := [made for made in getattr(context.config, command) if made not in known]:
+                if missing := [result for result in getattr(context.config, command) if result not in known]:
                     lacks = f"`toolkit {command}` has not made {', '.join(missing)} yet"
                     raise ConfigError(f"{error}; {lacks}{no_folder(dataset.documents)}") from None
             raise
@@ -179,23 +179,23 @@ def check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequence
     if context.options.limit is None or context.options.shard is not None or context.options.overwrite:
         return
     for entry in plan.entries:
-        found = load_resolved(dataset, entry.set)
-        if len(found) > len(shards):
+        results = load_resolved(dataset, entry.set)
+        if len(results) > len(shards):
             raise ConfigError(
-                f"--limit: expected all {len(found)} shards of which {entry.set} was made, got "
+                f"--limit: expected all {len(results)} shards of which {entry.set} was made, got "
                 f"{len(shards)}: the set would be made again from only these; leave --limit out, or add --overwrite"
             )
 
 
 def waves(entries: Sequence[Entry]) -> list[list[Entry]]:
     """Return the entries in groups whose signatures are made in one pass: none of a group reads a set of it."""
-    found: list[list[Entry]] = []
+    results: list[list[Entry]] = []
     for entry in entries:
-        after = max((i for i, wave in enumerate(found) for each in wave if each.set in entry.reads), default=-1)
-        if after + 1 == len(found):
-            found.append([])
-        found[after + 1].append(entry)
-    return found
+        after = max((i for i, wave in enumerate(results) for item in wave if item.set in entry.reads), default=-1)
+        if after + 1 == len(results):
+            results.append([])
+        results[after + 1].append(entry)
+    return results
 
 
 _WHOLE = {
@@ -246,7 +246,7 @@ class _Making:
             text += f"{context.named}{ready}{_WHOLE[self.plan.section]} depends on all shards: {context.next_step}"
         elif len(self.rows) > 1:
             text += table(self.rows, right=[2, 3, 4, 5])
-        text += "".join(f"\n{each}" for each in (*map(escaped, self.notes), *self.tables))
+        text += "".join(f"\n{table}" for table in (*map(escaped, self.notes), *self.tables))
         if left and self.failed:
             text += f"\nnot made: {', '.join(left)}"
         data = SetsOfWhole(
@@ -278,12 +278,12 @@ class _Making:
             raise StepFailed(str(error)) from None
         fates = fates_folder(dataset, entry.set, resolution.key)
         tasks = works_to_write(dataset, entry, signed, fates)
-        written = [bool(each.written) for each in self._run(f"writing {entry.set}", write_shard, tasks, noted=True)]
-        documents = sum(each.record.rows for each in signed if each.own)
-        compared = sum(each.record.compared for each in signed if each.own)
-        found = ", ".join(f"{count:,} {what}" for what, count in resolution.counts.items())
+        written = [bool(item.written) for item in self._run(f"writing {entry.set}", write_shard, tasks, noted=True)]
+        documents = sum(signed_shard.record.rows for signed_shard in signed if signed_shard.own)
+        compared = sum(signed_shard.record.compared for signed_shard in signed if signed_shard.own)
+        result = ", ".join(f"{count:,} {what}" for what, count in resolution.counts.items())
         counts = [str(sum(written)), str(len(written) - sum(written))]
-        self.rows.append([entry.set, entry.kind, f"{documents:,}", f"{compared:,}", *counts, found])
+        self.rows.append([entry.set, entry.kind, f"{documents:,}", f"{compared:,}", *counts, result])
         self.notes += [f"{entry.set}: {note}" for note in resolution.notes]
         self.tables += [f"\n{entry.set}, {name}\n{_shown(rows)}" for name, rows in resolution.tables.items() if rows]
         self.data[entry.set] = SetOfWhole(
@@ -318,13 +318,13 @@ class _Making:
             return all_values(self.context.run(what, function, tasks, unit, failed=failed, needs=needs))
         except StepFailed as error:
             only = f"{tasks[0].name}: " if len(tasks) == 1 and not noted else ""
-            told = (each.removeprefix(only) for each in error.messages)
-            raise StepFailed(*(each if of in each else f"{of}: {what}: {each}" for each in told)) from None
+            told = (message.removeprefix(only) for message in error.messages)
+            raise StepFailed(*(item if of in item else f"{of}: {what}: {item}" for item in told)) from None
 
 
 def _kept_of(work: sign.ShardToSign, text: float) -> float:
     """Return how many bytes the signatures of a shard take, with what comes of them, by its bytes of text."""
-    left = [each for each in work.entries if load_signatures(work.dataset, each.set, work.shard) is None]
+    left = [entry for entry in work.entries if load_signatures(work.dataset, entry.set, work.shard) is None]
     return sum(text * entry.configured().kept + FILES for entry in left)
 
 
@@ -348,12 +348,12 @@ _ROWS = 20
 
 def todo_of(dataset: Dataset, entry: Entry, shards: Sequence[str], *, refit: bool = False) -> dict[str, list[str]]:
     """Return what is to be done for an entry: for which shards."""
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     fits = refit and entry.configured().FITTED
     for shard, state in states_of(dataset, entry, shards).items():
         if why := state or (UNRESOLVED if fits else ""):
-            found.setdefault(_STEPS[why], []).append(shard)
-    return found
+            results.setdefault(_STEPS[why], []).append(shard)
+    return results
 
 
 _STEPS = {

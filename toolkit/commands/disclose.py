@@ -94,6 +94,8 @@ def _changes(changes: list[Change]) -> list[str]:
     def shown(value: object) -> str:
         return "nothing" if value is None else short(msgspec.json.encode(value).decode(), 100)
 
-    lines = [f"  {each.id}, {each.part}: {shown(each.before)} -> {shown(each.after)}" for each in changes[:_SHOWN]]
+    lines = [
+        f"  {change.id}, {change.part}: {shown(change.before)} -> {shown(change.after)}" for change in changes[:_SHOWN]
+    ]
     more = [f"  {len(changes) - _SHOWN:,} more"] if len(changes) > _SHOWN else []
     return [f"since the last one: {amount(len(changes), 'difference')}", *lines, *more]

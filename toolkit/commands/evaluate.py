@@ -87,35 +87,38 @@ def whole(found: Judged) -> str:
 
 
 def _differences(group: Group, heads: Mapping[str, str]) -> str:
-    listed = [each for each in group.differences if each.metrics]
+    listed = [difference for difference in group.differences if difference.metrics]
     if not listed:
         return ""
-    metrics = list(dict.fromkeys(metric for each in listed for metric in each.metrics))
-    rows = [["difference", *(f"{heads[each.one]} to {heads[each.other]}" for each in listed)]]
-    rows += [[metric, *(_verdict(each.metrics.get(metric)) for each in listed)] for metric in metrics]
+    metrics = list(dict.fromkeys(metric for difference in listed for metric in difference.metrics))
+    rows = [["difference", *(f"{heads[difference.one]} to {heads[difference.other]}" for difference in listed)]]
+    rows += [[metric, *(_verdict(difference.metrics.get(metric)) for difference in listed)] for metric in metrics]
     return table(rows)
 
 
-def _details(found: Details) -> Iterable[str]:
-    if found.labels:
+def _details(details: Details) -> Iterable[str]:
+    if details.labels:
         rows = [["label", "documents", "precision", "recall", "F1"]]
-        for each in found.labels[:MOST_LABELS]:
-            cells = [_number(each.precision), _number(each.recall), _cell(each.f1)]
-            rows.append([excerpts.head(shown(each.label), 40), f"{each.documents:,}", *cells])
-        more = len(found.labels) - MOST_LABELS
+        for label in details.labels[:MOST_LABELS]:
+            cells = [_number(label.precision), _number(label.recall), _cell(label.f1)]
+            rows.append([excerpts.head(shown(label.label), 40), f"{label.documents:,}", *cells])
+        more = len(details.labels) - MOST_LABELS
         yield table(rows, right=[1, 2, 3]) + (f"\nand {more:,} other labels" if more > 0 else "")
-    if found.grades:
+    if details.grades:
         rows = [["at least", "documents", "accuracy", "F1", "macro F1", "weighted F1"]]
-        for grade in found.grades[:MOST_LABELS]:
-            cells = [_cell(each) for each in (grade.accuracy, grade.f1, grade.macro_f1, grade.weighted_f1)]
+        for grade in details.grades[:MOST_LABELS]:
+            cells = [_cell(estimate) for estimate in (grade.accuracy, grade.f1, grade.macro_f1, grade.weighted_f1)]
             rows.append([f"{grade.grade:g}", f"{grade.documents:,}", *cells])
         yield table(rows, right=[0, 1])
-    if found.confusion:
-        pairs = {(each.label, each.prediction): each.documents for each in found.confusion}
-        yield confusion(pairs, ("label", "predicted"), whole=not found.confusion_left_out)
-    if found.calibration:
+    if details.confusion:
+        pairs = {
+            (confused_pair.label, confused_pair.prediction): confused_pair.documents
+            for confused_pair in details.confusion
+        }
+        yield confusion(pairs, ("label", "predicted"), whole=not details.confusion_left_out)
+    if details.calibration:
         rows = [["predicted", "documents", "mean", "mean label"]]
-        for one in found.calibration:
+        for one in details.calibration:
             where = f"{one.low:.3g} to {one.high:.3g}"
             rows.append([where, f"{one.documents:,}", _number(one.prediction), _cell(one.label)])
         yield table(rows, right=[1, 2])
@@ -130,7 +133,7 @@ def groups(by: str, found: Judged) -> str:
         for name in found.all.scores
         if any(_is_there(group.scores.get(name, {}).get(metric)) for group in listed)
     ]
-    pairs = [(each.one, each.other) for each in found.all.differences]
+    pairs = [(difference.one, difference.other) for difference in found.all.differences]
     verdicts = [(pair, metric) for pair in pairs if (metric := _first(pair, listed, found))]
     heads = _heads(found)
     only = next(iter(found.details)) if len(found.details) == 1 else ""
@@ -154,7 +157,9 @@ def _first(pair: tuple[str, str], listed: Sequence[Group], found: Judged) -> str
 
 
 def _of(group: Group, pair: tuple[str, str]) -> dict[str, Paired]:
-    return next((each.metrics for each in group.differences if (each.one, each.other) == pair), {})
+    return next(
+        (difference.metrics for difference in group.differences if (difference.one, difference.other) == pair), {}
+    )
 
 
 def _is_there(estimate: Estimate | None) -> bool:
@@ -164,7 +169,7 @@ def _is_there(estimate: Estimate | None) -> bool:
 def warnings(found: Judged) -> list[str]:
     """Return what one should not overlook."""
     told = []
-    for group in [found.all, *(each for listed in found.groups.values() for each in listed)]:
+    for group in [found.all, *(group for listed in found.groups.values() for group in listed)]:
         where = f"{group.by} {shown(group.group)}" if group.by else "all documents"
         told += [
             f"{where}: {name} is the same for all {group.documents:,} documents: it says nothing within them"
@@ -188,12 +193,12 @@ def _number(value: float | None) -> str:
     return "0.000" if text == "-0.000" else text
 
 
-def _cell(found: Estimate | None) -> str:
-    if found is None or found.value is None:
+def _cell(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.value is None:
         return "-"
-    if found.low is None:
-        return _number(found.value)
-    return f"{_number(found.value)} [{_number(found.low)}, {_number(found.high)}]"
+    if estimate.low is None:
+        return _number(estimate.value)
+    return f"{_number(estimate.value)} [{_number(estimate.low)}, {_number(estimate.high)}]"
 
 
 def _verdict(found: Paired | None) -> str:
@@ -318,24 +323,24 @@ def run(context: Context, options: Options) -> Outcome:
     labels = Labels(spec, context.config.max_document_bytes) if spec else None
     asked, groups = _questions(options, dataset, in_files=labels is not None)
     answers, broken, sets = _answers(context, dataset, asked, labels, over)
-    columns = {name: joined([each.columns[name] for each in answers], name) for name in answers[0].columns}
+    columns = {name: joined([answer.columns[name] for answer in answers], name) for name in answers[0].columns}
     unused = None
     if labels:
-        columns[LABELS], unused = labels.column(b"".join(each.keys for each in answers))
-    documents = sum(each.documents for each in answers)
+        columns[LABELS], unused = labels.column(b"".join(answer.keys for answer in answers))
+    documents = sum(answer.documents for answer in answers)
     if not len(columns[SOURCE].values):
         where = "" if options.where is None else f"--where {options.where}: "
         raise ConfigError(f"{where}expected documents to look at, got none of {documents:,}")
-    hashes = np.frombuffer(b"".join(each.hashes for each in answers), np.uint64)
-    found = _judged(options, columns, hashes, groups, _scale(options, sets, spec))
-    told = warnings(found)
+    hashes = np.frombuffer(b"".join(answer.hashes for answer in answers), np.uint64)
+    result = _judged(options, columns, hashes, groups, _scale(options, sets, spec))
+    told = warnings(result)
     if LANGUAGE not in groups:
         told.append(
             "not by language: no set, or several, have `language.label` or `text_language.label`; name it: --language"
         )
     if options.where is None:
-        told += _learnt_from(dataset, [each for each in asked if each.name in options.targets])
-    written = plots.draw(options.plots, found) if options.plots else []
+        told += _learnt_from(dataset, [question for question in asked if question.name in options.targets])
+    written = plots.draw(options.plots, result) if options.plots else []
     data = Evaluation(
         predictions=options.targets,
         labels=options.against,
@@ -344,13 +349,13 @@ def run(context: Context, options: Options) -> Outcome:
         documents=documents,
         looked_at=len(columns[SOURCE].values),
         labels_of_no_document=unused,
-        task=found.task,
-        level=found.level or None,
-        scale=found.scale,
-        all=found.all,
-        details=found.details,
-        groups=found.groups,
-        left_out={by: {"groups": count, "documents": number} for by, (count, number) in found.left_out.items()},
+        task=result.task,
+        level=result.level or None,
+        scale=result.scale,
+        all=result.all,
+        details=result.details,
+        groups=result.groups,
+        left_out={by: {"groups": count, "documents": number} for by, (count, number) in result.left_out.items()},
         baselines=BASELINES,
         rounds=options.rounds,
         seed=options.seed,
@@ -358,22 +363,22 @@ def run(context: Context, options: Options) -> Outcome:
         plots=written,
         failed=broken,
     )
-    text = _text(options, found, data, over)
+    text = _text(options, result, data, over)
     return Outcome(text=text, data=data, failures=broken)
 
 
 def _learnt_from(dataset: Dataset, predictions: list[Question]) -> list[str]:
     """Return warnings that models of the dataset predict what they may have learnt by heart."""
-    found = []
-    for each in predictions:
-        digests = {digest for name in each.sets for digest in records.load_models(dataset, name)}
-        found += [
-            f"{each.text}: the model {card.name} was trained on "
+    results = []
+    for prediction in predictions:
+        digests = {digest for name in prediction.sets for digest in records.load_models(dataset, name)}
+        results += [
+            f"{prediction.text}: the model {card.name} was trained on "
             f"{amount(sum(card.documents['train'].values()), 'document')}, which may be among these; look at others, "
             "such as --where 'sample.split == \"test\"'"
             for card in section.with_files(dataset, digests)
         ]
-    return found
+    return results
 
 
 def _questions(options: Options, dataset: Dataset, *, in_files: bool) -> tuple[list[Question], list[str]]:
@@ -386,13 +391,13 @@ def _questions(options: Options, dataset: Dataset, *, in_files: bool) -> tuple[l
     language = finder.language() if options.language is None else None
     if options.language is not None:
         language = finder.question(LANGUAGE, options.language, "--language")
-    if options.language is None and language and language.text in [_of_set(each) for each in asked]:
-        known = [each for each in asked if each.name == LABELS]  # languages are judged by what they are
+    if options.language is None and language and language.text in [_of_set(question) for question in asked]:
+        known = [question for question in asked if question.name == LABELS]  # languages are judged by what they are
         language = msgspec.structs.replace(known[0], name=LANGUAGE) if known else None
     groups = [Question(SOURCE, "source"), *([language] if language else []), questions.of_lengths()]
-    taken = {each.name for each in [*asked, *groups]}
+    taken = {group.name for group in [*asked, *groups]}
     groups += [finder.question(text, text, "--by") for text in dict.fromkeys(options.by) if text not in taken]
-    return [*asked, *groups], [each.name for each in groups]
+    return [*asked, *groups], [group.name for group in groups]
 
 
 def _of_set(question: Question) -> str:
@@ -466,6 +471,6 @@ def _text(options: Options, found: Judged, data: Evaluation, over: str) -> str:
     )
     lines += [f"{name}: {text}" for name, text in BASELINES.items()]
     parts = ["\n".join(lines), whole(found), *(groups(by, found) for by in found.groups)]
-    parts.append("\n".join(f"warning: {each}" for each in data.warnings))
+    parts.append("\n".join(f"warning: {warning}" for warning in data.warnings))
     parts.append("\n".join(data.plots))
     return "\n\n".join(part for part in parts if part)

@@ -86,9 +86,9 @@ def run(context: Context, options: Options) -> Outcome:
     names = _chosen(options.sets, dataset.sets(), dataset.attributes)
     stream = Stream.over(dataset, names, "export")
     resolved = context.source_of(dataset, shards).resolve(stream, check="strict").refuse_unreadable()
-    found, works = resolved.sets, resolved.joined(context.config.max_document_bytes)
+    result, works = resolved.sets, resolved.joined(context.config.max_document_bytes)
     listed: dict[str, list[ShardToExport]] = {}
-    for joined in found:
+    for joined in result:
         keys = [msgspec.structs.replace(key, name=key.key, hidden=False) for key in joined.keys]
         own = msgspec.structs.replace(joined, keys=keys)
         exporting.types_of(own)
@@ -96,9 +96,9 @@ def run(context: Context, options: Options) -> Outcome:
             ShardToExport(work=msgspec.structs.replace(work, sets=[own]), folder=folder) for work in works
         ]
     with dataset.looking(names):
-        todo = {name: [each for each in of if not exporting.state_of(each).is_done] for name, of in listed.items()}
+        todo = {name: [shard for shard in of if not exporting.state_of(shard).is_done] for name, of in listed.items()}
     if options.dry_run:
-        types = {joined.set: {key.key: str(key.declared) for key in joined.keys} for joined in found}
+        types = {joined.set: {key.key: str(key.declared) for key in joined.keys} for joined in result}
         plan = {name: {"values": types[name], "files to write": [e.path for e in of]} for name, of in todo.items()}
         return show_plan(context, {"export": plan})
     check_writable(folder, "--parquet")
@@ -106,9 +106,9 @@ def run(context: Context, options: Options) -> Outcome:
     context.sweep(folder)
     with context.lease(kept, folder, {f"the set {name}": dataset.attributes for name in names}):
         tasks = [
-            Task(each.path, each, size_of(each.work.attributes_of(each.joined)), key=f"{name}/{each.work.shard}")
+            Task(shard.path, shard, size_of(shard.work.attributes_of(shard.joined)), key=f"{name}/{shard.work.shard}")
             for name, of in todo.items()
-            for each in of
+            for shard in of
         ]
         origins.save(folder, {origins.OUTPUT: exporting.origin_of(dataset)})
         results = context.run("export", exporting.export_shard, tasks, "files", failed=FailureRecords(kept, "export"))

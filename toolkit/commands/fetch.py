@@ -100,9 +100,9 @@ def run(context: Context, options: Options) -> Outcome:
     rows = [["label", "parts", "of", "bytes", "of"]]
     for label, there in parts.items():
         chosen[label] = target.with_those_there(there, len(first_parts(label, there, options.most)))
-        sizes = [sum(part.size for part in each) for each in (chosen[label], there)]
+        sizes = [sum(part.size for part in parts) for parts in (chosen[label], there)]
         rows.append([label, str(len(chosen[label])), str(len(there)), f"{sizes[0]:,}", f"{sizes[1]:,}"])
-    files = {file.path: file for each in chosen.values() for part in each for file in part.files}
+    files = {file.path: file for parts in chosen.values() for part in parts for file in part.files}
     target.check(files.values())
     for file in files.values():
         if options.max_file is not None and file.size > options.max_file:
@@ -113,7 +113,7 @@ def run(context: Context, options: Options) -> Outcome:
         release=release.address,
         folder=folder,
         bytes=sum(file.size for file in files.values()),
-        labels={label: [part.path for part in each] for label, each in chosen.items()},
+        labels={label: [part.path for part in parts] for label, parts in chosen.items()},
     )
     if options.dry_run:
         listed = "\n".join(f"{file.path}  {file.size:,}" for file in files.values())

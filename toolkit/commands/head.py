@@ -83,19 +83,19 @@ def run(context: Context, options: Options) -> Outcome:
     source = context.source_of(dataset, shards[:1])
     source.check(dataset.sets() if dataset.attributes else [], "warn")
     wanted = options.count if options.id is None else sys.maxsize
-    found: list[Joined] = []
+    results: list[Joined] = []
     for shard in shards:
         for joined in _read(source, shard, context.config.max_document_bytes, options.id):
-            found.append(joined)
-            if len(found) >= wanted:
+            results.append(joined)
+            if len(results) >= wanted:
                 break
-        if len(found) >= wanted:
+        if len(results) >= wanted:
             break
     if options.id is None:
-        return _outcome(found)
-    items = tracing.items_left_out([dataset], options.id, amount(len(shards), "shard"), known=bool(found))
-    places = tracing.in_output(context, [row.id for row, *_ in found]) if options.config else None
-    outcome = _outcome(found, [_way(dataset, joined, places) for joined in found])
+        return _outcome(results)
+    items = tracing.items_left_out([dataset], options.id, amount(len(shards), "shard"), known=bool(results))
+    places = tracing.in_output(context, [row.id for row, *_ in results]) if options.config else None
+    outcome = _outcome(results, [_way(dataset, joined, places) for joined in results])
     outcome.text = "\n\n".join(text for text in (outcome.text, tracing.show_left_out(items)) if text)
     outcome.data.left_out = items
     return outcome
@@ -111,10 +111,10 @@ def _way(dataset: Dataset, joined: Joined, places: Mapping[str, list[str]] | Non
 
 def _of_inputs(context: Context, options: Options) -> Outcome:
     """Show the first documents of the first input of each entry, and the fields that were found."""
-    found, failed = first_documents(context.inputs(asks_web=False), options.count)
+    previews, failed = first_documents(context.inputs(asks_web=False), options.count)
     return Outcome(
-        text="\n\n".join(map(show_preview, found)),
-        data=InputHead(first=found),
+        text="\n\n".join(map(show_preview, previews)),
+        data=InputHead(first=previews),
         failures=failed,
     )
 
@@ -157,18 +157,18 @@ def _outputs(target: str) -> list[tuple[str, Writer]]:
     if whole and is_folder(join(target, "documents")):
         return []
     paths = [join(target, path) for path in targets.data_files(target)] if whole else [target]
-    return [(path, found.writer()) for path in paths if (found := format_of(path))]
+    return [(path, result.writer()) for path in paths if (result := format_of(path))]
 
 
 def _of_output(context: Context, options: Options, outputs: list[tuple[str, Writer]]) -> Outcome:
     """Show the first documents of an output, or those with an id, each with the values that its format has for it."""
     documents = _of_files(outputs, 2 * context.config.max_document_bytes)
-    wanted = (found for found in documents if options.id is None or _is_called(found[0], options.id))
-    found = list(islice(wanted, options.count if options.id is None else None))
-    if options.id is not None and not found:
+    wanted = (document for document in documents if options.id is None or _is_called(document[0], options.id))
+    results = list(islice(wanted, options.count if options.id is None else None))
+    if options.id is not None and not results:
         got = f"got none in {amount(len(outputs), 'file')}"
         raise ConfigError(f"expected a document with the id or URL {options.id!r}, {got}")
-    return _outcome(found)
+    return _outcome(results)
 
 
 def _is_called(row: DocumentRow, wanted: str) -> bool:
@@ -183,7 +183,7 @@ def _of_files(outputs: list[tuple[str, Writer]], max_bytes: int) -> Iterator[Joi
             place = f"{path}:{number}" if writer.has_json_lines() else f"{path}, document {number}"
             row = DocumentRow(document.id, document.text, document.source, metadata=document.raw_metadata)
             values = {name: msgspec.to_builtins(getattr(value, name)) for name in names}
-            yield row, {"": {name: each for name, each in values.items() if each is not None}}, place, b""
+            yield row, {"": {name: value for name, value in values.items() if value is not None}}, place, b""
 
 
 # --- datasets ---------------------------------------------------------------------------------------------------------
@@ -198,8 +198,8 @@ def _places(context: Context) -> tuple[Dataset, list[str]]:
         if is_folder(join(path, "documents")):
             dataset = open_dataset(path, None, None)
             return dataset, dataset.shards()
-        root, found, shard = path.rpartition("/documents/")
-        if not found and path.startswith("documents/"):
+        root, result, shard = path.rpartition("/documents/")
+        if not result and path.startswith("documents/"):
             root, shard = ".", path.removeprefix("documents/")
         _check_there(path)
         if not root:
@@ -221,8 +221,8 @@ def _check_there(path: str) -> None:
 
 
 def _read(source: Source, shard: str, limit: int, id: str | None) -> Iterator[Joined]:
-    if id is not None and (found := _found(source, shard, limit, id)) is not None:
-        yield from found
+    if id is not None and (results := _found(source, shard, limit, id)) is not None:
+        yield from results
         return
     for row, line, raw, number in source.raw_rows(shard, limit):
         if id is None or is_called(line, row.id, id):
@@ -232,7 +232,7 @@ def _read(source: Source, shard: str, limit: int, id: str | None) -> Iterator[Jo
 def _joined(
     source: Source, shard: str, row: DocumentRow, line: bytes, raw: Mapping[str, msgspec.Raw], number: int
 ) -> Joined:
-    attributes = {name: msgspec.json.decode(each) for name, each in raw.items()}
+    attributes = {name: msgspec.json.decode(item) for name, item in raw.items()}
     return row, attributes, f"{source.dataset.shard_path(shard)}:{number}", line
 
 
@@ -242,11 +242,11 @@ def _found(source: Source, shard: str, limit: int, id: str) -> list[Joined] | No
     state = row_index.current(dataset, shard) if dataset.in_place else None
     if state is None or not state.source or has_scheme(id):
         return None
-    found = []
+    results = []
     for number in row_index.rows_of(dataset, shard, state.source, id):
         with closing(source.raw_rows(shard, limit, number)) as rows:
             row = next(rows, None)
         if row is None or row[0].id != id:
             return None
-        found.append(_joined(source, shard, *row))
-    return found
+        results.append(_joined(source, shard, *row))
+    return results

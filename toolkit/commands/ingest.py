@@ -61,8 +61,8 @@ class Passing:
         tag: how they are tagged, if they are; its shard is empty.
         mix: how they are mixed, if they are; its shard is empty.
         sign: how they are signed, by section; of entries that read no sets but those which are made on the way.
-        plans: of the sections that it is of.
-        deletes: whether documents and attributes are deleted when they are mixed.
+        plans: Plans of the sections that it is of.
+        deletes: True if documents and attributes are deleted when they are mixed.
         shards: Shards that the other stages of the run work on; None if that is not bounded.
         tagged: shards of which attributes were written, once they have been.
         failed: why shards could not be mixed, by key, where they are deleted.
@@ -117,7 +117,7 @@ def plan_pass(context: Context, plans: Mapping[str, Any]) -> Passing | None:
     that are cut become nobody knows how many.
 
     Args:
-        context: of the configuration.
+        context: Context of the configuration.
         plans: what each section comes to, by the name of its stage.
     """
     shards = None
@@ -129,15 +129,15 @@ def plan_pass(context: Context, plans: Mapping[str, Any]) -> Passing | None:
             shards = {*context.mine(context.dataset)}
         shards = {*context.limited(sorted({*(shards or ()), *(work.shard_name() for work in works)}))}
     tagged, wholes = plans.get("tag", {}), [plans[name] for name in stages("whole") if name in plans]
-    made = {**ingest_section.set_schemas(context.entries), **tagged}
+    result = {**ingest_section.set_schemas(context.entries), **tagged}
     tag = sections.to_tag(context, sections.tags(context), tagged) if tagged else None
     mix = None
     if context.has("mix"):
         settings = sections.mix(context)
-        own = [each for each in settings.streams if each.dataset == context.dataset]
+        own = [stream for stream in settings.streams if stream.dataset == context.dataset]
         is_whole = not (context.dataset.include or context.dataset.exclude or settings.needs_all_shards)
-        if len(own) == 1 and is_whole and all(given.set in made for given in own[0].attributes):
-            mix = preparation.to_be(context, settings, own[0], made)
+        if len(own) == 1 and is_whole and all(given.set in result for given in own[0].attributes):
+            mix = preparation.to_be(context, settings, own[0], result)
     if wholes:
         from toolkit.whole.sign import ShardToSign
 
@@ -145,7 +145,7 @@ def plan_pass(context: Context, plans: Mapping[str, Any]) -> Passing | None:
     sign = {
         plan.section: ShardToSign(dataset=context.dataset, entries=entries, shard="", max_document_bytes=limit)
         for plan in wholes
-        if (entries := [entry for entry in plan.entries if made.keys() >= {*entry.reads}])
+        if (entries := [entry for entry in plan.entries if result.keys() >= {*entry.reads}])
     }
     return Passing(tag, mix, sign, wholes if sign else [], shards=shards) if tag or mix or sign else None
 
@@ -163,19 +163,19 @@ def plan_per_shard(context: Context, *, writes: bool) -> Passing:
     """
     dataset = context.dataset
     settings = _settings(context, dataset, writes=writes)
-    made, tag = ingest_section.set_schemas(context.entries), None
+    results, tag = ingest_section.set_schemas(context.entries), None
     if context.has("tag"):
-        planned, overwrite = {**made, **sections.aligned(context)}, context.options.overwrite
+        planned, overwrite = {**results, **sections.aligned(context)}, context.options.overwrite
         tagged = declared.prepare(sections.tags(context), dataset, planned, overwrite=overwrite, write=False)
-        made, tag = {**made, **tagged}, sections.to_tag(context, sections.tags(context), tagged)
+        results, tag = {**results, **tagged}, sections.to_tag(context, sections.tags(context), tagged)
     for given in settings.streams[0].attributes:
-        if given.set not in made:  # it may have cost much, and would be deleted
+        if given.set not in results:  # it may have cost much, and would be deleted
             raise ConfigError(
                 f"{settings.place}: expected only sets that this configuration makes, got "
                 f"{given.set!r}: --per-shard deletes attributes, and could not make this set again; run "
                 f"without --per-shard"
             )
-    return Passing(tag, preparation.to_be(context, settings, settings.streams[0], made), deletes=True)
+    return Passing(tag, preparation.to_be(context, settings, settings.streams[0], results), deletes=True)
 
 
 def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSettings:
@@ -192,20 +192,20 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
             "expected no section `tokenize:` with --per-shard, which deletes the documents after "
             "the mix; make tokens the output of the mix: `output: {format: tokens, …}`",
         )
-    for name in (each for each in stages("sets", "whole") if each != "tag" and context.has(each)):
+    for name in (stage for stage in stages("sets", "whole") if stage != "tag" and context.has(stage)):
         raise context.section(name).error(
             (),
             f"expected no section `{name}:` with --per-shard: its sets need the documents of all "
             f"shards, which --per-shard deletes one after the other; run without --per-shard",
         )
     settings = preparation.settings_of(context, writes=writes)
-    others, what = [each.dataset for each in settings.streams] != [dataset], settings.needs_all_shards
+    others, what = [stream.dataset for stream in settings.streams] != [dataset], settings.needs_all_shards
     refused = {
         "a mix of the dataset of this configuration alone, got other datasets": others,
         f"a mix without {what}, which needs all shards at once": what,
         "a dataset without `include` and `exclude`": dataset.include or dataset.exclude,
     }
-    if expected := next((each for each, is_refused in refused.items() if is_refused), None):
+    if expected := next((key for key, is_refused in refused.items() if is_refused), None):
         raise ConfigError(f"{settings.place}: with --per-shard, expected {expected}; run without --per-shard")
     for rule in settings.streams[0].rules:
         if rule.foreign:
@@ -259,7 +259,7 @@ class PlannedIngest:
     """The inputs that a section ``ingest:`` names, and those that a run works on.
 
     Attributes:
-        entries: of the section.
+        entries: Entries of the section.
         inputs: all that there are.
         works: those of this run.
         former: what was made of their inputs when they were packed otherwise.
@@ -284,7 +284,7 @@ def plan(context: Context) -> PlannedIngest:
     context.disk.check(inputs[: options.limit])
     works = context.typed((share.inputs if share else inputs)[: options.limit])
     former = find_superseded(works, inputs, dataset)
-    ingest_records.check_settings(works, ((each.made, each.by) for each in former if each.made))
+    ingest_records.check_settings(works, ((item.made, item.by) for item in former if item.made))
     ingest_section.prepare(entries, dataset, overwrite=options.overwrite, write=False)
     return PlannedIngest(entries, inputs, works, former)
 
@@ -322,14 +322,14 @@ def run(
     """Ingest all inputs that have not been, or have changed.
 
     Args:
-        context: of the configuration.
-        options: of the command.
+        context: Context of the configuration.
+        options: Options of the command.
         planned: what `plan` gave, if it has been asked.
         ahead: what is done with documents while they are made, if anything.
     """
     dataset, ahead = context.dataset, ahead or Passing(None, None)
-    found = planned or plan(context)
-    entries, works = found.entries, found.works
+    result = planned or plan(context)
+    entries, works = result.entries, result.works
     if context.share and not works:
         return Outcome(text=context.share.nothing(), data=IngestResult(documents=dataset.documents))
     if options.dry_run:
@@ -339,24 +339,24 @@ def run(
     with context.lease(dataset.bookkeeping, dataset.documents, ingest_section.holds(entries)):
         ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         context.own_types.store()
-        ingesting.sweep_downloads(found.inputs, dataset)
-        inputs = {work.key for work in found.inputs}
-        if any(each.settings().selects for each in entries) or not inputs.issuperset(ingested.keys(dataset)):
+        ingesting.sweep_downloads(result.inputs, dataset)
+        inputs = {work.key for work in result.inputs}
+        if any(entry.settings().selects for entry in entries) or not inputs.issuperset(ingested.keys(dataset)):
             from toolkit.ingest.index.selecting import sweep
 
             sweep(entries, inputs, dataset)
-        lost = lost_shards(works, found.inputs, found.former)
-        forget_superseded(found.former, dataset)
+        lost = lost_shards(works, result.inputs, result.former)
+        forget_superseded(result.former, dataset)
         results = _ingest(context, works, noted, ahead)
     counts: Counter[str] = Counter()
     done = [result.value for result in results if result.value]
-    for each in done:
-        counts.update(each.counts)
+    for item in done:
+        counts.update(item.counts)
     failed = failures(results)
     refused = verdicts(context, works, results)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     numbers = Numbers.of(works, results)
-    salvaged = [each for result in done for each in result.salvaged]
+    salvaged = [item for result in done for item in result.salvaged]
     where = f" -> {dataset.documents}"
     if ahead.deletes:
         where = f"; the documents below {dataset.documents} of those that are done were deleted"
@@ -398,10 +398,10 @@ def with_salvaged(outcome: Outcome, notes: Sequence[str], comment: str = "", *, 
     """Return an outcome that names damaged inputs, which end a command with 1.
 
     Args:
-        outcome: of a command.
+        outcome: Outcome of a command.
         notes: on the inputs.
         comment: with which each line begins.
-        told: whether the text names them already.
+        told: True if the text names them already.
     """
     text = "".join(f"{comment}salvaged: {note}\n" for note in (() if told else notes))
     code = max(outcome.exit_code, int(bool(notes)))
@@ -419,15 +419,17 @@ def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     from toolkit.ingest.index.selecting import estimates
 
     plan = show_plan(context, {"ingest": shards_of(works)})
-    found, failed = first_documents(works, SHOWN)
+    previews, failed = first_documents(works, SHOWN)
     selected = estimates(context.entries, context.dataset)
-    lines = [line for name, each in selected.items() for line in ("", *show_estimate(name, each))]
-    lines += [line for each in found for line in ("", *show_preview(each).split("\n"))]
+    lines = [line for name, estimate in selected.items() for line in ("", *show_estimate(name, estimate))]
+    lines += [line for preview in previews for line in ("", *show_preview(preview).split("\n"))]
     lost = (
-        added(not_carried(sections.mix(context).writer(), each.paths) for each in found) if context.has("mix") else {}
+        added(not_carried(sections.mix(context).writer(), preview.paths) for preview in previews)
+        if context.has("mix")
+        else {}
     )
-    lines += tables.not_carried(lost, sum(each.looked_at for each in found)).split("\n")[1:]
-    plan.data.first, plan.data.not_carried = found, lost
+    lines += tables.not_carried(lost, sum(preview.looked_at for preview in previews)).split("\n")[1:]
+    plan.data.first, plan.data.not_carried = previews, lost
     if selected:
         plan.data.selected = selected
     text = "\n".join([plan.text, *(f"# {line}".rstrip() for line in lines)])
@@ -435,22 +437,22 @@ def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     return with_salvaged(shown, salvaged_before(context, works), "# ")
 
 
-def show_estimate(name: str, found: "Estimate") -> list[str]:
+def show_estimate(name: str, estimate: "Estimate") -> list[str]:
     """Return what fetching the selected pages of an entry will take, for people."""
 
     def cells(part: "Part", name: str) -> list[str]:
         return [name, f"{part.pages:,}", f"{part.bytes:,}", f"{part.requests:,}", f"{part.cost:.2f}"]
 
     head = ["pages", "bytes", "requests", "US$"]
-    by_language = [cells(each, each.name or "(unknown)") for each in found.by_language]
-    by_host = [cells(each, each.name or "(unknown)") for each in found.by_host]
-    others = [[f"… {found.hosts - len(by_host):,} more", "", "", "", ""]] if found.hosts > len(by_host) else []
+    by_language = [cells(part, part.name or "(unknown)") for part in estimate.by_language]
+    by_host = [cells(part, part.name or "(unknown)") for part in estimate.by_host]
+    others = [[f"… {estimate.hosts - len(by_host):,} more", "", "", "", ""]] if estimate.hosts > len(by_host) else []
     right = [1, 2, 3, 4]
-    equal = f", without {found.equal:,} equal ones" if found.equal else ""
+    equal = f", without {estimate.equal:,} equal ones" if estimate.equal else ""
     return [
-        f"{name}: {amount(found.all.pages, 'page')}{equal}, by {amount(found.index_files, 'file')} of the index",
+        f"{name}: {amount(estimate.all.pages, 'page')}{equal}, by {amount(estimate.index_files, 'file')} of the index",
         "",
-        *table([["language", *head], *by_language, cells(found.all, "all")], right=right).split("\n"),
+        *table([["language", *head], *by_language, cells(estimate.all, "all")], right=right).split("\n"),
         *table([["host", *head], *by_host, *others], right=right).split("\n"),
     ]
 
@@ -487,20 +489,20 @@ def _ingest(
             return context.disk.of_input(task.payload.input)
 
         run = partial(context.run, step, function, unit=unit, failed=noted, needs=needs)
-        found = run(near, spreads=bool(ahead.tag or ahead.mix or ahead.sign)) if near or not far else []
+        result = run(near, spreads=bool(ahead.tag or ahead.mix or ahead.sign)) if near or not far else []
         if far:
             connections = min(task.payload.input.entry.settings().connections for task in far)
-            found += run(far, at_once=connections)
-    done = [result.value for result in found if result.value]
-    ahead.tagged.update(shard for each in done for shard in each.tagged)
-    ahead.failed.update(item for each in done for item in each.omitted.items())
-    context.failures.update(item for each in done for item in each.failures.items() if not ahead.deletes)
+            result += run(far, at_once=connections)
+    done = [result.value for result in result if result.value]
+    ahead.tagged.update(shard for item in done for shard in item.tagged)
+    ahead.failed.update(item for element in done for item in element.omitted.items())
+    context.failures.update(item for element in done for item in element.failures.items() if not ahead.deletes)
     if ahead.deletes and ahead.mix:
         mixed = FailureRecords(work_folder(ahead.mix.settings.output.path), "mix")
-        mixed.forget(*{ahead.mix.key + shard for each in done for shard in each.shards} - ahead.failed.keys())
+        mixed.forget(*{ahead.mix.key + shard for item in done for shard in item.shards} - ahead.failed.keys())
         for shard, why in ahead.failed.items():
             mixed.note(shard, FailureRecord(task=shard, message=why))
-    return found
+    return result
 
 
 class Numbers(NamedTuple):
@@ -545,25 +547,25 @@ def verdicts(
     """Return a verdict for each entry of which too much was rejected; of a part of the inputs it is only told.
 
     Args:
-        context: of the configuration.
+        context: Context of the configuration.
         works: the inputs.
-        results: of their tasks, in any order.
+        results: Results of their tasks, in any order.
     """
     done = {result.name: result.value for result in results if result.value}
     inputs = [
         left_out.Tally(
-            counts=found.counts,
+            counts=result.counts,
             entry=work.entry.name,
             max_rejected=work.entry.settings().max_rejected,
-            rejects=found.rejects,
+            rejects=result.rejects,
         )
         for work in works
-        if (found := done.get(task_name(work)))
+        if (result := done.get(task_name(work)))
     ]
     refused = left_out.too_many(inputs, context.dataset.bookkeeping)
     if not context.in_part:
         return refused
-    context.warn(f"of the inputs so far: {each}" for each in refused)
+    context.warn(f"of the inputs so far: {item}" for item in refused)
     return []
 
 
@@ -591,11 +593,11 @@ def _progress(look: Look) -> Iterator[Progress]:
             raise
         except ToolkitError:  # it cannot be run so
             passes = []
-        for each in passes:
+        for item in passes:
             try:
-                causes |= {each.input.key: ""} if _is_mixed(look, each) else {}
+                causes |= {item.input.key: ""} if _is_mixed(look, item) else {}
             except Unreadable as error:
-                causes[each.input.key] = str(error)
+                causes[item.input.key] = str(error)
     notes = list[str]()
 
     def noted(records: Iterable[ingested.InputRecord]) -> Iterator[ingested.InputRecord]:
@@ -608,7 +610,7 @@ def _progress(look: Look) -> Iterator[Progress]:
         "ingest",
         "ingest",
         causes,
-        failed={each.entry: str(each) for each in refused},
+        failed={item.entry: str(item) for item in refused},
         shards={work.key: work.shard for work in works},
         notes=[f"salvaged: {note}" for note in notes],
         data={"salvaged": notes} if notes else {},
@@ -618,9 +620,9 @@ def _progress(look: Look) -> Iterator[Progress]:
 def _is_mixed(look: Look, work: one_pass.InputToPass) -> bool:
     """Tell whether an input whose documents may be gone is in the mix."""
     record = ingest_records.recorded(work.input)
-    found = one_pass.in_mix(work, record, look.published) if record and record.deleted else None
-    look.gone.update(found or {})
-    return found is not None
+    result = one_pass.in_mix(work, record, look.published) if record and record.deleted else None
+    look.gone.update(result or {})
+    return result is not None
 
 
 def _look(look: Look) -> str:
@@ -629,11 +631,11 @@ def _look(look: Look) -> str:
 
 
 def _check(context: Context, checked: Checked) -> PlannedIngest:
-    found = plan(context)
-    checked.sets |= ingest_section.set_schemas(found.entries)
-    checked.holds |= ingest_section.holds(found.entries)
+    ingest = plan(context)
+    checked.sets |= ingest_section.set_schemas(ingest.entries)
+    checked.holds |= ingest_section.holds(ingest.entries)
     checked.roots.append(context.dataset.documents)
-    return found
+    return ingest
 
 
 STAGE = Declaration(

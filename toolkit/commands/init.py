@@ -70,8 +70,8 @@ def _raw(class_: type[FieldReader]) -> type[FieldReader]:
         "draft": lambda _, row, number: Draft(text="", number=number, extra=row),
         "columns": lambda _, there, path: list(there),
     }
-    made: Any = msgspec.defstruct(f"{class_.__name__}Rows", [], bases=(class_,), namespace=methods, frozen=True)
-    return cast("type[FieldReader]", made)
+    result: Any = msgspec.defstruct(f"{class_.__name__}Rows", [], bases=(class_,), namespace=methods, frozen=True)
+    return cast("type[FieldReader]", result)
 
 
 def chosen(rows: Sequence[Row], *, typed: bool) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def chosen(rows: Sequence[Row], *, typed: bool) -> dict[str, Any]:
 
     Args:
         rows: the first.
-        typed: whether values are texts, of which types must be declared.
+        typed: True if values are texts, of which types must be declared.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     fields = _mapped(rows, names)
@@ -233,12 +233,12 @@ class There(NamedTuple):
     """The files at a path.
 
     Attributes:
-        pattern: of the files, as `from:` takes it.
-        files: that it names.
-        format: that reads them.
-        options: of the format, that the files ask for.
+        pattern: Pattern of the files, as `from:` takes it.
+        files: Files that it names.
+        format: Format that reads them.
+        options: Options of the format, that the files ask for.
         others: names of files in the folder that are not read.
-        choices: of the options `config` and `split`, what else there is.
+        choices: Choices of the options `config` and `split`, what else there is.
     """
 
     pattern: str
@@ -312,25 +312,25 @@ def _said_by_folder(path: str) -> There | None:
 def _in_folder(path: str) -> There:
     """Return the files of a folder of which there is most, by their bytes."""
     try:
-        found = [each for each in expand_listed(join(path, "**")) if each[1].rpartition("/")[2] not in _NO_DATA]
+        results = [item for item in expand_listed(join(path, "**")) if item[1].rpartition("/")[2] not in _NO_DATA]
     except NothingThere:
-        found = []
-    if not found:
+        results = []
+    if not results:
         raise NothingThere(f"{path}: expected files, got none")
     sizes = Counter[str]()
-    for _, relative, there in found:
+    for _, relative, there in results:
         sizes[_kind(relative)] += (there.size if there else 0) + 1
     fault: ConfigError | None = None
     for kind, _ in sizes.most_common():
-        files = [each for each in found if _kind(each[1]) == kind]
+        files = [item for item in results if _kind(item[1]) == kind]
         try:
             format, options = _format(files[0][0])
         except ConfigError as error:
             fault = fault or error
             continue
-        others = [relative for _, relative, _ in found if _kind(relative) != kind]
+        others = [relative for _, relative, _ in results if _kind(relative) != kind]
         class_ = READERS.find(format)
-        is_all = {each[0] for each in files} == {each[0] for each in expand_below(path, class_.SUFFIXES)}
+        is_all = {file[0] for file in files} == {item[0] for item in expand_below(path, class_.SUFFIXES)}
         return There(path if is_all else join(path, _glob(files)), files, format, options, others)
     raise fault or NothingThere(f"{path}: expected files, got none")
 
@@ -366,19 +366,19 @@ def _format(path: str) -> tuple[str, dict[str, Any]]:
         while b"\n" not in head and len(head) < _FIRST_LINE and (more := stream.read(LOOKED_AT)):
             head += more
     suffix = suffix_of(path)
-    found = look(head)
-    if _BY_SUFFIX.get(suffix) == "text" and (found is None or found.formats[:1] in (("csv",), ("tsv",))):
-        found = None  # commas stand in texts, too
+    result = look(head)
+    if _BY_SUFFIX.get(suffix) == "text" and (result is None or result.formats[:1] in (("csv",), ("tsv",))):
+        result = None  # commas stand in texts, too
     by_suffix = _BY_SUFFIX.get(suffix, "")
-    if found is not None and found.formats:
-        format = by_suffix if by_suffix in found.formats else found.formats[0]
-        return format, _options(head, found)
-    if found is not None and not (by_suffix == "jsonl" and found.what == "JSON"):
-        raise ConfigError(f"{path}: expected a file that an input format reads, got {found}")
+    if result is not None and result.formats:
+        format = by_suffix if by_suffix in result.formats else result.formats[0]
+        return format, _options(head, result)
+    if result is not None and not (by_suffix == "jsonl" and result.what == "JSON"):
+        raise ConfigError(f"{path}: expected a file that an input format reads, got {result}")
     if not by_suffix:
         names = ", ".join(READERS.names())
         raise ConfigError(f"{path}: expected a file of a known form, got another one; input formats are: {names}")
-    return by_suffix, _options(head, found)
+    return by_suffix, _options(head, result)
 
 
 def _options(head: bytes, found: Recognised | None) -> dict[str, Any]:
@@ -421,8 +421,8 @@ def text_for(path: str, config_path: str) -> str:
     """Return a configuration for what is at a path.
 
     Args:
-        path: of external files, or of a dataset.
-        config_path: of the configuration, for its comments.
+        path: Path of external files, or of a dataset.
+        config_path: Config path of the configuration, for its comments.
 
     Raises:
         ConfigError: if nothing is there that can be read.
@@ -474,7 +474,7 @@ def _free(root: str, there: There) -> str:
 def _entry(there: There, name: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return an entry of `ingest:`, and what is to be said of its options."""
     entry: dict[str, Any] = {"format": there.format, "from": there.pattern} | there.options
-    notes = {key: ", ".join(each for each in names if each != entry.get(key)) for key, names in there.choices.items()}
+    notes = {key: ", ".join(name for name in names if name != entry.get(key)) for key, names in there.choices.items()}
     class_ = READERS.find(there.format)
     options = {key: value for key, value in there.options.items() if key not in ("config", "split")}
     rows = first_rows(there.format, options, there.files[0][0])
@@ -484,12 +484,12 @@ def _entry(there: There, name: str) -> tuple[dict[str, Any], dict[str, str]]:
     entry["source"] = name
     if rows is not None:
         is_text = "delimiter" in class_.__struct_fields__
-        found = chosen(rows, typed=is_text)
-        entry |= found
+        results = chosen(rows, typed=is_text)
+        entry |= results
         notes["typed"] = (
             "values of CSV are texts; these are not" if is_text else "has numbers such as NaN, which are null"
         )
-        lacking, nulls = lacks_text(rows, found)
+        lacking, nulls = lacks_text(rows, results)
         for option, count in (("on_error", lacking), ("null_text", nulls)):
             if count and lacking + nulls < len(rows):
                 entry[option] = "skip"
@@ -514,7 +514,9 @@ def _seen(entry: dict[str, Any], root: str) -> list[Preview]:
 def _twin(first: Preview, others: Sequence[Preview]) -> str | None:
     """Return the path of a file with a document that has the source and the id of one of the first file."""
     names = {(row["source"], row["id"]) for row in first.documents}
-    shared = (each.input for each in others if any((row["source"], row["id"]) in names for row in each.documents))
+    shared = (
+        preview.input for preview in others if any((row["source"], row["id"]) in names for row in preview.documents)
+    )
     return next(shared, None)
 
 
@@ -546,7 +548,7 @@ def _in_place(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fields(seen: Preview) -> str:
-    rows: Sequence[tuple[str, str]] = [(each.name, each.type) for each in seen.fields if each.name not in ("text",)]
+    rows: Sequence[tuple[str, str]] = [(field.name, field.type) for field in seen.fields if field.name not in ("text",)]
     wide = max((len(name) for name, _ in rows), default=0)
     listed = "".join(f"#   {name:{wide}}  {type_}\n" for name, type_ in rows[:40])
     more = f"#   and {len(rows) - 40} more\n" if rows[40:] else ""
@@ -611,7 +613,7 @@ def _rest(name: str, rule: str | None, format: str, seen: Preview | None = None)
 
 def _headers(seen: Preview | None) -> dict[str, str]:
     """Return the WARC headers that fields of documents stand for: id, URI and date."""
-    names = [each.name.removeprefix("document.") for each in seen.fields] if seen else ["added", "metadata.url"]
+    names = [field.name.removeprefix("document.") for field in seen.fields] if seen else ["added", "metadata.url"]
 
     def first(wanted: Sequence[str]) -> str | None:
         return next((path for name in wanted for path in (name, f"metadata.{name}") if path in names), None)
@@ -675,10 +677,10 @@ def _for_path(given: str, options: Options) -> Outcome:
 
 
 def _list() -> Outcome:
-    found = {name: recipes.about(name) for name in recipes.names()}
-    rows = [["recipe", "what it makes"], *([name, about] for name, about in found.items())]
+    results = {name: recipes.about(name) for name in recipes.names()}
+    rows = [["recipe", "what it makes"], *([name, about] for name, about in results.items())]
     hint = "`toolkit init RECIPE` writes one to a file; `toolkit run -c recipe:RECIPE` runs it as it is."
-    return Outcome(text=f"{table(rows)}\n\n{hint}", data={"recipes": found})
+    return Outcome(text=f"{table(rows)}\n\n{hint}", data={"recipes": results})
 
 
 def _check_new(path: str) -> None:

@@ -112,11 +112,11 @@ def plan_of(context: Context, entry: Entry, known: Mapping[str, sets.SetSchema])
 
 def schemas_of(context: Context, known: Mapping[str, sets.SetSchema], *, overwrite: bool) -> dict[str, sets.SetSchema]:
     """Return the schemas of the sets that the section makes, checked against what is there; errors as `prepare`."""
-    found: dict[str, sets.SetSchema] = {}
+    results: dict[str, sets.SetSchema] = {}
     for entry in entries_of(context):
-        schema = prepare(context, entry, {**known, **found}, overwrite=overwrite)
-        found |= {} if entry.root else {entry.name: schema}
-    return found
+        schema = prepare(context, entry, {**known, **results}, overwrite=overwrite)
+        results |= {} if entry.root else {entry.name: schema}
+    return results
 
 
 def run(context: Context, options: Options) -> Outcome:
@@ -143,13 +143,13 @@ def run(context: Context, options: Options) -> Outcome:
         if entry.whole:
             outcome = _make_whole(context, plan_of(context, entry, known), left)
             failed += outcome.failures
-            if found := outcome.data.sets.get(entry.name):
-                counts = [f"{found.documents:,}"] * 2 + [str(found.written), str(len(left) - found.written)]
+            if result := outcome.data.sets.get(entry.name):
+                counts = [f"{result.documents:,}"] * 2 + [str(result.written), str(len(left) - result.written)]
                 rows.append([entry.name, *counts])
                 data.made[entry.name] = MadeByStage(
                     path=dataset.attribute_path(entry.name, "").rstrip("/"),
-                    documents=found.documents,
-                    written=found.written,
+                    documents=result.documents,
+                    written=result.written,
                     deleted=0,
                 )
             elif not outcome.failures:
@@ -157,9 +157,9 @@ def run(context: Context, options: Options) -> Outcome:
             continue
         done, broken, gone = _make(context, entry, known, left)
         failed += broken
-        written = [each for each in done if each.written]
-        documents, made = sum(each.documents for each in done), sum(each.rows for each in written)
-        counts = [f"{documents:,}", f"{made:,}", str(len(written)), str(len(done) - len(written))]
+        written = [item for item in done if item.written]
+        documents, output = sum(item.documents for item in done), sum(item.rows for item in written)
+        counts = [f"{documents:,}", f"{output:,}", str(len(written)), str(len(done) - len(written))]
         rows.append([entry.name, *counts])
         home = entry.home(dataset)[0]
         where = home.documents if entry.root else dataset.attribute_path(entry.name, "").rstrip("/")
@@ -178,7 +178,7 @@ def _works(
     """Return the work on each shard, without the sets that are read."""
     limit, dataset = context.config.max_document_bytes, context.dataset
     schema = schema_of(entry, dataset, known, checks=False)
-    settings = {key: each.settings for key, each in schema.keys.items()}
+    settings = {key: key_schema.settings for key, key_schema in schema.keys.items()}
     return [
         ShardToMake(
             dataset=dataset,
@@ -226,7 +226,9 @@ def _make(
         prepare(context, entry, known, overwrite=context.options.overwrite, write=True)
         resolved = context.source_of(dataset, shards).resolve_each(entry.reads(), SECTION, check="strict")
         joined = resolved.refuse_unreadable().joined(context.config.max_document_bytes)
-        works = [msgspec.structs.replace(work, joined=each) for work, each in zip(works, joined, strict=True)]
+        works = [
+            msgspec.structs.replace(work, joined=joined_shard) for work, joined_shard in zip(works, joined, strict=True)
+        ]
         with dataset.looking([*entry.reads(), *([] if entry.root else [name])]):
             tasks = shard_tasks(works, making.as_it_was, dataset.sizes())
         needs = context.disk.kept(
@@ -290,7 +292,7 @@ def _made(context: Context, names: Collection[str]) -> None:
 
 def _kept(context: Context) -> Kept:
     section = context.section(SECTION)
-    count = sum(each.whole for each in read_section(section, context.dataset))
+    count = sum(entry.whole for entry in read_section(section, context.dataset))
     return Kept(folders=roots(section), signatures=count * Make.KEPT, needs_documents=bool(count))
 
 

@@ -94,14 +94,14 @@ def begin(context: Context, options: Locking) -> dict[str, NamedOutput]:
     if context.is_dolma:
         raise ConfigError("--lock and --locked take configurations of our own form, this one is of Dolma's")
     locks = {"": _output(context, options, "")}
-    found = _differences(context, options, "")
+    results = _differences(context, options, "")
     for name, edition in sections.editions(context).items():
         with edition:
             locks[name] = _output(edition, options, name)
-            found += [f"edition {name}: {line}" for line in _differences(edition, options, name)]
-    if found:
+            results += [f"edition {name}: {line}" for line in _differences(edition, options, name)]
+    if results:
         said = f"{options.locked}: expected what the lock describes, got something else; nothing was written:"
-        raise ConfigError("\n  ".join([said, *found, "make it as it was, or choose another lock"]))
+        raise ConfigError("\n  ".join([said, *results, "make it as it was, or choose another lock"]))
     return {name: lock for name, lock in locks.items() if lock}
 
 
@@ -155,14 +155,14 @@ def _differences(context: Context, options: Locking, edition: str) -> list[str]:
     results = context.run(
         "taking digests of the inputs", lock.input_of, [Task(work.name, work, key=work.key) for work in prepared.works]
     )
-    broken = [*prepared.unreadable.values(), *(each.failure.message for each in results if each.failure)]
+    broken = [*prepared.unreadable.values(), *(result.failure.message for result in results if result.failure)]
     if broken:
         raise ToolkitError(
             "\n  ".join([f"{path}: the shards could not be compared with it; nothing was written:", *broken])
         )
-    manifest = publishing.begun(prepared, [each.value for each in results if each.value])
-    found = msgspec.structs.replace(_lock(settings, manifest), omitted=wanted.omitted)
-    return lock.differences(wanted, found)
+    manifest = publishing.begun(prepared, [result.value for result in results if result.value])
+    result = msgspec.structs.replace(_lock(settings, manifest), omitted=wanted.omitted)
+    return lock.differences(wanted, result)
 
 
 def finish(
@@ -171,9 +171,9 @@ def finish(
     """Compare what was published with its lock, and write the lock that was asked for.
 
     Args:
-        context: of the mix, or of an edition.
-        options: of the command.
-        outcome: of it, to which this is added: parts that differ are failures.
+        context: Context of the mix, or of an edition.
+        options: Options of the command.
+        outcome: Outcome of it, to which this is added: parts that differ are failures.
         locks: the result of `begin`.
         edition: its name.
     """
@@ -182,17 +182,17 @@ def finish(
     settings = sections.mix(context)
     manifest = publish.load_manifest(settings.output.path)
     assert manifest is not None, "it was just published"
-    made = _lock(settings, manifest)
+    result = _lock(settings, manifest)
     if options.locked is not None:
         path = _path(settings, options.locked, edition)
         wanted = lock.load(path)
-        if broken := lock.part_differences(wanted, made):
+        if broken := lock.part_differences(wanted, result):
             outcome.failures += [f"{settings.output.path}: {line}, by {path}" for line in broken]
             outcome.exit_code = 1
         else:
             outcome.text += f"\n\n{settings.output.path} is what {path} describes"
     if output := locks.get(edition):
-        lock.save(output, made)
+        lock.save(output, result)
         outcome.text += f"\n\nlock -> {output.path}"
         outcome.data.lock = output.path
 
@@ -371,9 +371,9 @@ def _encode(context: Context, prepared: PreparedMix, *, whole: bool) -> tuple[Ma
     """Do what is per shard of a mix.
 
     Args:
-        context: of the configuration.
+        context: Context of the configuration.
         prepared: the mix.
-        whole: whether it is of all shards.
+        whole: True if it is of all shards.
 
     Returns:
         The manifest of one that is published already; whether there was anything to do; messages of shards that failed,
@@ -396,7 +396,7 @@ def _encode(context: Context, prepared: PreparedMix, *, whole: bool) -> tuple[Ma
     results = context.run("mix", stage.WORK, tasks, spreads=True, failed=noted, needs=needs)
     if whole:
         noted.keep_only([*(work.key for work in listed), *prepared.unreadable])
-    broken = {work.key: each.failure.message for work, each in zip(todo, results, strict=True) if each.failure}
+    broken = {work.key: result.failure.message for work, result in zip(todo, results, strict=True) if result.failure}
     prepared.unreadable |= broken
     return None, bool(todo), [*broken.values()]
 
@@ -461,16 +461,16 @@ def _progress(look: Look) -> Iterator[Progress]:
             return "what was made from it is damaged", False
         return "made from something that has changed" if published.knows(work) else "not begun", False
 
-    found = for_each(cause, listed)
-    causes = {work.key: why for work, (why, _) in zip(listed, found, strict=True)}
+    results = for_each(cause, listed)
+    causes = {work.key: why for work, (why, _) in zip(listed, results, strict=True)}
     yield Progress("mix", "mix", causes | dict.fromkeys(sorted(look.gone), ""))
     if look.context.in_part:
         return
-    output, is_in = settings.output.path, [*(is_in for _, is_in in found), *look.gone.values()]
+    output, is_in = settings.output.path, [*(is_in for _, is_in in results), *look.gone.values()]
     done = all(is_in) and published.shards == len(is_in)
     failed = {} if done else FailureRecords(work_folder(output), "write").load()
     why = "" if done else published.fault or "`toolkit mix` puts the parts together"
-    broken = {key: each.message for key, each in failed.items()}
+    broken = {key: record.message for key, record in failed.items()}
     yield Progress("publish", "write", {} if failed else {output: why}, failed=broken, is_one=True)
 
 
@@ -583,12 +583,12 @@ def _kept(context: Context) -> Kept:
     written = (context.written or context.config).mix
     editions = written.get("editions")
     mixes = [written, *(editions.values() if isinstance(editions, dict) else ())]
-    outputs = [each.get("output") for each in mixes if isinstance(each, dict)]
+    outputs = [mix.get("output") for mix in mixes if isinstance(mix, dict)]
     return Kept(
         mixed=size,
         chosen=CHOSEN if mix.get("rules") or mix.get("streams") else 1.0,
         needs_documents=bool(mix.get("editions")),
-        folders=[*(each.get("path") for each in outputs if isinstance(each, dict)), written.get("rejected")],
+        folders=[*(output.get("path") for output in outputs if isinstance(output, dict)), written.get("rejected")],
     )
 
 

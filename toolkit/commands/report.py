@@ -65,9 +65,9 @@ def of_configuration(context: Context, name: str, share: float) -> Reported:
     """Return the facts of the mix of a configuration.
 
     Args:
-        context: of the configuration.
-        name: of the run.
-        share: of the bytes of samples.
+        context: Context of the configuration.
+        name: Name of the run.
+        share: Share of the bytes of samples.
 
     Raises:
         ConfigError: for whatever is wrong with it.
@@ -86,15 +86,15 @@ def of_dataset(context: Context, dataset: Dataset, name: str, share: float) -> R
     stream = Stream.over(dataset, dataset.sets(), "report")
     output = OutputSettings(format="dolma", path=nowhere)
     settings = MixSettings(streams=[stream], output=output, options={}, label=_label_of(dataset))
-    found = _of_mix(context, settings, name, share)
-    found.facts.output = ""
-    found.facts.notes = [*found.facts.notes[:-1], "There are no rules: all documents stay."]
-    return found
+    mix = _of_mix(context, settings, name, share)
+    mix.facts.output = ""
+    mix.facts.notes = [*mix.facts.notes[:-1], "There are no rules: all documents stay."]
+    return mix
 
 
 def _label_of(dataset: Dataset) -> str | None:
     """Return the expression of the label of a dataset's documents, by what its sets are called."""
-    schemas = filter(None, (records.load_schema(dataset, each) for each in dataset.sets()))
+    schemas = filter(None, (records.load_schema(dataset, item) for item in dataset.sets()))
     types = {key: type_ for schema in schemas for key, type_ in schema.types().items()}
     for path in LABELS:
         key = path.partition(".")[0]
@@ -132,19 +132,19 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
             temporary=temporary,
             share=share,
         )
-        found = gather(given, _runner(context))
+        run = gather(given, _runner(context))
     context.merge_records()
-    found.complete = context.options.limit is None
+    run.complete = context.options.limit is None
     faults = list(_faults(prepared)) if manifest is None else []
-    found.notes = [*_notes(context, prepared), *faults]
-    if found.orphans:
-        number = amount(sum(each.documents for each in found.orphans), "document")
-        found.notes.append(f"{number} dropped as copies of documents that are not kept: their texts are lost.")
+    run.notes = [*_notes(context, prepared), *faults]
+    if run.orphans:
+        number = amount(sum(orphan.documents for orphan in run.orphans), "document")
+        run.notes.append(f"{number} dropped as copies of documents that are not kept: their texts are lost.")
     if manifest is None:
-        found.notes.append(_why_not_mixed(prepared, damaged=bool(faults), complete=found.complete))
+        run.notes.append(_why_not_mixed(prepared, damaged=bool(faults), complete=run.complete))
     datasets = [stream.dataset for stream in prepared.settings.streams]
-    found.notes += _made_null(prepared.works)
-    return Reported(found, origins.origin_of(datasets), faults)
+    run.notes += _made_null(prepared.works)
+    return Reported(run, origins.origin_of(datasets), faults)
 
 
 def _index(context: Context, works: Sequence[ShardToMix]) -> None:
@@ -170,7 +170,7 @@ def text_of(context: Context) -> str:
     else:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
-    return concealed(text) + "".join(f"# {concealed_override(each)}\n" for each in context.options.overrides)
+    return concealed(text) + "".join(f"# {concealed_override(override)}\n" for override in context.options.overrides)
 
 
 def _runner(context: Context) -> Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, ShardToMix]]], list[Any]]:
@@ -183,7 +183,7 @@ def _runner(context: Context) -> Callable[[str, Callable[..., Any], Sequence[tup
 
 def _folders(context: Context, works: Sequence[ShardToMix], temporary: str) -> dict[str, tuple[str, str]]:
     """Return where counts are kept: in the records of each dataset, or, where they cannot be, for this run only."""
-    found: dict[str, tuple[str, str]] = {}
+    results: dict[str, tuple[str, str]] = {}
     for bookkeeping in dict.fromkeys(work.dataset.bookkeeping for work in works):
         folder, columns = join(bookkeeping, "report", f"v{FACTS_VERSION}"), folder_of(bookkeeping)
         try:
@@ -191,9 +191,9 @@ def _folders(context: Context, works: Sequence[ShardToMix], temporary: str) -> d
         except ConfigError as error:
             if not context.options.quiet:
                 print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
-            folder = columns = os.path.join(temporary, f"kept-{len(found)}")
-        found[bookkeeping] = folder, columns
-    return found
+            folder = columns = os.path.join(temporary, f"kept-{len(results)}")
+        results[bookkeeping] = folder, columns
+    return results
 
 
 # --- what a reader must know ------------------------------------------------------------------------------------------
@@ -220,17 +220,17 @@ def _notes(context: Context, prepared: PreparedMix) -> list[str]:
 def _faults(prepared: PreparedMix) -> Iterator[str]:
     """Yield what is wrong with an output that these settings made."""
     folder = prepared.settings.output.path
-    made = publish.load_manifest(folder)
-    if made is None or publish.is_unfinished(folder) or made.settings != prepared.settings.recorded():
+    manifest = publish.load_manifest(folder)
+    if manifest is None or publish.is_unfinished(folder) or manifest.settings != prepared.settings.recorded():
         return
-    if fault := publish.fault_of(folder, made):
+    if fault := publish.fault_of(folder, manifest):
         yield fault
     elif prepared.settings.budget is None:  # whose bounds the digest has, too
         settings = prepared.settings
-        inputs = sorted((entry.key, entry.documents, entry.attributes) for entry in made.inputs)
-        digest = plan.digest_of(inputs, settings.stage_digest(), settings.output.part_size, list(made.omitted))
-        if digest != made.digest:
-            got = f"expected the digest {digest} of its inputs and settings, got {made.digest}"
+        inputs = sorted((entry.key, entry.documents, entry.attributes) for entry in manifest.inputs)
+        digest = plan.digest_of(inputs, settings.stage_digest(), settings.output.part_size, list(manifest.omitted))
+        if digest != manifest.digest:
+            got = f"expected the digest {digest} of its inputs and settings, got {manifest.digest}"
             yield f"{publish.manifest_path(folder)}: {got}; run `toolkit mix`"
 
 
@@ -238,15 +238,15 @@ def _why_not_mixed(prepared: PreparedMix, *, damaged: bool, complete: bool) -> s
     """Return why what is shown of the documents that stay is what would stay, and not what was written."""
     folder = prepared.settings.output.path
     would = "Not mixed yet: figures show what the rules would keep, before edits"
-    made = publish.load_manifest(folder)
-    if made is None:
+    manifest = publish.load_manifest(folder)
+    if manifest is None:
         return f"The mix has not been made. {would}."
     if damaged:
         return f"{would}."
     if publish.is_unfinished(folder):
         return f"The publication of {folder} is not complete. {would}; run `toolkit mix`."
-    if made.settings != prepared.settings.recorded():
-        other = _differs(made.settings, prepared.settings.recorded())
+    if manifest.settings != prepared.settings.recorded():
+        other = _differs(manifest.settings, prepared.settings.recorded())
         return f"{folder} was made with other settings ({other}). {would}; run `toolkit mix`."
     if not complete:
         return f"{folder} was made from more shards than these. {would}."
@@ -348,35 +348,35 @@ def run(context: Context, options: Options) -> Outcome:
     file = NamedOutput(options.output, "--output") if options.output else None
     note_roots([os.path.dirname(os.path.abspath(options.output))] if options.output else [])
     try:
-        found = _runs(context, options)
+        results = _runs(context, options)
     except StepFailed as failed:
         text = f"{amount(len(failed.messages), 'shard')} cannot be read, so no report was written"
         messages = list(failed.messages)
         return Outcome(text=text, data=FailedResult(failed=messages), failures=messages)
-    faults = [fault for each in found for fault in each.faults]
-    made = [each.facts for each in found]
-    labels = {each.label for run in made for each in run.labels}
-    origin = origins.union(each.origin for each in found).without_places
+    faults = [fault for item in results for fault in item.faults]
+    result = [item.facts for item in results]
+    labels = {label.label for run in result for label in run.labels}
+    origin = origins.union(item.origin for item in results).without_places
     if file:
         _check_replaced(file.path, origin, overwrite=options.overwrite)
     report = facts.Report(
         origin=origin,
-        title=options.title or " and ".join(each.name for each in made),
+        title=options.title or " and ".join(run.name for run in result),
         toolkit=VERSION,
         languages=languages_of(labels),
-        runs=made,
+        runs=result,
     )
-    for each in made:
-        drops = [rule.labels for rule in each.rules if rule.role == "drops"]
-        most = {size.label: max((by.get(size.label, (0,))[0] for by in drops), default=0) for size in each.labels}
-        counts = {size.label: (size.before.documents, size.after.documents, most[size.label]) for size in each.labels}
-        each.notes += uneven_losses(counts)
+    for run in result:
+        drops = [rule.labels for rule in run.rules if rule.role == "drops"]
+        most = {size.label: max((by.get(size.label, (0,))[0] for by in drops), default=0) for size in run.labels}
+        counts = {size.label: (size.before.documents, size.after.documents, most[size.label]) for size in run.labels}
+        run.notes += uneven_losses(counts)
     if file:
         encoded = msgspec.json.encode(report)
         is_json = file.path.endswith(".json")
         file.save(encoded + b"\n" if is_json else render(encoded, _described(report.runs[0])))
-    notes = [f"{each.name}: {note}" if len(made) > 1 else note for each in made for note in each.notes]
-    runs = [RunSummary(name=run.name, mixed=run.mixed, totals=run.totals, missing=run.missing) for run in made]
+    notes = [f"{run.name}: {note}" if len(result) > 1 else note for run in result for note in run.notes]
+    runs = [RunSummary(name=run.name, mixed=run.mixed, totals=run.totals, missing=run.missing) for run in result]
     data = ReportSummary(output=options.output, runs=runs, notes=notes, failed=faults)
     vars(data)["report"] = report
     text = "\n".join([*filter(None, [options.output]), *(note for note in notes if note not in faults)])
@@ -431,12 +431,12 @@ def _described(run: facts.Run) -> bytes | None:
 def _runs(context: Context, options: Options) -> list[Reported]:
     others = [*options.targets, *([options.compare] if options.compare is not None else [])]
     share = 1 / (len(others) + (options.config is not None))
-    found = []
+    results = []
     if options.config is not None:
-        found.append(of_configuration(context, _name(options.config), share))
+        results.append(of_configuration(context, _name(options.config), share))
     for other in others:
-        found.append(_other(context, options, other.rstrip("/"), share))
-    return found
+        results.append(_other(context, options, other.rstrip("/"), share))
+    return results
 
 
 def _other(context: Context, options: Options, what: str, share: float) -> Reported:
@@ -455,10 +455,10 @@ def _other(context: Context, options: Options, what: str, share: float) -> Repor
 
 
 def _of_output(folder: str) -> Reported:
-    found = run_of_output(folder, _name(folder))
+    run = run_of_output(folder, _name(folder))
     manifest = publish.load_manifest(folder)
     fault = publish.fault_of(folder, manifest) if manifest else ""
-    return Reported(found, publish.origin_of(folder) or Origin(datasets={}), [fault] if fault else [])
+    return Reported(run, publish.origin_of(folder) or Origin(datasets={}), [fault] if fault else [])
 
 
 def _name(path: str) -> str:

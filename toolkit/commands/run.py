@@ -130,7 +130,7 @@ def run(context: Context, options: Options) -> Outcome:
             continue
         texts.append(stage.text)
         setattr(outcome.data, name, stage.data)
-        outcome.failures += [each for each in stage.failures if each not in outcome.failures]
+        outcome.failures += [failure for failure in stage.failures if failure not in outcome.failures]
         outcome.exit_code = max(outcome.exit_code, stage.exit_code)
         left = present[present.index(name) + 1 :]
         only_salvaged = name == "ingest" and not stage.failures  # what was lost is told, and the rest can be used
@@ -174,7 +174,7 @@ def _plan(context: Context, options: Options, result: RunResult) -> list[str]:
         works = [*to_do(look.progress(), options.limit)]
     planned = plan(works)
     result.plan = msgspec.to_builtins(planned)
-    lines = settings.dump({name: str(each) for name, each in planned.items()})
+    lines = settings.dump({name: str(item) for name, item in planned.items()})
     texts = [f"# all stages: what there is to do, of how many\n{lines.rstrip()}"]
     if options.nodes:
         from toolkit.stages.cluster import on_cluster
@@ -212,8 +212,8 @@ def _run_per_shard(context: Context, options: ingest.Options, found: PlannedInge
     """Ingest, tag and mix input by input; without ``--shard`` publish what they come to.
 
     Args:
-        context: of the configuration.
-        options: of the ingest.
+        context: Context of the configuration.
+        options: Options of the ingest.
         found: its inputs.
     """
     dataset, works = context.dataset, found.works
@@ -262,15 +262,15 @@ def _run_per_shard(context: Context, options: ingest.Options, found: PlannedInge
     return ingest.with_salvaged(outcome, ingested.data.salvaged, told=True)
 
 
-def _check_no_others(found: PlannedIngest, dataset: Dataset) -> None:
+def _check_no_others(ingest: PlannedIngest, dataset: Dataset) -> None:
     """Raise ConfigError if there are documents that are not of these inputs: they would not be in the output."""
     try:
         there = dataset.shards()
     except NoDocuments:
         return
-    keys = {*(work.key for work in found.inputs), *ingested.attempts(dataset)}
+    keys = {*(work.key for work in ingest.inputs), *ingested.attempts(dataset)}
     known = ingested.shards_now(dataset, keys)  # looked up behind the files: these are noted before they appear
-    known.update(shard for each in found.former for shard in each.shards)
+    known.update(shard for item in ingest.former for shard in item.shards)
     if others := [shard for shard in there if shard not in known]:
         raise ConfigError(
             f"{dataset.shard_path(others[0])}: with --per-shard, expected only documents of the inputs, got "
@@ -282,14 +282,14 @@ def _shards(
     listed: list[InputToPass], record_of: Callable[[ingest_plan.InputToIngest], ingested.InputRecord | None]
 ) -> dict[str, tuple[bindings.ShardToMix, str]] | None:
     """Return what is mixed of each shard, and the content digest of its documents, by key; None if one is not done."""
-    found = {}
+    results = {}
     for work, record in zip(listed, for_each(lambda work: record_of(work.input), listed), strict=True):
         if record is None:
             return None
         for shard, output in record.shards.items():
             mixed = work.mixed(shard)
-            found[mixed.key] = (mixed, output.content)
-    return {key: found[key] for key in sorted(found)}
+            results[mixed.key] = (mixed, output.content)
+    return {key: results[key] for key in sorted(results)}
 
 
 def _already(context: Context, listed: list[InputToPass]) -> Outcome | None:
@@ -305,8 +305,8 @@ def _already(context: Context, listed: list[InputToPass]) -> Outcome | None:
     by_record = partial(_by_record, {key: content for key, (_, content) in shards.items()})
     mixed = [work for work, _ in shards.values()]
     if context.options.shard is None:
-        found = unchanged_manifest(mixed, by_record)
-        return publishing.already(context, settings, found, settings.stage_digest()) if found else None
+        result = unchanged_manifest(mixed, by_record)
+        return publishing.already(context, settings, result, settings.stage_digest()) if result else None
     if not is_unchanged(mixed, by_record):
         return None
     data = MixResult(output=output, published=True, already=True)

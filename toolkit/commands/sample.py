@@ -44,9 +44,9 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _sample(entry: Entry) -> Sample:
-    found = entry.configured()
-    assert isinstance(found, Sample)
-    return found
+    kind = entry.configured()
+    assert isinstance(kind, Sample)
+    return kind
 
 
 def _folder(copy: Copy) -> str:
@@ -92,7 +92,7 @@ def _copy(
             context.sweep(_folder(copy))  # it was begun, and not ended
         copies.begin(dataset, entry.set, what, todo)
         tasks = [
-            Task(file.path, file, sum(each.record.input.size for each in file.shards), key=file.path) for file in todo
+            Task(file.path, file, sum(shard.record.input.size for shard in file.shards), key=file.path) for file in todo
         ]
         results = context.run(f"copying documents of {entry.set}", copies.write_copy, tasks, "files")
         if broken := failures(results):
@@ -104,8 +104,8 @@ def _copy(
     rows = sum(file.rows for file in copied.files)
     files = f"{amount(len(copied.files), 'file')}" if copy.layout == "inputs" else "one file"
     outcome.text += f"\n{entry.set}: {rows:,} {what} in {files}: {copy.path}"
-    made = outcome.data.sets[entry.set]
-    made.copies = (made.copies or {}) | {what: SampleCopy(path=copy.path, rows=rows, files=len(copied.files))}
+    result = outcome.data.sets[entry.set]
+    result.copies = (result.copies or {}) | {what: SampleCopy(path=copy.path, rows=rows, files=len(copied.files))}
 
 
 STAGE = stage_of("sample")

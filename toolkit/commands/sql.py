@@ -129,7 +129,7 @@ def _data(result: Any) -> QueryResult:
     from toolkit.sql.printing import objects
 
     rows = [msgspec.Raw(row) for row in objects(result.columns, result.rows())]
-    return QueryResult(columns=[{"name": each.name, "type": each.type} for each in result.columns], rows=rows)
+    return QueryResult(columns=[{"name": column.name, "type": column.type} for column in result.columns], rows=rows)
 
 
 def _size(text: str) -> int:
@@ -152,7 +152,7 @@ class Catalog:
 
     Attributes:
         makers: what makes each, by name.
-        faults: that all of them have.
+        faults: Faults that all of them have.
     """
 
     makers: dict[str, Callable[[], View]] = field(default_factory=dict)
@@ -186,38 +186,40 @@ def catalog_of(context: Context, paths: Sequence[str]) -> Catalog:
     Raises:
         ConfigError: if there is nothing that can be queried.
     """
-    found = Catalog()
+    catalog = Catalog()
     for path in paths:
         target = targets.expected(path.rstrip("/") or path)
         if target.kind == "dataset":
-            _add_stream(context, found, Stream.over(open_dataset(target.path, None, None)), "", sets=None)
+            _add_stream(context, catalog, Stream.over(open_dataset(target.path, None, None)), "", sets=None)
         else:
-            found.add(OUTPUT, partial(_of_parts, context, found, target))
+            catalog.add(OUTPUT, partial(_of_parts, context, catalog, target))
     if not paths:
-        _add_configured(context, found)
-    return found
+        _add_configured(context, catalog)
+    return catalog
 
 
-def _add_configured(context: Context, found: Catalog) -> None:
+def _add_configured(context: Context, catalog: Catalog) -> None:
     if not context.has("mix"):
-        _add_stream(context, found, Stream.over(context.dataset), "", sets=None)
+        _add_stream(context, catalog, Stream.over(context.dataset), "", sets=None)
         return
     mix = sections.mix(context)
     for stream in mix.streams:
         sets = [joined.set for joined in stream.attributes]
-        _add_stream(context, found, stream, f"{stream.name}_" if stream.name else "", sets=sets)
+        _add_stream(context, catalog, stream, f"{stream.name}_" if stream.name else "", sets=sets)
     if publish.load_manifest(mix.output.path) is not None:
-        found.add(OUTPUT, lambda: _of_parts(context, found, targets.expected(mix.output.path)))
+        catalog.add(OUTPUT, lambda: _of_parts(context, catalog, targets.expected(mix.output.path)))
 
 
-def _add_stream(context: Context, found: Catalog, stream: Stream, prefix: str, sets: list[str] | None) -> None:
+def _add_stream(context: Context, catalog: Catalog, stream: Stream, prefix: str, sets: list[str] | None) -> None:
     """Add the views of a dataset; `joined` has the sets of the mix, or all there are."""
     there = stream.dataset.sets()
-    reading = _Reading(context, stream, found.faults)
-    found.add(prefix + DOCUMENTS, lambda: views.of_documents(reading.reading))
-    found.add(prefix + JOINED, partial(_joined, reading, stream if sets else Stream.over(stream.dataset, there, "sql")))
+    reading = _Reading(context, stream, catalog.faults)
+    catalog.add(prefix + DOCUMENTS, lambda: views.of_documents(reading.reading))
+    catalog.add(
+        prefix + JOINED, partial(_joined, reading, stream if sets else Stream.over(stream.dataset, there, "sql"))
+    )
     for name in there:
-        found.add_set(prefix, name, partial(_set, reading, Stream.over(stream.dataset, [name], "sql")))
+        catalog.add_set(prefix, name, partial(_set, reading, Stream.over(stream.dataset, [name], "sql")))
 
 
 class _Reading:
@@ -249,10 +251,10 @@ def _set(reading: _Reading, stream: Stream) -> View:
     return views.of_set(reading.reading, joined)
 
 
-def _of_parts(context: Context, found: Catalog, target: targets.Target) -> View:
+def _of_parts(context: Context, catalog: Catalog, target: targets.Target) -> View:
     """Return the view of an output, or of external files."""
     limit = 2 * context.config.max_document_bytes
     listed = views.parts_of(target, limit)
     if context.options.limit is not None:
         listed = msgspec.structs.replace(listed, files=listed.files[: context.options.limit])
-    return views.of_parts(listed, found.faults, context.session)
+    return views.of_parts(listed, catalog.faults, context.session)

@@ -192,7 +192,7 @@ def run(context: Context, options: Options) -> Outcome:
         if options.histogram:
             return histogram_of(options.histogram, merged.distributions, counting.rules, output)
         top = options.top or TOP
-        found = [
+        result = [
             tables.Table.of(
                 by,
                 merged_groups(counting.works, number, join(temporary, f"all-{number}")),
@@ -204,7 +204,7 @@ def run(context: Context, options: Options) -> Outcome:
     skipped = sum(result.value.skipped for result in results if result.value)
     data = Statistics(
         inputs={"files": len(results), "read": len(results) - skipped},
-        tables=[table.data() for table in found],
+        tables=[table.data() for table in result],
         attributes=tables.distributions_data(merged.distributions),
         rejected=dict(counting.rejected),
     )
@@ -215,9 +215,9 @@ def run(context: Context, options: Options) -> Outcome:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in counting.rejected.items())
         notes += f"\n\nrejected by ingest: {amount(counting.rejected.total(), 'item')}: {reasons}"
     if output and output.path.endswith(drawing.PICTURES):
-        draw_sizes(output, found, merged.lengths)
+        draw_sizes(output, result, merged.lengths)
         return Outcome(text=output.path + notes, data=data)
-    return deliver(render(found, merged, lengths=options.lengths), data, notes, options.format, output)
+    return deliver(render(result, merged, lengths=options.lengths), data, notes, options.format, output)
 
 
 def _check_together(options: Options) -> None:
@@ -246,8 +246,8 @@ def _check_together(options: Options) -> None:
     if options.json and options.format != "json":
         idle["--json"] = ("--format",)
     for option, others in idle.items():
-        if found := next((other for other in others if given[other]), None):
-            raise ConfigError(f"expected {option} without {found}, which has no effect here{_REMEDIES[option]}")
+        if result := next((other for other in others if given[other]), None):
+            raise ConfigError(f"expected {option} without {result}, which has no effect here{_REMEDIES[option]}")
 
 
 # --- what is counted --------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class Counting:
 
     Attributes:
         works: files.
-        rules: of the configuration's mix.
+        rules: Rules of the configuration's mix.
         unit: what files are.
         notes: what is to be said of inputs that are not in it.
         rejected: items that ingests of these datasets have rejected, by reason.
@@ -285,11 +285,11 @@ def prepare(
     """Return the files that the paths name, or those of the configuration.
 
     Args:
-        context: of the command.
+        context: Context of the command.
         targets: the paths; none for the configuration.
         settings: what is counted.
         temporary: folder for results that cannot be kept where they belong.
-        keep: whether they are kept there.
+        keep: True if they are kept there.
 
     Raises:
         ConfigError: if there is nothing to count, or it cannot be counted so.
@@ -319,7 +319,7 @@ class _Finder:
 
     Attributes:
         found: so far.
-        emptied: whether there is an output of a mix that kept nothing.
+        emptied: True if there is an output of a mix that kept nothing.
     """
 
     def __init__(self, context: Context, settings: Settings, temporary: str, *, keep: bool) -> None:
@@ -332,11 +332,11 @@ class _Finder:
         self._not_kept = 0
 
     def add_target(self, target: str) -> None:
-        found = inspected.expected(target)
-        if found.kind == "dataset":
+        result = inspected.expected(target)
+        if result.kind == "dataset":
             self.add_dataset(Dataset(join(target, "documents"), join(target, "attributes")))
         else:
-            self._add_files(found)
+            self._add_files(result)
 
     def add_dataset(self, dataset: Dataset) -> None:
         """Add all that there is; a key that two sets have cannot be named."""
@@ -380,13 +380,13 @@ class _Finder:
         home = inspected.home_of(target.path)
         manifest = publish.load_manifest(home.root) if home.kind == "output" else None
         labels = {part.path: part.label for part in manifest.parts} if manifest else {}
-        found = [join(target.folder, path) for path in target.files]
-        self.emptied = self.emptied or (target.kind == "output" and not found)
+        results = [join(target.folder, path) for path in target.files]
+        self.emptied = self.emptied or (target.kind == "output" and not results)
         types = merged_types(manifest) if manifest else {}
         root = home.root if home.kind == "files" else ""
         about = [home.kind, root, types, *(current().columns if current().columns[0] else ())]
         kept, _ = self._kept(lambda: counting.base_folder(home))
-        paths = {home.name(path): path for path in found}
+        paths = {home.name(path): path for path in results}
         for name in self._context.limited(list(paths)):
             path, label = paths[name], labels.get(name)
             format_ = _format_of(path, label, manifest)
@@ -420,15 +420,15 @@ class _Finder:
         except ConfigError:
             resolved.refuse_unreadable()
             raise
-        used = {each.set for some in needed for each in some}
-        joined = [each for each in resolved.sets if each.set in used]
-        if not all(each.ours for each in joined):
+        used = {item.set for some in needed for item in some}
+        joined = [item for item in resolved.sets if item.set in used]
+        if not all(item.ours for item in joined):
             resolved.refuse_unreadable()
-        source.check([each.set for each in joined], "warn")
+        source.check([item.set for item in joined], "warn")
         kept, columns = self._kept(lambda: stream.dataset.bookkeeping)
         limit, lineage = self._context.config.max_document_bytes, stream.dataset.lineage.items()
         parts = [
-            Part(part, join(kept, part.digest(some, *lineage)), [each.set for each in some])
+            Part(part, join(kept, part.digest(some, *lineage)), [item.set for item in some])
             for part, some in zip(settings.split, needed, strict=True)
         ]
         self.found.works += [
@@ -479,8 +479,8 @@ def _labelled(settings: Settings, names: Mapping[str, Name], label: str | None) 
     """Return the settings with the label that is asked for, or that of the mix, or the first that there is."""
     if settings.label is None:
         one_label = label is None or label.startswith(("'", '"'))  # a format that has but one says nothing of documents
-        found = (null_safe(path, names) for path in (LABELS_AT if one_label else (label,)))
-        return msgspec.structs.replace(settings, label=next((path for path in found if path), None))
+        result = (null_safe(path, names) for path in (LABELS_AT if one_label else (label,)))
+        return msgspec.structs.replace(settings, label=next((path for path in result if path), None))
     return msgspec.structs.replace(settings, label=null_safe(settings.label, names) or settings.label)
 
 
@@ -589,9 +589,11 @@ def text_format_of(path: str) -> str:
 # --- histograms -------------------------------------------------------------------------------------------------------
 
 
-def histogram_of(attribute: str, found: list[Distribution], rules: list[Rule], output: NamedOutput | None) -> Outcome:
+def histogram_of(
+    attribute: str, distributions: list[Distribution], rules: list[Rule], output: NamedOutput | None
+) -> Outcome:
     """Return a histogram of an attribute, with the thresholds of rules; it is drawn into a file, too."""
-    listed = tables.by_attribute(found)
+    listed = tables.by_attribute(distributions)
     if attribute not in listed:
         hint = did_you_mean(attribute, listed) or (f"; there are: {', '.join(listed)}" if listed else "")
         raise ConfigError(f"--histogram {attribute}: expected one value of each document or element{hint}")
@@ -628,9 +630,9 @@ def _editions(original: str, other: str) -> tuple[dict[str, str], MixStatistics]
     """Return what is in two outputs, by label: tables by format, and the numbers."""
     first, second = _noted(original).statistics, _noted(other).statistics
     statistics = {
-        label: BeforeAfter(*(each[label].after if label in each else Counts() for each in (first, second)))
+        label: BeforeAfter(*(item[label].after if label in item else Counts() for item in (first, second)))
         for label in {**first, **second}
-        if any(label in each and each[label].after.documents for each in (first, second))
+        if any(label in item and item[label].after.documents for item in (first, second))
     }
     names = ("original", os.path.basename(other))
     rendered = {
@@ -656,8 +658,8 @@ def _noted(folder: str) -> publish.Manifest:
 def _mix_statistics(statistics: SizesByLabel, **more: Any) -> MixStatistics:
     rows, _ = tables.mix_rows(statistics)
     labels = [
-        {"label": label, "before": _numbers(each.before), "after": _numbers(each.after)}
-        for label, each in statistics.items()
+        {"label": label, "before": _numbers(statistic.before), "after": _numbers(statistic.after)}
+        for label, statistic in statistics.items()
     ]
     total = {"before": _numbers(rows[-1][1]), "after": _numbers(rows[-1][2])}
     return MixStatistics(labels=labels, total=total, **more)

@@ -125,9 +125,11 @@ def run(context: Context, options: Options) -> Outcome:
         held = (one for folder in folders for one in leases.active(leases.folder_in(folder)))
         runs = list({(one.lease.owner, one.lease.run): one for one in held}.values())
         with look.from_listings():
-            owners = [look.dataset if look.dataset and each == look.dataset.bookkeeping else each for each in folders]
-            of_stages = (each for _, _, progress in look.progress() for each in progress)
-            rows = [_row(each, runs, owners) for each in chain(of_stages, _lost(look))]
+            owners = [
+                look.dataset if look.dataset and folder == look.dataset.bookkeeping else folder for folder in folders
+            ]
+            of_stages = (item for _, _, progress in look.progress() for item in progress)
+            rows = [_row(of_stage, runs, owners) for of_stage in chain(of_stages, _lost(look))]
             there = _there(look.dataset) if look.faults else {}
         done = not look.faults and all(one.is_done for one in rows)
         if done or not (look.published and look.published.has_changed()):
@@ -151,10 +153,10 @@ def _there(dataset: Dataset | None) -> dict[str, int]:
     """Return how many shards there are of the documents, and of each set."""
     if dataset is None:
         return {}
-    found = {name: len(records.recorded_shards(dataset, name)) for name in dataset.sets()}
+    results = {name: len(records.recorded_shards(dataset, name)) for name in dataset.sets()}
     with suppress(NothingThere):
-        return {"documents": len(dataset.shards()), **found}
-    return found
+        return {"documents": len(dataset.shards()), **results}
+    return results
 
 
 def _lost(look: Look) -> Iterator[Progress]:
@@ -164,12 +166,14 @@ def _lost(look: Look) -> Iterator[Progress]:
     for dataset in dict.fromkeys(datasets):
         inputs, _ = ingested.load_each(dataset)
         with suppress(NothingThere):
-            if found := lost_shards(dataset, dataset.shards(), inputs, partial(context.is_mine, dataset)):
-                made = set[str]()
+            if result := lost_shards(dataset, dataset.shards(), inputs, partial(context.is_mine, dataset)):
+                output = set[str]()
                 with suppress(ToolkitError):
-                    made = {work.key for work in context.inputs(there=True, asks_web=False)}
-                again = {shard for key in inputs for shard in inputs[key].shards if inputs[key].deleted or key in made}
-                lost |= {shard: why for shard, why in found.items() if shard not in again}
+                    output = {work.key for work in context.inputs(there=True, asks_web=False)}
+                again = {
+                    shard for key in inputs for shard in inputs[key].shards if inputs[key].deleted or key in output
+                }
+                lost |= {shard: why for shard, why in result.items() if shard not in again}
     if lost:
         yield Progress("documents", causes=dict(sorted(lost.items())))
 

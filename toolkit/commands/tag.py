@@ -125,8 +125,8 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     """Tag all shards whose attributes are missing, or made from something that has changed.
 
     Args:
-        context: of the configuration.
-        options: of the command.
+        context: Context of the configuration.
+        options: Options of the command.
         tagged: shards that this run has tagged already.
     """
     if options.sample is not None:
@@ -176,18 +176,18 @@ def _outcome(
     """Return what is told of the shards that were to be tagged."""
     done = [result.value for result in results if result.value]
     failed = failures(results)
-    written = {name: sum(name in each.written or each.shard in tagged for each in done) for name in plan.sets}
-    worked = work_done(plan, dataset, [each.shard for each in done])
+    written = {name: sum(name in item.written or item.shard in tagged for item in done) for name in plan.sets}
+    worked = work_done(plan, dataset, [item.shard for item in done])
     rows = [["set", "keys", "shards written", "up to date", *(["documents asked", "seconds"] if worked else [])]]
     for name, count in written.items():
         keys = ", ".join(entry.key for entry in plan.sets[name])
         took = [f"{worked[name].asked:,}", f"{worked[name].seconds:,.1f}"] if worked else []
         rows.append([name, keys, str(count), str(len(done) - count), *took])
-    documents = sum(each.documents for each in done)
+    documents = sum(item.documents for item in done)
     text = (
         f"{amount(len(done), 'shard')}, {amount(documents, 'document')}, {len(failed)} failed -> {dataset.attributes}\n"
     )
-    counts = row_index.counts(dataset, [each.shard for each in done])
+    counts = row_index.counts(dataset, [item.shard for item in done])
     left = ""
     if counts:
         from toolkit.describe.made import counted
@@ -200,8 +200,8 @@ def _outcome(
             shards=len(results),
             documents=documents,
             written=written,
-            asked={name: each.asked for name, each in worked.items()},
-            seconds={name: each.seconds for name, each in worked.items()},
+            asked={name: item.asked for name, item in worked.items()},
+            seconds={name: item.seconds for name, item in worked.items()},
             failed=failed,
             **({"counts": counts} if dataset.in_place else {}),
         ),
@@ -234,16 +234,16 @@ def _try(context: Context, options: Options, path: str) -> Outcome:
     order = [(set_name, entry.key) for set_name, entries in plan.sets.items() for entry in entries]
     types = {(step.set, step.key): step.type for step in steps}
     shown, data = [], []
-    for (document, place), found in zip(tried, found_values, strict=True):
+    for (document, place), value in zip(tried, found_values, strict=True):
         lines = [
             f"{place}{'' if document.id == place else f'  {escaped(document.id)}'}  {len(document.text):,} characters"
         ]
         attributes: dict[str, Any] = {}
         for set_name, key in order:
             named = key if options.config is None else f"[{set_name}] {key}"
-            lines += [f"  {line}" for line in _show(named, found[set_name, key], types[set_name, key], document)]
+            lines += [f"  {line}" for line in _show(named, value[set_name, key], types[set_name, key], document)]
             inside = attributes if options.config is None else attributes.setdefault(set_name, {})
-            inside[key] = found[set_name, key]
+            inside[key] = value[set_name, key]
         shown.append("\n".join(lines))
         data.append({"place": place, "id": document.id, "source": document.source, "attributes": attributes})
     return Outcome(text="\n\n".join(shown), data={"documents": data})
@@ -254,15 +254,15 @@ def _show(name: str, value: Any, type_: Type, document: Document) -> list[str]:
     if isinstance(value, dict) and value:
         listed = list(value.items())
         cut = type_.kind == "map" and len(listed) > ELEMENTS
-        listed = [(escaped(key), each) for key, each in listed]
+        listed = [(escaped(key), item) for key, item in listed]
         width = max(len(key) for key, _ in listed)
         lines = [
-            f"  {key.ljust(width)}  {short(each, VALUE_CHARS)}" for key, each in (listed[:ELEMENTS] if cut else listed)
+            f"  {key.ljust(width)}  {short(item, VALUE_CHARS)}" for key, item in (listed[:ELEMENTS] if cut else listed)
         ]
     elif isinstance(value, list) and value:
         listed, cut = value, len(value) > ELEMENTS
         texts = _texts(value[:ELEMENTS], len(value), type_, document)
-        elements = [short(each, VALUE_CHARS) for each in value[:ELEMENTS]]
+        elements = [short(item, VALUE_CHARS) for item in value[:ELEMENTS]]
         width = max(map(len, elements))
         lines = [f"  {e.ljust(width)}  {text}".rstrip() for e, text in zip(elements, texts, strict=True)]
     else:
@@ -337,7 +337,7 @@ def _made(context: Context, names: Collection[str]) -> None:
 
 
 def _kept(context: Context) -> Kept:
-    return Kept(ATTRIBUTES * sum(len(each) if isinstance(each, list) else 1 for each in context.config.tag.values()))
+    return Kept(ATTRIBUTES * sum(len(item) if isinstance(item, list) else 1 for item in context.config.tag.values()))
 
 
 def _kept_of(work: tagging.ShardToTag, text: float, *, kept: float, overwrite: bool) -> float:

@@ -112,26 +112,34 @@ def run(context: Context, options: Options) -> Outcome:
             raise ConfigError(
                 f"{assignment!r}: expected TAGGER.OPTION=VALUE, got no tagger {key!r}{choices(key, entries)}"
             )
-    found = [_measured(context, options, key, entry) for key, entry in entries.items()]
-    return Outcome(text="\n\n\n".join(map(_show, found)), data=TaggerDescriptions(taggers=found))
+    descriptions = [_measured(context, options, key, entry) for key, entry in entries.items()]
+    return Outcome(text="\n\n\n".join(map(_show, descriptions)), data=TaggerDescriptions(taggers=descriptions))
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
 def _list(files: Iterable[str]) -> Outcome:
-    found = [_line(name) for name in TAGGERS.names()]
+    listed_taggers = [_line(name) for name in TAGGERS.names()]
     for path in files:
         try:
-            found += [_line(reference) for reference in TAGGERS.in_file(path)]
+            listed_taggers += [_line(reference) for reference in TAGGERS.in_file(path)]
         except ConfigError as error:
-            found.append(ListedTagger(name=path, origin=f"file {path}", error=_one_line(error)))
+            listed_taggers.append(ListedTagger(name=path, origin=f"file {path}", error=_one_line(error)))
     rows = [["tagger", "what it is about", "from"]]
-    rows += [[each.name, _cut(each.about), each.origin] for each in found if not each.error]
-    broken = [f"{each.name} ({each.origin}): {each.error}" for each in found if each.error]
+    rows += [
+        [listed_tagger.name, _cut(listed_tagger.about), listed_tagger.origin]
+        for listed_tagger in listed_taggers
+        if not listed_tagger.error
+    ]
+    broken = [
+        f"{listed_tagger.name} ({listed_tagger.origin}): {listed_tagger.error}"
+        for listed_tagger in listed_taggers
+        if listed_tagger.error
+    ]
     return Outcome(
         text="\n".join([table(rows), "", *broken, *([""] if broken else []), MORE]),
-        data=TaggerList(taggers=found),
+        data=TaggerList(taggers=listed_taggers),
         exit_code=1 if broken else 0,
     )
 
@@ -218,17 +226,17 @@ def _is_installed(extra: str) -> bool | None:
 
 def _measured(context: Context, options: Options, key: str, entry: Mapping[str, Any]) -> TaggerDescription:
     """Return a tagger with what it costs here, now; or why that cannot be told."""
-    found = _described(entry["tagger"])
+    description = _described(entry["tagger"])
     overrides = [assignment for assignment in options.overrides if trial.key_of(assignment) == key]
     try:
         documents = _documents(context, options)
         steps = trial.steps_of(trial.plan_of({key: dict(entry)}, overrides, complete=True))
-        found.cost = trial.measure(steps, key, documents)
+        description.cost = trial.measure(steps, key, documents)
     except ToolkitError as error:
         if overrides or options.sample or len(entry) > 1:
             raise
-        found.not_measured = _one_line(error)
-    return found
+        description.not_measured = _one_line(error)
+    return description
 
 
 def _documents(context: Context, options: Options) -> list[Document]:
@@ -238,31 +246,35 @@ def _documents(context: Context, options: Options) -> list[Document]:
     return [t.document for t in trial.read_documents(options.sample, MEASURED, lines=options.lines, max_bytes=limit)]
 
 
-def _show(found: TaggerDescription) -> str:
-    lines = [f"{found.name}  ({found.origin}; {found.file or found.class_})", "", found.documentation]
-    if found.source:
-        lines += ["", f"Source: {found.source}"]
-    facts = [("value", found.type)]
-    facts += [("reads", _read(read)) for read in found.reads]
-    facts += [("model", f"{option}: {model or 'required'}") for option, model in found.models.items()]
-    if found.variants:
-        facts.append(("variants", ", ".join(found.variants)))
-    facts += [("extra", _extra(extra)) for extra in found.extras]
-    facts.append(("cost", _show_cost(found)))
+def _show(description: TaggerDescription) -> str:
+    lines = [
+        f"{description.name}  ({description.origin}; {description.file or description.class_})",
+        "",
+        description.documentation,
+    ]
+    if description.source:
+        lines += ["", f"Source: {description.source}"]
+    facts = [("value", description.type)]
+    facts += [("reads", _read(read)) for read in description.reads]
+    facts += [("model", f"{option}: {model or 'required'}") for option, model in description.models.items()]
+    if description.variants:
+        facts.append(("variants", ", ".join(description.variants)))
+    facts += [("extra", _extra(extra)) for extra in description.extras]
+    facts.append(("cost", _show_cost(description)))
     width = max(len(name) for name, _ in facts)
     lines += ["", *(f"{name.ljust(width)}  {text}" for name, text in facts)]
-    if parts := [value for value in found.values if value.name]:
+    if parts := [value for value in description.values if value.name]:
         rows = [["value", "type", "what it is"]]
         rows += [
             [getattr(part, column).replace("`", "") for column in ("name", "type", "description")] for part in parts
         ]
         lines += ["", table(rows)]
-    if found.options:
+    if description.options:
         rows = [["option", "type", "default", "what it is"]]
         rows += [[o.name, *(getattr(o, column).replace("`", "") for column in ("type", "default", "description"))]
-                 for o in found.options]  # fmt: skip
+                 for o in description.options]  # fmt: skip
         lines += ["", table(rows)]
-    class_ = TAGGERS.find(found.tagger)
+    class_ = TAGGERS.find(description.tagger)
     for example in class_.EXAMPLES:
         lines += ["", *(f"  {line}" for line in describe.example(example, VALUE_CHARS))]
     return "\n".join(lines)
@@ -279,10 +291,10 @@ def _extra(extra: NeededExtra) -> str:
     return f"{extra.extra}{needed}{missing}"
 
 
-def _show_cost(found: TaggerDescription) -> str:
-    cost = found.cost
+def _show_cost(description: TaggerDescription) -> str:
+    cost = description.cost
     if cost is None:
-        return f"not measured: {found.not_measured}"
+        return f"not measured: {description.not_measured}"
     start = f"; {cost.start_seconds} s until it has begun" if cost.start_seconds >= 0.1 else ""
     return (
         f"{cost.mb_per_s:g} MB/s a core, {cost.ns_per_char:g} ns a character "

@@ -159,17 +159,19 @@ def _run(context: Context, step: str, function: Any, works: Sequence[Any]) -> An
 def _find(context: Context, works: Sequence["ShardToClear"]) -> tuple[list["ShardToClear"], list[Copy], list[str]]:
     """Return the shards with what is listed in them, the copies of that, and what failed."""
     results = _run(context, "looking at files", find, works)
-    found = [result.value for result in results if result.value]
-    documents = _documents(found)
-    originals = set[tuple[str, str]]().union(*(work.originals for work in found))
+    result = [result.value for result in results if result.value]
+    documents = _documents(result)
+    originals = set[tuple[str, str]]().union(*(work.originals for work in result))
     finding = partial(find_copies, documents, originals)
-    copied = _run(context, "finding copies of listed documents", finding, found if documents else [])
+    copied = _run(context, "finding copies of listed documents", finding, result if documents else [])
     copies = [copy for result in copied for copy in result.value or ()]
-    return found, copies, [*failures(results), *failures(copied)]
+    return result, copies, [*failures(results), *failures(copied)]
 
 
 def _documents(works: Sequence["ShardToClear"]) -> list[ListedDocument]:
-    return sorted(chain(*(work.record.documents for work in works)), key=lambda each: (each.shard, each.row))
+    return sorted(
+        chain(*(work.record.documents for work in works)), key=lambda documents: (documents.shard, documents.row)
+    )
 
 
 # --- one shard --------------------------------------------------------------------------------------------------------
@@ -285,7 +287,7 @@ def find_copies(
     dataset, shard = work.dataset, work.shard
     own = {document.row for document in work.record.documents}
     names = {(document.source, document.id) for document in listed} | originals
-    found = [
+    result = [
         copy for copy, of in _copies(work) if copy.row not in own and (of in names or (copy.source, copy.id) in names)
     ]
     digests = {document.sha256 for document in listed if document.chars}
@@ -298,8 +300,8 @@ def find_copies(
             if number in alike:
                 row = DOCUMENT_DECODER.decode(line)
                 if hashlib.sha256(row.text.encode()).hexdigest() in digests:
-                    found.append(Copy(shard=shard, row=number, source=row.source, id=row.id, by="text"))
-    return sorted({(each.row, each.by): each for each in found}.values(), key=lambda each: (each.row, each.by))
+                    result.append(Copy(shard=shard, row=number, source=row.source, id=row.id, by="text"))
+    return sorted({(item.row, item.by): item for item in result}.values(), key=lambda item: (item.row, item.by))
 
 
 def clear(work: ShardToClear, report: Report) -> None:
@@ -413,7 +415,7 @@ def _update_inputs(dataset: Dataset) -> None:
         shards = dict(record.shards)
         for shard in shards.keys() & cleared.keys():
             output = cleared[shard].output
-            if output and shards[shard].content in {each.old for each in cleared[shard].changes if not each.set}:
+            if output and shards[shard].content in {change.old for change in cleared[shard].changes if not change.set}:
                 shards[shard] = output
         if shards != record.shards:
             ingested.save(dataset, key, replace(record, shards=shards))
@@ -450,7 +452,7 @@ def _forget_answers(context: Context, works: Sequence[ShardToClear]) -> list[str
     from toolkit.learn.annotate import answers
     from toolkit.learn.annotate.section import schemas_of
 
-    annotators = [each for each in _annotators(context) if is_folder(each.answers)]
+    annotators = [annotator for annotator in _annotators(context) if is_folder(annotator.answers)]
     try:
         plans = sections.annotations(context) if annotators else {}
         schemas = schemas_of(plans, context.dataset, context.known_sets("annotate"), overwrite=True)
@@ -463,7 +465,7 @@ def _forget_answers(context: Context, works: Sequence[ShardToClear]) -> list[str
         results = _run(context, "looking at files", _asked, [replace(job, shard=shard) for shard in shards])
         keys.update(*(result.value for result in results if result.value))
         missed += [f"answers about the texts: {message}" for message in failures(results)]
-    for folder in sorted({each.answers for each in annotators}):
+    for folder in sorted({annotator.answers for annotator in annotators}):
         answers.forget(folder, keys)
     return missed
 
@@ -559,7 +561,7 @@ class _Reject(msgspec.Struct):
 
 def _outputs(context: Context) -> list[str]:
     """Return the outputs of the configuration that are there."""
-    return [path for each in sections.mixes(context) if is_folder(path := sections.mix(each).output.path)]
+    return [path for mix in sections.mixes(context) if is_folder(path := sections.mix(mix).output.path)]
 
 
 def _roots(context: Context) -> list[str]:
@@ -603,7 +605,7 @@ def _unreachable(context: Context, shards: set[str]) -> Iterator[str]:
         yield f"versions of objects in {dataset.documents}, if its bucket keeps them"
     yield from ("published copies, reports, samples and exports elsewhere", "models that were trained on the texts")
     yield "files of labels (`toolkit view --labels`) and of annotation tools"
-    yield from (f"requests in {each.batch_folder}" for each in _annotators(context) if each.batch_folder)
+    yield from (f"requests in {annotator.batch_folder}" for annotator in _annotators(context) if annotator.batch_folder)
     if is_folder(answers):
         yield f"answers of models to questions that the configuration no longer asks, in {answers}"
 
@@ -630,15 +632,18 @@ def _outcome(
         documents=documents,
         copies=copies,
         files=[
-            replace(each, path=dataset.attribute_path(each.set, shard) if each.set else dataset.shard_path(shard))
+            replace(change, path=dataset.attribute_path(change.set, shard) if change.set else dataset.shard_path(shard))
             for shard, record in (takedown.load_all(dataset) if applied else {}).items()
-            for each in record.changes
+            for change in record.changes
         ],
         deleted=list(deleted or ()),
         unmatched=unmatched,
         again=list(_again(context)) if documents else [],
         external=_external(dataset, works),
-        unreachable=[*(_unreachable(context, {each.shard for each in documents}) if documents else ()), *missed],
+        unreachable=[
+            *(_unreachable(context, {document.shard for document in documents}) if documents else ()),
+            *missed,
+        ],
         failed=failed,
     )
     return Outcome(text=_text(result), data=result, failures=result.failed)
@@ -650,9 +655,9 @@ def _text(result: TakenDown) -> str:
 
     title = f"{amount(len(result.documents), 'document')} {'cleared' if result.applied else 'would be cleared'}"
     parts = {
-        title: [shown(each, f"text sha256 {each.sha256}") for each in result.documents],
-        "copies, which stay unless they are listed": [shown(each, f"by {each.by}") for each in result.copies],
-        "changed": [f"{each.path}  {each.old} -> {each.new}" for each in result.files],
+        title: [shown(document, f"text sha256 {document.sha256}") for document in result.documents],
+        "copies, which stay unless they are listed": [shown(copy, f"by {copy.by}") for copy in result.copies],
+        "changed": [f"{file.path}  {file.old} -> {file.new}" for file in result.files],
         "deleted; commands make it again": result.deleted,
         "entries that name no document, or one that was cleared before": result.unmatched,
         "to be made again; has the texts until then": result.again,

@@ -137,7 +137,7 @@ def run(context: Context, options: Options) -> Outcome:
         corpus = _Corpus(context)
         rows = {(piece.shard, piece.row): None for piece in pieces}
         documents = corpus.explained(list(rows)[:EXPLAINED])
-        names = {(each["shard"], each["row"]): (each["source"], each["id"]) for each in documents}
+        names = {(document["shard"], document["row"]): (document["source"], document["id"]) for document in documents}
         for piece in pieces:
             if piece.id is None and (piece.shard, piece.row) in names:
                 piece.source, piece.id = names[piece.shard, piece.row]
@@ -145,7 +145,7 @@ def run(context: Context, options: Options) -> Outcome:
     corpus = _Corpus(context)
     tasks = [Task(work.name, work, key=work.key) for work in corpus.works.values()]
     finding = partial(find_documents, options.text, options.id)
-    matches = [match for found in all_values(context.run("explain", finding, tasks)) for match in found]
+    matches = [match for value in all_values(context.run("explain", finding, tasks)) for match in value]
     spans: dict[Row, list[tuple[int, int]]] = {}
     for match in matches:
         spans.setdefault((match.shard, match.row), []).append(match.span)
@@ -155,8 +155,10 @@ def run(context: Context, options: Options) -> Outcome:
     datasets = {work.dataset.bookkeeping: work.dataset for work in corpus.works.values()}
     items = tracing.items_left_out(datasets.values(), options.id, amount(len(tasks), "shard"), known=bool(matches))
     documents = corpus.explained(list(spans))
-    places = tracing.in_output(context, [each["id"] for each in documents]) or {}
-    documents = [each | ({"output": places[each["id"]]} if each["id"] in places else {}) for each in documents]
+    places = tracing.in_output(context, [document["id"] for document in documents]) or {}
+    documents = [
+        document | ({"output": places[document["id"]]} if document["id"] in places else {}) for document in documents
+    ]
     pieces = list(tokens_of(context, dict.fromkeys(spans, (None,))))
     return _outcome(Trace(pieces=pieces, documents=documents, left_out=items))
 
@@ -212,7 +214,7 @@ def _one(trace: TraceFile, piece: Piece, first: int, end: int) -> TracedTokens:
 
 def find_documents(text: str | None, id: str | None, work: JoinedShard, report: Report) -> list[Match]:
     """Return the places of a text in a shard, or its documents of an id or a URL."""
-    found: list[Match] = []
+    result: list[Match] = []
     work = msgspec.structs.replace(work, sets=[] if work.stream.text is None else work.sets)
     for document, number, _, _ in joint_rows(work, set()):
         report(1, 0)
@@ -221,10 +223,10 @@ def find_documents(text: str | None, id: str | None, work: JoinedShard, report: 
         else:
             spans = [(0, document.chars)] if is_called(document.row, document.id, id or "") else []
         names: Any = {"source": document.source, "id": document.id, "shard": work.key, "row": number}
-        found += [Match(**names, span=span) for span in spans]
-        if len(found) >= MOST:
+        result += [Match(**names, span=span) for span in spans]
+        if len(result) >= MOST:
             break
-    return found[:MOST]
+    return result[:MOST]
 
 
 def _places(text: str, wanted: str) -> Iterator[tuple[int, int]]:
@@ -248,7 +250,7 @@ class _Corpus:
             self.works: Mapping[str, JoinedShard] = self._of_mix
         else:
             limit, shards = context.config.max_document_bytes, context.shards(context.dataset)[0]
-            self.works = {each: JoinedShard.of(context.dataset, [], each, limit) for each in shards}
+            self.works = {shard: JoinedShard.of(context.dataset, [], shard, limit) for shard in shards}
 
     def explained(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Return what is known of documents: input, attributes, and rules and edits where there is a mix."""
@@ -257,26 +259,26 @@ class _Corpus:
             by_shard.setdefault(shard, []).append(row)
         if unknown := next((shard for shard in by_shard if shard not in works), None):
             raise ConfigError(f"expected documents of the configuration, got tokens of {unknown}; give the one of them")
-        found: dict[Row, dict[str, Any]] = {}
+        result: dict[Row, dict[str, Any]] = {}
         if self._of_mix:
             targets = {shard: explaining.Target(self._of_mix[shard], rows=by_shard[shard]) for shard in by_shard}
             tasks = [Task(works[shard].name, target, key=shard) for shard, target in targets.items()]
             results = all_values(self._context.run("explain", explaining.explain_shard, tasks))
-            for shard, each in ((shard, each) for shard, some in zip(by_shard, results, strict=True) for each in some):
-                row = int(each.place.rpartition(":")[2])
-                found[shard, row] = previews.without(msgspec.to_builtins(each), "rank", "way", "deciding")
+            for shard, item in ((shard, item) for shard, some in zip(by_shard, results, strict=True) for item in some):
+                row = int(item.place.rpartition(":")[2])
+                result[shard, row] = previews.without(msgspec.to_builtins(item), "rank", "way", "deciding")
         else:
             for shard, numbers in by_shard.items():
                 source = self._context.source_of(works[shard].dataset, [shard])
                 for document, _, raw, number in source.raw_rows(shard, self._context.config.max_document_bytes):
                     if number in numbers:
-                        attributes = {name: msgspec.json.decode(each) for name, each in raw.items()}
-                        found[shard, number] = {"id": document.id, "source": document.source, "attributes": attributes}
+                        attributes = {name: msgspec.json.decode(item) for name, item in raw.items()}
+                        result[shard, number] = {"id": document.id, "source": document.source, "attributes": attributes}
         return [
-            {"shard": shard, "row": row, **found[shard, row]}
+            {"shard": shard, "row": row, **result[shard, row]}
             | tracing.origin(works[shard].dataset, works[shard].shard, row)
             for shard, row in rows
-            if (shard, row) in found
+            if (shard, row) in result
         ]
 
 
@@ -313,7 +315,9 @@ def _within(trace: TraceFile, piece: Piece, start: int, end: int) -> tuple[int, 
 def _outcome(trace: Trace) -> Outcome:
     lines = list(map(_line, trace.pieces))
     if "matches" in trace.data:
-        places = [f"{each.shard}:{each.row}  {each.span[0]}-{each.span[1]}  {short(each.id)}" for each in trace.matches]
+        places = [
+            f"{match.shard}:{match.row}  {match.span[0]}-{match.span[1]}  {short(match.id)}" for match in trace.matches
+        ]
         lines = [f"{amount(len(places), 'place')} in documents", *places, "", *lines]
     for document in trace.documents or ():
         place = f"{document['shard']}:{document['row']}"

@@ -66,16 +66,16 @@ def run(context: Context, options: Options) -> Outcome:
         for entry in plan.entries:
             _one(outcome, entry, lambda entry: _counted(training, entry))
         return outcome
-    made: dict[str, str | None] = {}
+    results: dict[str, str | None] = {}
     for entry in plan.entries:
-        made[entry.set] = section.made_from(dataset, entry, shards)
+        results[entry.set] = section.made_from(dataset, entry, shards)
         where = section.folder_of(dataset, entry)
         there = section.load(where)
-        section.check_free(where, entry.set, made[entry.set], there, dataset, overwrite=options.overwrite)
+        section.check_free(where, entry.set, results[entry.set], there, dataset, overwrite=options.overwrite)
     context.sweep(dataset.bookkeeping, *(section.folder_of(dataset, entry) for entry in plan.entries))
     with context.lease(dataset.bookkeeping, dataset.attributes, {f"the model {e.set}": "" for e in plan.entries}):
         for entry in plan.entries:
-            _one(outcome, entry, lambda entry: _trained(training, entry, made[entry.set]))
+            _one(outcome, entry, lambda entry: _trained(training, entry, results[entry.set]))
     return outcome
 
 
@@ -108,12 +108,12 @@ def _one(outcome: Outcome, entry: Entry, work: Any) -> None:
 
 
 def _counted(training: section.Making, entry: Entry) -> tuple[str, CountedLabels]:
-    found, left = training.count(entry)
-    counts = found.counts()
-    text = f"{entry.set}: {section.trainer_of(entry).task}, {amount(len(found.labels), 'document')} with labels\n"
+    examples, left = training.count(entry)
+    counts = examples.counts()
+    text = f"{entry.set}: {section.trainer_of(entry).task}, {amount(len(examples.labels), 'document')} with labels\n"
     text += _labels(counts, left)
     try:
-        found.check(section.trainer_of(entry).minimum)
+        examples.check(section.trainer_of(entry).minimum)
     except ToolkitError as error:
         text += f"\nit cannot be trained: {error}"
     return text, CountedLabels(documents=counts, left_out=dict(left))

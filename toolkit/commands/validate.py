@@ -97,26 +97,26 @@ class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Check what the configuration, or the given paths, name; any finding but advice makes the exit status 1."""
-    found = _Checks(context, options)
+    checks = _Checks(context, options)
     lock = None if options.lock is None else load_lock(options.lock)
     if options.targets:
         for target in options.targets:
             path = target.rstrip("/")
             if lock is None or not _is_unknown(path):
-                found.check_target(path)
+                checks.check_target(path)
     else:
-        found.check_configured()
+        checks.check_configured()
     if lock is not None:
-        found.check_lock(lock)
-    return found.outcome()
+        checks.check_lock(lock)
+    return checks.outcome()
 
 
 def _is_unknown(path: str) -> bool:
     """Return whether a folder does not tell what it is: that of an output of tokens without its manifest, say."""
     if not is_folder(path):
         return False
-    found = targets.target_of(path)
-    return found is None or found.kind == "documents"
+    target = targets.target_of(path)
+    return target is None or target.kind == "documents"
 
 
 class _Checks:
@@ -298,9 +298,11 @@ class _Checks:
         """Check that the sets were made as the configuration says."""
         dataset = self.context.dataset
         for set_name, wanted in declared.set_schemas(sections.tags(self.context), dataset).items():
-            found = sets.load_schema(dataset, set_name)
+            set_schema = sets.load_schema(dataset, set_name)
             different = (
-                declared.differences(found, wanted) + declared.edits(found, wanted) if found else ["it is not there"]
+                declared.differences(set_schema, wanted) + declared.edits(set_schema, wanted)
+                if set_schema
+                else ["it is not there"]
             )
             self.findings += [
                 f"the set {set_name}: expected it as the configuration says: {line}; run `toolkit tag`"
@@ -314,10 +316,13 @@ class _Checks:
         try:
             prepared = preparation.prepare(self.context, settings)
             works = [work for work in prepared.works if not all(joined.ours for joined in work.sets)]
-            found = [*prepared.unreadable.values(), *failures(self.context.run("mix", check_shard, shard_tasks(works)))]
+            results = [
+                *prepared.unreadable.values(),
+                *failures(self.context.run("mix", check_shard, shard_tasks(works))),
+            ]
         except ToolkitError as error:
-            found = [str(error)]
-        self.findings += [finding for finding in found if finding not in self.findings]
+            results = [str(error)]
+        self.findings += [finding for finding in results if finding not in self.findings]
 
     def _check_whole(self, section_name: str) -> None:
         """Check that the sets of a section, made of the whole dataset, were made as the configuration says."""
@@ -338,9 +343,9 @@ class _Checks:
     def _check_file(self, target: str) -> None:
         folder, name = os.path.split(target)
         self.checked.append(target)
-        if (found := format_of(target)) is not None:
+        if (result := format_of(target)) is not None:
             label = label_of_path(name)
-            work = self._job("output", target, format=found, label=label, labels=self.options.labels)
+            work = self._job("output", target, format=result, label=label, labels=self.options.labels)
         else:
             dataset = Dataset(folder or ".", join(folder or ".", ".toolkit", "none"))
             first = 1 << 60 if self.options.first is None else self.options.first  # no records: a file has none
@@ -356,13 +361,13 @@ class _Checks:
         documents = {part.path: part.documents for part in manifest.parts} if manifest else {}
         labels = _labels(manifest, files)
         fields = mix_settings.MixSettings.added_fields(manifest.settings) if manifest else []
-        found = recorded_format(manifest.settings) if manifest else None
+        result = recorded_format(manifest.settings) if manifest else None
         works, described = [], self.whole and bool(self._described or self._cards)
         for path in self.context.limited(mine):
             is_rejected = _is_rejected(folder, path, manifest, rejected)
             if not (manifest or is_rejected):
-                found = format_of(join(folder, path)) or found  # a damaged file is of the format of the others
-            if found is None and not is_rejected:
+                result = format_of(join(folder, path)) or result  # a damaged file is of the format of the others
+            if result is None and not is_rejected:
                 what = "expected the lines of a format that is installed, got others"
                 self.findings.append(f"{join(folder, path)}: {what}")
                 continue
@@ -370,12 +375,12 @@ class _Checks:
                 self._job(
                     "rejected" if is_rejected else "output",
                     join(folder, path),
-                    format=found,
+                    format=result,
                     fields=fields,
                     documents=documents.get(path),
                     label=labels.get(path),
                     labels=self.options.labels if manifest is None else "any",  # a mix may be told any
-                    look=look_job(join(folder, path), found, self.limit, digest=False)
+                    look=look_job(join(folder, path), result, self.limit, digest=False)
                     if described and not is_rejected
                     else None,
                 )
@@ -418,14 +423,14 @@ class _Checks:
             dataset = datasets[entry.stream]
             state = row_index.current(dataset, entry.shard)
             if state is not None and state.content != entry.documents:
-                made = f"made from an earlier version of {entry.shard}"
-                self.findings.append(f"{path}: expected an output of the present documents, got one {made}{remedy}")
+                result = f"made from an earlier version of {entry.shard}"
+                self.findings.append(f"{path}: expected an output of the present documents, got one {result}{remedy}")
             for set_name, digest in entry.attributes.items():
                 record = sets.load_record(dataset, set_name, entry.shard)
                 if record is not None and record.output.content != digest:
-                    made = f"made from earlier attributes {set_name} of {entry.shard}"
+                    result = f"made from earlier attributes {set_name} of {entry.shard}"
                     self.findings.append(
-                        f"{path}: expected an output of the present attributes, got one {made}{remedy}"
+                        f"{path}: expected an output of the present attributes, got one {result}{remedy}"
                     )
 
     def _run(self, what: str, works: list[ValidateJob], unit: str = "shards") -> None:

@@ -90,7 +90,7 @@ def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings 
     resolved = context.source_of(dataset, shards).resolve_each(names, "view", check="warn")
     context.warn(resolved.unreadable.values())
     own = own_types.of_documents(dataset, shards)
-    streams = [each for each in mix.streams if each.dataset.documents == dataset.documents] if mix else []
+    streams = [stream for stream in mix.streams if stream.dataset.documents == dataset.documents] if mix else []
     resolved.sets = [_named_by(streams, joined) for joined in resolved.sets]
     return DatasetCorpus(
         title,
@@ -104,20 +104,22 @@ def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings 
 
 def _named_by(streams: Sequence[Stream], joined: JoinedSet) -> JoinedSet:
     """Return a set with the names that its keys have in a mix: in the first stream that joins it."""
-    names = next((each.as_ for stream in streams for each in stream.attributes if each.set == joined.set), {})
+    names = next(
+        (attribute.as_ for stream in streams for attribute in stream.attributes if attribute.set == joined.set), {}
+    )
     keys = [msgspec.structs.replace(key, name=names.get(key.key, key.name)) for key in joined.keys]
     return msgspec.structs.replace(joined, keys=keys)
 
 
 def _as_in(mix: MixSettings, streams: Sequence[Stream], sets: Sequence[JoinedSet], own: OwnTypes | None) -> AsInMix:
     """Return what conditions may use as the rules of the streams do."""
-    joined = list(dict.fromkeys(each.set for stream in streams for each in stream.attributes))
-    names = names_for_rules([each for each in sets if each.set in joined], own)
+    joined = list(dict.fromkeys(attribute.set for stream in streams for attribute in stream.attributes))
+    names = names_for_rules([item for item in sets if item.set in joined], own)
     return AsInMix(
         sets=joined,
         label=mix.label or null_safe(mix.writer().label(), names) or "",
         rules=[rule for stream in streams for rule in stream.all_rules],
-        names={key.key: key.name for each in sets for key in each.keys if key.key != key.name},
+        names={key.key: key.name for item in sets for key in item.keys if key.key != key.name},
     )
 
 
@@ -130,8 +132,10 @@ def explainer_of(context: Context, corpus: DatasetCorpus) -> Explainer:
 
     def prepared() -> tuple[Sequence[ShardToMix], Mapping[str, str]]:
         mine = open_context(options)
-        found = preparation.fill_budget(mine, preparation.prepare(mine, preparation.settings_of(mine, writes=False)))
-        return found.works, found.unreadable
+        prepared_mix = preparation.fill_budget(
+            mine, preparation.prepare(mine, preparation.settings_of(mine, writes=False))
+        )
+        return prepared_mix.works, prepared_mix.unreadable
 
     def trace(work: ShardToMix, row: int) -> dict[str, Any]:
         pieces = msgspec.to_builtins(list(tokens_of(open_context(options), {(work.key, row): (None,)})))
@@ -194,7 +198,7 @@ def run(context: Context, options: Options) -> Outcome:
         )
     explainer, rules = None, []
     if options.config is not None and options.text_field is None:
-        if extra := [each for each in options.targets if "=" not in each]:
+        if extra := [target for target in options.targets if "=" not in target]:
             raise ConfigError(f"expected a path, or -c FILE with settings KEY=VALUE, got -c and the path {extra[0]!r}")
         dataset = of_configuration(context)
         if context.has("mix"):
@@ -203,7 +207,7 @@ def run(context: Context, options: Options) -> Outcome:
     else:
         corpus = of_path(context, options.targets[0])
     shown = _shown(options, corpus)
-    questions = [asking_of(each) for each in options.label or (VERDICT,)]
+    questions = [asking_of(item) for item in options.label or (VERDICT,)]
     with Labels(_path_of(options), questions, options.annotator or _user()) as labels:
         answers = Answers(corpus, labels, explainer, rules, shown)
         with ViewServer(answers, options.port or 0, debug=options.debug) as server:
@@ -218,7 +222,7 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _shown(options: Options, corpus: Corpus) -> list[str]:
-    known = [each.name for each in corpus.sets]
+    known = [values.name for values in corpus.sets]
     for name in options.set:
         if name not in known:
             raise ConfigError(f"--set {name}: expected a set{choices(name, known)}")
@@ -243,7 +247,7 @@ def _user() -> str:
 def _tell(options: Options, corpus: Corpus) -> None:
     if options.quiet:
         return
-    counts = [each.rows for each in corpus.shards]
+    counts = [shard.rows for shard in corpus.shards]
     documents = sum(count for count in counts if count is not None)
     known = f"{documents:,} documents" + (" or more" if None in counts else "")
     what = "shard" if isinstance(corpus, DatasetCorpus) else "file"

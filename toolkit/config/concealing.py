@@ -28,8 +28,8 @@ def concealed(text: str) -> str:
         root = yaml.compose(text, Loader)
     except yaml.YAMLError:  # no key can be told from a value
         return f"# {SHOWN}\n"
-    found = {(node.start_mark.index, node.end_mark.index) for node in _values(root)}
-    for start, end in sorted(found, reverse=True):
+    results = {(node.start_mark.index, node.end_mark.index) for node in _values(root)}
+    for start, end in sorted(results, reverse=True):
         while end > start and text[end - 1] in "\r\n\t ":  # of a block, whose end is where the next line begins
             end -= 1
         text = text[:start] + SHOWN + text[end:]
@@ -44,7 +44,7 @@ def concealed_override(text: str) -> str:
 
 def _values(root: Any) -> list[Any]:
     """Return the nodes of the scalars that are values of secret keys; an alias is the node that it stands for."""
-    found, seen = [], set()
+    results, seen = [], set()
     waiting = [(root, False)]
     while waiting:
         node, secret = waiting.pop()
@@ -57,7 +57,7 @@ def _values(root: Any) -> list[Any]:
                 for key, value in node.value
             ]
         elif isinstance(node, yaml.SequenceNode):
-            waiting += [(each, secret) for each in node.value]
+            waiting += [(item, secret) for item in node.value]
         elif secret and node is not None and node.value:
-            found.append(node)
-    return found
+            results.append(node)
+    return results

@@ -31,20 +31,20 @@ def _first(text: str) -> str:
 
 def attributes_of(class_: type[Any]) -> dict[str, str]:
     """Return what the sections ``Attributes:`` of a class, and of those that it extends, say of each; by name."""
-    found: dict[str, str] = {}
-    for each in reversed(getattr(class_, "__origin__", class_).__mro__):  # of a generic class with its arguments
-        found |= _attributes(documentation(each))
-    return found
+    results: dict[str, str] = {}
+    for item in reversed(getattr(class_, "__origin__", class_).__mro__):  # of a generic class with its arguments
+        results |= _attributes(documentation(item))
+    return results
 
 
 def _attributes(text: str) -> dict[str, str]:
     section = re.search(r"^Attributes:\n((?:[ ]+.*\n?|\n)*)", text, re.MULTILINE)
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     names: list[str] = []
     for line in inspect.cleandoc("\n" + section[1]).splitlines() if section else ():
         if entry := _ENTRY.fullmatch(line):
             names = entry[1].split(", ")
-            found |= dict.fromkeys(names, entry[2].rstrip())
+            results |= dict.fromkeys(names, entry[2].rstrip())
         elif line.strip():  # it goes on
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-    return found
+            results |= {name: f"{results[name]} {line.strip()}" for name in names}
+    return results

@@ -52,17 +52,17 @@ def code_of_module(name: str) -> dict[str, str]:
         return {}
     folder = os.path.dirname(os.path.abspath(path))
     package = module.__name__ if hasattr(module, "__path__") else module.__name__.rpartition(".")[0]
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     todo = [os.path.abspath(path)]
     while todo:
         path = todo.pop()
         name = os.path.relpath(path, folder)
-        if name in found:
+        if name in results:
             continue
         tree = _parsed(path)
-        found[name] = digest_of_tree(tree)
+        results[name] = digest_of_tree(tree)
         todo += _imported(tree, path, package, folder)
-    return dict(sorted(found.items()))
+    return dict(sorted(results.items()))
 
 
 def recorded_code(class_: type) -> dict[str, dict[str, str]]:
@@ -100,13 +100,13 @@ def digest_of_tree(tree: ast.AST) -> str:
             inner: list[object] = []
             for field, value in ast.iter_fields(item):
                 if field == "keywords" and _is_meta(item):
-                    value = [each for each in value if each.arg != "description"]
+                    value = [item for item in value if item.arg != "description"]
                 if field in _NO_CODE or value is None or value == []:
                     continue
                 inner += [_Mark(f" {field}="), _joined(value) if isinstance(item, ast.JoinedStr) else value]
             todo += reversed([*inner, _Mark(")")])
         elif isinstance(item, list):
-            statements = [each for each in item if not _is_docstring(each)]
+            statements = [item for item in item if not _is_docstring(item)]
             todo += reversed([_Mark("["), *statements, _Mark("]")])
         elif isinstance(item, _Mark):
             digest.update(item.encode())
@@ -154,10 +154,10 @@ def _imported(tree: ast.AST, path: str, package: str, folder: str) -> Iterator[s
     """Yield the files that a module imports from its own folder, the plugin's folder, or the plugin's package.
 
     Args:
-        tree: of the module.
-        path: of its file.
+        tree: Tree of the module.
+        path: Path of its file.
         package: dotted name of the package that the plugin's module is in; empty for a file.
-        folder: of the plugin's own file.
+        folder: Folder of the plugin's own file.
     """
     here = os.path.dirname(path)
     top = package.partition(".")[0]

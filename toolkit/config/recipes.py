@@ -51,14 +51,14 @@ def resolved(path: str) -> str:
     inside = path.removeprefix(PREFIX)
     if "/" not in inside and not is_glob(inside):
         return str(_named(inside.removesuffix(_SUFFIX)))
-    found = FOLDER / inside
-    if ".." in found.parts or inside.startswith("/"):
+    result = FOLDER / inside
+    if ".." in result.parts or inside.startswith("/"):
         raise ConfigError(f"{path}: expected a file that a recipe brings, got a path that leads elsewhere")
-    if not is_glob(inside) and not found.exists():
+    if not is_glob(inside) and not result.exists():
         brought = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.glob("*/*") if file.suffix != ".py")
         listed = ", ".join(PREFIX + name for name in brought)
         raise ConfigError(f"{path}: expected a file that a recipe brings, got nothing there; there are: {listed}")
-    return str(found)
+    return str(result)
 
 
 def _named(name: str) -> Path:

@@ -107,7 +107,7 @@ def _located_options(value: Any, info: Any, at: tuple[str | int, ...], source: C
         for key in value:
             value[key] = _located_options(value[key], info.value_type, (*at, key), source)
     elif isinstance(info, msgspec.inspect.CollectionType) and isinstance(value, list):
-        value = [_located_options(each, info.item_type, (*at, i), source) for i, each in enumerate(value)]
+        value = [_located_options(item, info.item_type, (*at, i), source) for i, item in enumerate(value)]
     return value
 
 

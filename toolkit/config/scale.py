@@ -132,20 +132,20 @@ def parse(source: ConfigNode) -> Declared:
     Raises:
         ConfigError: if it is no scale.
     """
-    found: Declared = config.convert(source, Declared, "a scale")  # type: ignore[arg-type]
-    check(found)
-    return found
+    result: Declared = config.convert(source, Declared, "a scale")  # type: ignore[arg-type]
+    check(result)
+    return result
 
 
 def declared_in(settings: Mapping[str, Any]) -> Declared:
     """Return the scale that the settings of a key declare: beside a tagger, or of what else makes the set."""
     options = settings.get("align") or settings.get("options") or {}
-    found = settings.get(OPTION) or options.get(OPTION)
-    if found is None and isinstance(options.get("prompt"), dict):
-        found = _of_prompt({**options["prompt"], **{name: options[name] for name in _FORMS if options.get(name)}})
-    if found is None and options.get("format") == "annotations" and len(labels := options.get("labels", ())) > 1:
-        found = {"values": sorted(labels)}
-    declared: Declared = msgspec.convert(found, Scale) if isinstance(found, dict) else found
+    prompt = settings.get(OPTION) or options.get(OPTION)
+    if prompt is None and isinstance(options.get("prompt"), dict):
+        prompt = _of_prompt({**options["prompt"], **{name: options[name] for name in _FORMS if options.get(name)}})
+    if prompt is None and options.get("format") == "annotations" and len(labels := options.get("labels", ())) > 1:
+        prompt = {"values": sorted(labels)}
+    declared: Declared = msgspec.convert(prompt, Scale) if isinstance(prompt, dict) else prompt
     return declared
 
 
@@ -167,12 +167,12 @@ def common(declared: Sequence[Declared]) -> Declared:
     Raises:
         ConfigError: if they have different ones.
     """
-    found = [each for i, each in enumerate(declared) if each is not None and each not in declared[:i]]
-    if len(found) > 1:
+    results = [item for i, item in enumerate(declared) if item is not None and item not in declared[:i]]
+    if len(results) > 1:
         raise ConfigError(
-            f"expected labels on one scale, got {found[0]} and {found[1]}; say which one counts: `scale:`"
+            f"expected labels on one scale, got {results[0]} and {results[1]}; say which one counts: `scale:`"
         )
-    return found[0] if found else None
+    return results[0] if results else None
 
 
 def nearest(numbers: "Array", grades: "Array") -> "Array":
@@ -180,8 +180,8 @@ def nearest(numbers: "Array", grades: "Array") -> "Array":
     import numpy as np
 
     middles = (grades[1:] + grades[:-1]) / 2
-    found: Array = grades[np.searchsorted(middles, numbers, side="right")]
-    return found
+    result: Array = grades[np.searchsorted(middles, numbers, side="right")]
+    return result
 
 
 def _rise(values: Sequence[Any]) -> bool:

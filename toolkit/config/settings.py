@@ -486,8 +486,8 @@ def stages(*marks: str) -> tuple[str, ...]:
 
 def sets_before(section: str) -> list[str]:
     """Return the sections whose sets a section may read; one that is no stage that makes sets reads those of all."""
-    found = [*stages("sets", "whole")]
-    return found[: found.index(section) if section in found else len(found)]
+    results = [*stages("sets", "whole")]
+    return results[: results.index(section) if section in results else len(results)]
 
 
 def load_source(path: str, overrides: list[str]) -> ConfigNode:

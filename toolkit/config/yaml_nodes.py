@@ -100,10 +100,10 @@ def explained(text: str, path: Path, value: Any, type_: Any, what: str) -> str:
     """Return msgspec's words for what is wrong in our form: expected …, got …, with what is known and what was meant.
 
     Args:
-        text: of msgspec's error, without its place.
-        path: that place, by keys and indexes.
+        text: Text of msgspec's error, without its place.
+        path: Path that place, by keys and indexes.
         value: as a whole.
-        type_: that it should have been of.
+        type_: Type that it should have been of.
         what: named in errors about unknown options.
     """
     if m := re.match(r"Object contains unknown field `(.+)`", text):
@@ -171,11 +171,11 @@ def _title(type_: Any) -> str:
 def _choices(type_: Any) -> list[str]:
     """Return the words of all `Literal` types in a type."""
     if get_origin(type_) is Literal:
-        return [str(each) for each in get_args(type_)]
+        return [str(arg) for arg in get_args(type_)]
     return [word for inner in get_args(type_) for word in _choices(inner)]
 
 
 def _struct_in(type_: Any) -> type[msgspec.Struct] | None:
     if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
         return type_
-    return next((found for inner in get_args(type_) if (found := _struct_in(inner))), None)
+    return next((result for inner in get_args(type_) if (result := _struct_in(inner))), None)

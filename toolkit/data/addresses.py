@@ -20,19 +20,19 @@ def url_of(fields: Mapping[str, Any], path: str = "") -> str | None:
     """Return the URL of a document, None if it has none.
 
     Args:
-        fields: of its row; of the metadata only `URL_FIELDS` if the path is empty.
+        fields: Fields of its row; of the metadata only `URL_FIELDS` if the path is empty.
         path: dotted; empty for the first of `URL_FIELDS`.
     """
-    for each in (path,) if path else URL_FIELDS:
-        if isinstance(value := value_at(fields, each), str):
+    for url_field in (path,) if path else URL_FIELDS:
+        if isinstance(value := value_at(fields, url_field), str):
             return value
     return None
 
 
 def before_path(url: str) -> str:
     """Return what of a URL tells the host; pages of one host mostly have it in common."""
-    found = _BEFORE_PATH.match(url)
-    return found[0] if found else url
+    match = _BEFORE_PATH.match(url)
+    return match[0] if match else url
 
 
 def has_scheme(text: str) -> bool:

@@ -26,9 +26,9 @@ def attribute_lines(path: str, *, digest: bool = False, ahead: bool = False) -> 
     Nothing else opens attributes.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         digest: whether to compute the digest of all rows (`Lines.content`).
-        ahead: whether a thread may read the next block meanwhile.
+        ahead: True if a thread may read the next block meanwhile.
     """
     if path.endswith(TABLE):
         from toolkit.data.tables.attributes import TableRows
@@ -51,9 +51,9 @@ def missing_file(path: str, dataset: Dataset, shard: str, command: str | None) -
     """Return the error for an attribute file that is not there; it names the first document without attributes.
 
     Args:
-        path: of the attributes.
-        dataset: of the documents.
-        shard: of the dataset.
+        path: Path of the attributes.
+        dataset: Dataset of the documents.
+        shard: Shard of the dataset.
         command: Command that makes such files; None for those of other programs.
     """
     documents = dataset.shard_path(shard)
@@ -74,7 +74,7 @@ def is_of_experiment(key: str, keys: Iterable[str]) -> bool:
     Rows lack ``exp__tagger__label`` where there are no spans of the label.
     """
     experiment = key.partition("__")[0] + "__"
-    return key.count("__") > 1 and any(each.startswith(experiment) for each in keys)
+    return key.count("__") > 1 and any(key.startswith(experiment) for key in keys)
 
 
 def _those_of(row: Any) -> str:
@@ -85,12 +85,12 @@ class AttributeRows:
     """The rows of an attribute file, each taken for a document. A context manager.
 
     Args:
-        path: of the attribute file.
+        path: Path of the attribute file.
         documents: path of the documents, for messages.
-        decoder: of rows with ``id``, ``source`` and ``attributes``.
-        any_source: whether rows may lack ``source``, as those of Dolma's deduper do.
+        decoder: Decoder of rows with ``id``, ``source`` and ``attributes``.
+        any_source: True if rows may lack ``source``, as those of Dolma's deduper do.
         block: rows of the file that have been read; then the context manager is not needed.
-        number: of rows before these.
+        number: Number of rows before these.
     """
 
     def __init__(
@@ -176,8 +176,8 @@ class AttributeRows:
         """Yield all rows as `counted` does, of a file of another program, held against the hashes of the row index.
 
         Args:
-            hashes: of the documents, in blocks.
-            sources: of the documents, each once, which are asked for where rows have none.
+            hashes: Hashes of the documents, in blocks.
+            sources: Sources of the documents, each once, which are asked for where rows have none.
         """
         sizes, expected = tee(hashes)
         known, more = list[str](), iter(sources)
@@ -186,7 +186,7 @@ class AttributeRows:
             for row, hash_ in zip(rows, wanted, strict=True):
                 number += 1
                 if row.source is None:
-                    while not any(row_hash(each, row.id) == hash_ for each in known):
+                    while not any(row_hash(item, row.id) == hash_ for item in known):
                         if (another := next(more, None)) is None:
                             raise self._other(number, _those_of(row))
                         known.append(another)

@@ -51,8 +51,8 @@ _REFERENCE = re.compile(r"\s*([\w-]+)(?:\.(\w+)((?:\.\w+)*))?\s*")
 
 def split_reference(text: str) -> SetReference | None:
     """Return the parts of ``SET[.KEY[.field]]``, whatever sets there are; None of a text that is not of this form."""
-    found = _REFERENCE.fullmatch(text)
-    return SetReference(found[1], found[2] or "", tuple((found[3] or "").split(".")[1:])) if found else None
+    match = _REFERENCE.fullmatch(text)
+    return SetReference(match[1], match[2] or "", tuple((match[3] or "").split(".")[1:])) if match else None
 
 
 def parse_reference(text: object, what: str = "a text of an attribute set, or a name in `edits:`") -> SetReference:
@@ -86,8 +86,8 @@ def text_of(settings: Mapping[str, Any] | None) -> str | None:
     """Return the text that values were computed from, by the settings of their key; None for that of the documents."""
     if settings is None or "format" in settings:  # of other programs, and of ingest: about the documents as they are
         return None
-    found = settings.get(OPTION)  # places in an edited text are mapped back to that of the documents
-    return found if isinstance(found, str) else None
+    result = settings.get(OPTION)  # places in an edited text are mapped back to that of the documents
+    return result if isinstance(result, str) else None
 
 
 def check_same(own: str | None, theirs: str | None, type_: Type, what: str) -> None:
@@ -103,5 +103,5 @@ def check_same(own: str | None, theirs: str | None, type_: Type, what: str) -> N
         ConfigError: if they are places in another text.
     """
     if own != theirs and (has_spans(type_) or is_per_line(type_.not_null)):
-        names = [f"`{OPTION}: {each}`" if each else "the documents' own text" for each in (theirs, own)]
+        names = [f"`{OPTION}: {item}`" if item else "the documents' own text" for item in (theirs, own)]
         raise ConfigError(f"{what} has places in {names[0]}, and is used here with {names[1]}; use one text for both")

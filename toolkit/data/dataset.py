@@ -50,7 +50,7 @@ class Dataset:
         notes: where our records are, if not where they belong (see `bookkeeping`).
         in_place: how the files are read, if they are those of others; None for documents. The name of a shard is then
             that of its file and `SUFFIX`, which is the name of its attributes.
-        duplicate_ids: whether several documents may have one (source, id); what tells these apart is their place.
+        duplicate_ids: True if several documents may have one (source, id); what tells these apart is their place.
     """
 
     documents: str
@@ -101,7 +101,7 @@ class Dataset:
             shard: its name.
             max_bytes: a longer row is an error.
             digest: whether to compute the digest of all rows (`Lines.content`).
-            ahead: whether a thread may read the next block meanwhile.
+            ahead: True if a thread may read the next block meanwhile.
             begin: where reading begins; documents of ours are read from their start alone.
             sieve: says which rows of a table need not be made.
         """
@@ -175,7 +175,7 @@ class Dataset:
         """
         if self.in_place:
             return sorted(map(self.shard_of, self._files(self.in_place)))
-        found: list[str] = []
+        results: list[str] = []
         for relative in list_files(self.documents):
             if not self.admits(relative):
                 continue
@@ -188,14 +188,14 @@ class Dataset:
                 )
             if fault := fault_of_name(relative):
                 raise DataError(f"{fault}; rename it, or exclude it", path=join(self.documents, relative))
-            found.append(relative)
-        check_names(self.documents, found)
-        if not found:
+            results.append(relative)
+        check_names(self.documents, results)
+        if not results:
             what = "no shard that the globs admit" if self.include or self.exclude else "none"
             more = " There is no such folder: check the path, or mount the disk" if no_folder(self.documents) else ""
             more += where_looked(self.documents)
             raise NoDocuments(f"{self.documents}: expected documents, got {what}; run `toolkit ingest` first?{more}")
-        return found
+        return results
 
     def looking(self, set_names: Iterable[str] = ()) -> AbstractContextManager[None]:
         """Return a block in which documents, row indexes and these sets are looked at by listings.
@@ -209,12 +209,12 @@ class Dataset:
     def _files(self, in_place: InPlace) -> dict[str, int | None]:
         """Return the files in place that the globs admit, with their stored bytes where they are known."""
         try:
-            found = {file: size for file, size in in_place.files().items() if self.admits(file)}
+            results = {file: size for file, size in in_place.files().items() if self.admits(file)}
         except NothingThere as error:
             raise NoDocuments(str(error)) from None
-        check_names(self.documents, found)
+        check_names(self.documents, results)
         ours = self.attributes.rstrip("/") + "/"
-        for file in found:
+        for file in results:
             if join(self.documents, file).startswith(ours):
                 raise DataError(
                     "expected external files, got attributes; give a glob that does not match them, or another place "
@@ -223,9 +223,9 @@ class Dataset:
                 )
             if fault := fault_of_name(self.shard_of(file)):
                 raise DataError(f"{fault}; rename it, or exclude it", path=join(self.documents, file))
-        if not found:
+        if not results:
             raise NoDocuments(f"{self.documents}: expected documents in place, got no file that the globs admit")
-        return found
+        return results
 
     def sizes(self) -> dict[str, int]:
         """Return the stored bytes of each shard, sorted by path; nothing if there are no documents."""
@@ -239,8 +239,8 @@ class Dataset:
             return {
                 self.shard_of(file): size if size is not None else asked[file] for file, size in sorted(files.items())
             }
-        found = list_stats(self.documents, admits=self.admits)
-        return {name: there.size if there else 0 for name, there in found.below("")}
+        stats = list_stats(self.documents, admits=self.admits)
+        return {name: there.size if there else 0 for name, there in stats.below("")}
 
 
 @functools.lru_cache(256)
@@ -287,7 +287,7 @@ def open_dataset(
         raise ConfigError("expected `dataset: ROOT` or `documents: ROOT`, got neither")
     if attributes is None and dataset is None:
         raise ConfigError("expected `attributes: ROOT` beside `documents:`, or `dataset: ROOT`")
-    found = Dataset(
+    result = Dataset(
         _folder(documents or os.path.join(dataset or "", "documents")),
         _folder(attributes or os.path.join(dataset or "", "attributes")),
         include,
@@ -295,8 +295,8 @@ def open_dataset(
         notes,
         in_place,
     )
-    note_roots((*([dataset] if dataset else []), found.documents, found.attributes, found.bookkeeping))
-    return found
+    note_roots((*([dataset] if dataset else []), result.documents, result.attributes, result.bookkeeping))
+    return result
 
 
 def _folder(path: str) -> str:

@@ -401,7 +401,7 @@ class Rows(Iterator[tuple[T, bytes]]):
         lines: rows without their line ends.
         decoder: gives the row's type; unknown keys are ignored.
         path: for messages.
-        number: of rows before these.
+        number: Number of rows before these.
     """
 
     def __init__(self, lines: Iterator[bytes], decoder: msgspec.json.Decoder[T], path: str, number: int = 0) -> None:
@@ -442,8 +442,8 @@ def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
 
 def _why_not(line: bytes, text: str) -> str:
     """Return what a line has in the place of a JSON object, where the library's words say little."""
-    if found := _NOT_IN_JSON.search(line, *_place_in(text)):
-        return f", got {found[0].decode()} in it, a number that JSON does not have; write null"
+    if match := _NOT_IN_JSON.search(line, *_place_in(text)):
+        return f", got {match[0].decode()} in it, a number that JSON does not have; write null"
     if half := lone_surrogate(line):
         return f" of characters, got {half} in it, half of a surrogate pair; replace it, as by \\ufffd"
     if line.startswith(codecs.BOM_UTF8):
@@ -461,13 +461,13 @@ _LONE = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]
 
 def lone_surrogate(line: bytes) -> str:
     """Return the first escape in a JSON text that is half of a surrogate pair; empty if there is none."""
-    return next((found[1].decode(errors="replace") for found in _LONE.finditer(line) if found[1]), "")
+    return next((match[1].decode(errors="replace") for match in _LONE.finditer(line) if match[1]), "")
 
 
 def _place_in(text: str) -> tuple[int, int]:
     """Return where in a line an error of msgspec is, with a few bytes around; at the end if it does not say."""
-    found = re.search(r"\(byte (\d+)\)", text)
-    return (max(0, int(found[1]) - 1), int(found[1]) + 9) if found else (1 << 30, 1 << 30)
+    match = re.search(r"\(byte (\d+)\)", text)
+    return (max(0, int(match[1]) - 1), int(match[1]) + 9) if match else (1 << 30, 1 << 30)
 
 
 def fault_of(line: bytes, error: Exception) -> str:

@@ -38,7 +38,7 @@ def escaped(text: str) -> str:
     return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
 
 
-IN_MARKDOWN = str.maketrans({each: "\\" + each for each in "\\|`*_[]"} | {"<": "&lt;", "&": "&amp;"})
+IN_MARKDOWN = str.maketrans({item: "\\" + item for item in "\\|`*_[]"} | {"<": "&lt;", "&": "&amp;"})
 """Escapes for external texts in Markdown, against their marks and HTML."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -59,7 +59,7 @@ def harmless(text: str) -> str:
     >>> harmless("a\tb\n\x1b[31mc\r\n")
     'a\tb\n\\x1b[31mc\\x0d\n'
     """
-    return _ORDINARY.sub(lambda found: _shown(found[0]), text)
+    return _ORDINARY.sub(lambda match: _shown(match[0]), text)
 
 
 def harmless_json(text: str) -> str:
@@ -68,7 +68,7 @@ def harmless_json(text: str) -> str:
     >>> harmless_json('["\x9b31m"]')
     '["\\u009b31m"]'
     """
-    return _ORDINARY.sub(lambda found: found[0] if _shown(found[0]) == found[0] else json.dumps(found[0])[1:-1], text)
+    return _ORDINARY.sub(lambda match: match[0] if _shown(match[0]) == match[0] else json.dumps(match[0])[1:-1], text)
 
 
 class Harmless:
@@ -108,19 +108,19 @@ def columns(text: str) -> int:
 
 def head(text: str, room: int) -> str:
     """Return the beginning of a text on one line, which takes so many columns at most; ``…`` where it goes on."""
-    found, used = [], 0
+    results, used = [], 0
     for character in text[: 4 * max(room, 1)]:
         piece = escaped(character)
         size = columns(piece)
         if used + size > room - 1:
             break
-        found.append(piece)
+        results.append(piece)
         used += size
     else:
         if len(text) <= 4 * max(room, 1):
-            return "".join(found)
+            return "".join(results)
     whole = escaped(text) if len(text) <= room else ""
-    return whole if whole and columns(whole) <= room else "".join(found) + "…"
+    return whole if whole and columns(whole) <= room else "".join(results) + "…"
 
 
 def around(text: str, start: int, end: int, room: int) -> str:

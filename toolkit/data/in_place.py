@@ -48,9 +48,9 @@ class MadeRows(Protocol):
     """The rows that are made of a file while it is read.
 
     Attributes:
-        counts: by reason, of what became documents and what did not, so far.
+        counts: Counts by reason, of what became documents and what did not, so far.
         begins: places from which rows can be read, in order, when all have been given; none if nothing tells.
-        source: of all rows, when all have been given; empty if they have several.
+        source: Source of all rows, when all have been given; empty if they have several.
     """
 
     counts: Mapping[str, int]
@@ -93,7 +93,7 @@ class InPlace(Protocol):
         """Return what makes rows of a file.
 
         Args:
-            path: of the file.
+            path: Path of the file.
             relative: the same below the documents root, of which ids are made.
             max_bytes: a larger document is an error.
             begin: where reading begins.
@@ -104,9 +104,9 @@ class InPlace(Protocol):
         """Yield fields of documents as columns of Arrow, some rows at a time; None where rows are to be made.
 
         Args:
-            path: of the file.
+            path: Path of the file.
             relative: as of `read`.
-            fields: of ``id``, ``source``, ``text``, ``added``, ``created``, and ``metadata``, which is JSON.
+            fields: Fields of ``id``, ``source``, ``text``, ``added``, ``created``, and ``metadata``, which is JSON.
 
         Raises:
             DataError: if the file is damaged.
@@ -123,7 +123,8 @@ class ShardLines(Lines):
     """The rows of a shard.
 
     Attributes:
-        counts: by reason, of what its file had beside documents; nothing of documents as the toolkit writes them.
+        counts: Counts by reason, of what its file had beside documents; nothing of documents as the toolkit writes
+            them.
     """
 
     counts: Mapping[str, int] = {}  # nobody adds to it
@@ -144,7 +145,7 @@ class MadeLines(ShardLines):
 
     Args:
         made: the rows.
-        path: of the file.
+        path: Path of the file.
         digest: whether to compute `content`: of the rows with line ends, as they would stand in a shard.
     """
 

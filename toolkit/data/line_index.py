@@ -63,8 +63,8 @@ def write(path: str, lengths: Iterable[int], between: int) -> Stat:
     """Write the index of a file; return its `Stat`.
 
     Args:
-        path: of the file.
-        lengths: of its lines or members, in order.
+        path: Path of the file.
+        lengths: Lengths of its lines or members, in order.
         between: bytes from the end of one to the begin of the next.
     """
     listed = list(lengths)
@@ -133,7 +133,7 @@ def pairs_in(stream: IO[bytes], path: str) -> Iterator[tuple[int, int]]:
 
     Args:
         stream: at the beginning of the pickle; it is read to the end of that.
-        path: of the file, for errors.
+        path: Path of the file, for errors.
 
     Raises:
         DataError: if there are others, or it is damaged; the pairs before that have been given.
@@ -163,7 +163,7 @@ class _Stack:
     """The stack while a list of pairs of numbers is unpickled: the list, pairs to be added, numbers.
 
     Attributes:
-        pair: that was made last.
+        pair: Pair that was made last.
     """
 
     def __init__(self) -> None:

@@ -77,11 +77,11 @@ def label_of(path: str) -> str:
         path: ``KEY[.field…]``, whose value is an object with a ``label``; or ``metadata.field…`` (``document.field…``),
             whose value may also be the label itself.
     """
-    found = path_of(path)
-    if found is None:
+    result = path_of(path)
+    if result is None:
         return f"{path}.label"
-    value = value_of(found)
-    if found[0] == METADATA:
+    value = value_of(result)
+    if result[0] == METADATA:
         return f"get({value}, 'label', {value})"
     return f"get({value}, 'label', {value}) if {value} is not None else None"
 
@@ -101,7 +101,7 @@ class MetadataField:
     """A field of a document that an option names.
 
     Attributes:
-        option: that names it.
+        option: Option that names it.
         path: one of `ROOTS`, then keys, one inside the other.
         type: a msgspec type that the value is converted to.
     """
@@ -154,16 +154,16 @@ def paths_in(row: bytes | Mapping[str, Any] | tuple[str, ...]) -> tuple[str, ...
     """
     if isinstance(row, tuple):
         return row
-    found: list[str] = []
+    results: list[str] = []
     fields = _OBJECT.decode(row) if isinstance(row, bytes) else row
     for name, value in fields.items():
         if name == METADATA:
-            _add_metadata(found, value, fields)
+            _add_metadata(results, value, fields)
         elif name in ("id", "text", "source"):
-            found.append(name)
+            results.append(name)
         else:
-            _add_paths(found, name.replace(".", DOT), value, is_whole=name == "attributes")
-    return tuple(found)
+            _add_paths(results, name.replace(".", DOT), value, is_whole=name == "attributes")
+    return tuple(results)
 
 
 def _add_metadata(found: list[str], value: Any, fields: Mapping[str, Any]) -> None:
@@ -175,7 +175,7 @@ def _add_metadata(found: list[str], value: Any, fields: Mapping[str, Any]) -> No
             ):
                 if header is not None and header == _text(fields.get(name)):
                     found.append(same)
-            found += (f"{METADATA}.", HEADERS)
+            found.extend((f"{METADATA}.", HEADERS))
             return
     metadata = _plain(value)
     if not isinstance(metadata, dict) or not metadata:
@@ -259,4 +259,4 @@ class FieldCounts:
                     counts[path[:-1]] += count
 
     def _kept(self, path: str) -> str:
-        return next((each for each in self._maps if path.startswith(f"{each}.")), path)
+        return next((item for item in self._maps if path.startswith(f"{item}.")), path)

@@ -71,13 +71,13 @@ def own_types(fields: Mapping[str, Mapping[str, Type]], closed: Iterable[str], k
     return OwnTypes(fields=listed, closed=sorted(closed), known_by=known_by)
 
 
-def together(found: Iterable[OwnTypes | None]) -> OwnTypes | None:
+def together(own_types: Iterable[OwnTypes | None]) -> OwnTypes | None:
     """Return the types of documents that come from several places; None if those of one are not known."""
-    listed = list(found)
-    known = [each for each in listed if each is not None]
+    listed = list(own_types)
+    known = [own_types for own_types in listed if own_types is not None]
     if not known or len(known) < len(listed):
         return None
-    different = list({msgspec.json.encode(each): each for each in known}.values())
+    different = list({msgspec.json.encode(own_types): own_types for own_types in known}.values())
     return reduce(_both, different)
 
 
@@ -91,10 +91,13 @@ def _both(a: OwnTypes, b: OwnTypes) -> OwnTypes:
     fields = {}
     for root in ROOTS:
         one, other = (
-            Type("object", fields=tuple((name, from_json(value)) for name, value in each.fields.get(root, {}).items()))
-            for each in (a, b)
+            Type(
+                "object",
+                fields=tuple((name, from_json(value)) for name, value in own_types.fields.get(root, {}).items()),
+            )
+            for own_types in (a, b)
         )
-        open_in = [root not in each.closed for each in (a, b)]
+        open_in = [root not in own_types.closed for own_types in (a, b)]
         merged = _merged_fields(one, other, open_in)
         fields[root] = {name: to_json(type_) for name, type_ in merged}
     closed = sorted(set(a.closed) & set(b.closed))
@@ -105,14 +108,14 @@ def _both(a: OwnTypes, b: OwnTypes) -> OwnTypes:
 def _merged_fields(a: Type, b: Type, open_in: list[bool]) -> list[tuple[str, Type]]:
     """Return the fields of two objects; of one that may have others, a field that is not named is of any type."""
     one, other = dict(a.fields), dict(b.fields)
-    found = []
+    results = []
     for name in dict.fromkeys((*one, *other)):
         if name in one and name in other:
-            found.append((name, merged(one[name], other[name])))
+            results.append((name, merged(one[name], other[name])))
         else:
             absent_open = open_in[0] if name not in one else open_in[1]
-            found.append((name, ANY if absent_open else nullable(one.get(name) or other[name])))
-    return found
+            results.append((name, ANY if absent_open else nullable(one.get(name) or other[name])))
+    return results
 
 
 # --- from rows --------------------------------------------------------------------------------------------------------
@@ -123,14 +126,14 @@ def infer(value: Any, *, spans: bool = False) -> Type:
 
     Args:
         value: the value.
-        spans: whether a list of ``[int, int, number]`` is one of spans.
+        spans: True if a list of ``[int, int, number]`` is one of spans.
     """
     if plain := _SCALARS.get(type(value)):
         return plain
     if isinstance(value, list):
         if spans and value and all(map(_is_span, value)):
             return SPANS
-        return list_of(reduce(merged, (infer(each, spans=spans) for each in value), NEVER))
+        return list_of(reduce(merged, (infer(item, spans=spans) for item in value), NEVER))
     if isinstance(value, dict):
         if len(value) > MOST_FIELDS or not all(map(schema.is_field, value)):
             return Type("map", ANY)
@@ -164,7 +167,7 @@ def _of_kinds(a: Type, b: Type) -> Type:
         case kinds if kinds in ({"list"}, {"map"}):
             return Type(a.kind, merged(a.item or ANY, b.item or ANY))
         case kinds if kinds == {"list", "span"}:
-            return merged(*(list_of(FLOAT) if each == SPAN else each for each in (a, b)))
+            return merged(*(list_of(FLOAT) if type_ == SPAN else type_ for type_ in (a, b)))
         case kinds if kinds == {"object"}:
             fields = _merged_fields(a, b, [False, False])
             return Type("object", fields=tuple(fields)) if len(fields) <= MOST_FIELDS else Type("map", ANY)
@@ -187,8 +190,8 @@ def of_rows(rows: Iterable[Mapping[str, Any]], known_by: str) -> OwnTypes:
         inside = row.get(METADATA)
         metadata.append(inside if isinstance(inside, dict) else {})
         others.append({name: value for name, value in row.items() if name not in KEYS})
-    found = {METADATA: field_types(metadata), DOCUMENT: field_types(others)}
-    fields = {root: {} if len(types) > MOST_FIELDS else types for root, types in found.items()}
+    results = {METADATA: field_types(metadata), DOCUMENT: field_types(others)}
+    fields = {root: {} if len(types) > MOST_FIELDS else types for root, types in results.items()}
     return own_types(fields, (), known_by)
 
 
@@ -213,8 +216,8 @@ class RowCheck:
     """Holds documents against the types of their own fields.
 
     Args:
-        types: of their fields.
-        path: of the input, for messages.
+        types: Types of their fields.
+        path: Path of the input, for messages.
     """
 
     def __init__(self, types: OwnTypes) -> None:
@@ -249,9 +252,9 @@ class RowCheck:
 
 def _parts(fields: Iterable[tuple[str, Any]]) -> list[Any]:
     """Return what `msgspec.defstruct` takes: those that must be there first, those of any type not at all."""
-    found = [(name, from_json(value)) for name, value in fields]
-    must = [(name, _checked(type_)) for name, type_ in found if type_.kind not in ("nullable", "any", "null")]
-    return [*must, *((name, _checked(type_), None) for name, type_ in found if type_.kind == "nullable")]
+    results = [(name, from_json(value)) for name, value in fields]
+    must = [(name, _checked(type_)) for name, type_ in results if type_.kind not in ("nullable", "any", "null")]
+    return [*must, *((name, _checked(type_), None) for name, type_ in results if type_.kind == "nullable")]
 
 
 def _struct(parts: list[Any]) -> Any:

@@ -17,7 +17,7 @@ class Place:
         path: as it is written.
         what: it is, for messages: ``the output``.
         where: it is written, for messages: file, line, keys.
-        is_flat: whether only what lies in the folder itself counts, not what lies in folders below.
+        is_flat: True if only what lies in the folder itself counts, not what lies in folders below.
     """
 
     path: str
@@ -59,9 +59,9 @@ def check_apart(written: Iterable[Place], others: Iterable[Place] = ()) -> None:
     for place in written:
         check_folder(place)
         path = normal(place.path)
-        for other, found in known:
-            below = is_within(path, found) and not (other.is_flat and path != found)
-            if below or is_within(found, path):
+        for other, result in known:
+            below = is_within(path, result) and not (other.is_flat and path != result)
+            if below or is_within(result, path):
                 raise ConfigError(
                     f"{_at(place)}expected a path separate from {other.path} ({other.what}), got "
                     f"{place.path} for {place.what}; choose folders of which none is inside of the other"
@@ -80,8 +80,8 @@ class Inside:
         """Return the place that a file lies in; None if in none of them."""
         folder = os.path.dirname(path)
         if folder not in self._known:
-            found = normal(folder or ".")
-            self._known[folder] = next((place for place, root in self._places if is_within(found, root)), None)
+            result = normal(folder or ".")
+            self._known[folder] = next((place for place, root in self._places if is_within(result, root)), None)
         return self._known[folder]
 
 
@@ -96,8 +96,8 @@ def of_dataset(dataset: Dataset, name: str = "") -> list[Place]:
     """
     whose = f" of the stream {name}" if name else ""
     documents = Place(dataset.documents, f"the documents{whose}", is_flat=dataset.is_flat)
-    found = [documents, Place(dataset.attributes, f"the attributes{whose}")]
-    return found if dataset.notes else [*found, Place(dataset.bookkeeping, f"the records{whose}")]
+    places = [documents, Place(dataset.attributes, f"the attributes{whose}")]
+    return places if dataset.notes else [*places, Place(dataset.bookkeeping, f"the records{whose}")]
 
 
 def check_dataset(dataset: Dataset, where: str) -> None:

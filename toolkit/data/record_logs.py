@@ -87,7 +87,7 @@ class Asked(NamedTuple):
     Attributes:
         log: itself.
         bookkeeping: the folder of records that it is in.
-        name: of its folder: `FOLDER`, `INPUTS`, or another one for a record log of an output.
+        name: Name of its folder: `FOLDER`, `INPUTS`, or another one for a record log of an output.
     """
 
     log: RecordLog
@@ -98,8 +98,8 @@ class Asked(NamedTuple):
 def asked() -> list[Asked]:
     """Return the record logs that this process has asked for since the command began."""
     return [
-        Asked(_opened(folder, *found), found.bookkeeping, folder.rpartition("/")[2])
-        for folder, found in list(_known().seen.items())
+        Asked(_opened(folder, *result), result.bookkeeping, folder.rpartition("/")[2])
+        for folder, result in list(_known().seen.items())
     ]
 
 
@@ -122,7 +122,7 @@ def at(bookkeeping: str, folder: str) -> RecordLog:
 
     Args:
         bookkeeping: folder of the output's records, in which that folder is.
-        folder: of the record log.
+        folder: Folder of the record log.
     """
     return _opened(folder, bookkeeping, lambda: RecordLog(folder, suffix=UNLIKE_DATA))
 
@@ -137,7 +137,7 @@ def _opened(folder: str, bookkeeping: str, opened: Callable[[], RecordLog]) -> R
     with known.lock:
         if known.stage != stage:
             known.open, known.stage = {}, stage
-        found = known.open.get(folder) or opened()
+        record_log = known.open.get(folder) or opened()
         if stage and folder not in known.open:
-            known.open[folder], known.seen[folder] = found, _Asked(bookkeeping, opened)
-        return found
+            known.open[folder], known.seen[folder] = record_log, _Asked(bookkeeping, opened)
+        return record_log

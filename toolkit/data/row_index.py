@@ -79,14 +79,14 @@ class ShardState(Artifact, frozen=True, kw_only=True):
         chars: code points of all texts.
         bytes: UTF-8 bytes of all texts.
         head: xxh3-64 (hex) of the first bytes as stored.
-        inline: whether a document may have attributes of its own, as Dolma's may.
+        inline: True if a document may have attributes of its own, as Dolma's may.
         inline_keys: their names, sorted; None if there are too many to be listed.
-        reader: of documents in place, the digest of the settings by which the file was read; else empty.
-        counts: of documents in place, by reason: what of the file became documents, and what did not.
-        source: of all documents in place; empty if they have several.
+        reader: Reader of documents in place, the digest of the settings by which the file was read; else empty.
+        counts: Counts of documents in place, by reason: what of the file became documents, and what did not.
+        source: Source of all documents in place; empty if they have several.
         fields: documents that have a value in each field, by its path (see `toolkit.data.metadata_fields.FieldCounts`).
         web_fields: the same of documents with WARC headers, which `fields` leaves out.
-        root: of documents that do not lie beside our records, the folder that they are below.
+        root: Root of documents that do not lie beside our records, the folder that they are below.
     """
 
     version: int = VERSION
@@ -243,10 +243,10 @@ class RowIndexOutput:
     being `replaced`. Any other change is a change.
 
     Args:
-        dataset: of the shard.
-        shard: that is indexed.
-        replaced: whether the documents are just being written.
-        group: that the index belongs to, and appears with; without one it appears with the block, and `finish`.
+        dataset: Dataset of the shard.
+        shard: Shard that is indexed.
+        replaced: True if the documents are just being written.
+        group: Group that the index belongs to, and appears with; without one it appears with the block, and `finish`.
     """
 
     def __init__(self, dataset: Dataset, shard: str, *, replaced: bool = False, group: Group | None = None) -> None:
@@ -327,12 +327,12 @@ class RowIndexOutput:
         self._output.__exit__(kind, error, tb)
 
     def finish(
-        self, found: Stat, content: str, lines: ShardLines | None = None, head: bytes | None = None
+        self, stat: Stat, content: str, lines: ShardLines | None = None, head: bytes | None = None
     ) -> ShardState:
         """Declare the index complete, after the ``with`` block; return the state of the shard.
 
         Args:
-            found: the version of the file.
+            stat: the version of the file.
             content: digest of its rows.
             lines: by which they were read, if they were.
             head: the first `HEAD` bytes of the file, if it is not there yet.
@@ -343,8 +343,8 @@ class RowIndexOutput:
             remove(self._base + BEGINS)
         fields, web_fields = self._fields.counted()
         state = ShardState(
-            size=found.size,
-            stamp=found.stamp,
+            size=stat.size,
+            stamp=stat.stamp,
             content=content,
             rows=self.rows,
             chars=self.chars,
@@ -382,19 +382,19 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
 
 def counts(dataset: Dataset, shards: Iterable[str]) -> dict[str, int]:
     """Return what was counted in files in place, by reason; of shards that have not been read nothing."""
-    found = Counter[str]()
+    result = Counter[str]()
     for state in for_each(lambda shard: current(dataset, shard), list(shards) if dataset.in_place else []):
-        found.update(state.counts if state else {})
-    return dict(sorted(found.items()))
+        result.update(state.counts if state else {})
+    return dict(sorted(result.items()))
 
 
 def rows_of(dataset: Dataset, shard: str, source: str, id: str) -> list[int]:
     """Return the rows, from 0, whose hash is that of a document; the shard has been indexed."""
-    wanted, number, found = row_hash(source, id), 0, list[int]()
+    wanted, number, results = row_hash(source, id), 0, list[int]()
     for block in read(dataset, shard):
-        found += [number + int(row) for row in (block["hash"] == wanted).nonzero()[0]]
+        results += [number + int(row) for row in (block["hash"] == wanted).nonzero()[0]]
         number += len(block)
-    return found
+    return results
 
 
 def begin_of(dataset: Dataset, shard: str, row: int) -> Begin:
@@ -413,8 +413,8 @@ def forget(dataset: Dataset, shards: Collection[str]) -> None:
 
 def recorded(dataset: Dataset, shard: str) -> ShardState | None:
     """Return the state of a shard as it was indexed, whatever it is now."""
-    if made := apart.found(dataset.bookkeeping, shard):
-        return load(made + apart.RECORD, ShardState)
+    if result := apart.found(dataset.bookkeeping, shard):
+        return load(result + apart.RECORD, ShardState)
     state = record_logs.of(dataset).load(record_logs.ROWS, shard, ShardState)
     return state if state and state.version == VERSION else None
 
@@ -447,8 +447,8 @@ class Indexing:
     """The rows of a shard that is indexed while they are read: see `indexing`.
 
     Attributes:
-        lines: of the shard; all are read, and given to `documents`.
-        state: of the shard, behind the ``with`` block.
+        lines: Lines of the shard; all are read, and given to `documents`.
+        state: State of the shard, behind the ``with`` block.
     """
 
     state: ShardState
@@ -550,10 +550,10 @@ def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndar
     chars = size = 0
     with open_stored(path) as stream:
         while block := stream.read(rows * kind.itemsize):
-            found = np.frombuffer(block, dtype=kind)
-            chars += int(found["chars"].sum(dtype=np.uint64))
-            size += int(found["bytes"].sum(dtype=np.uint64))
-            yield found
+            result = np.frombuffer(block, dtype=kind)
+            chars += int(result["chars"].sum(dtype=np.uint64))
+            size += int(result["bytes"].sum(dtype=np.uint64))
+            yield result
     state = recorded(dataset, shard)
     if state and (chars, size) != (state.chars, state.bytes):
         remedy = "delete it, and run again"

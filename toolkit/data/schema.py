@@ -39,9 +39,9 @@ class Type:
     Attributes:
         kind: ``bool int float str span any list map object nullable null never``; ``null`` and ``never`` (of the
             elements of lists that are all empty) only arise when types are inferred from values, and in expressions.
-        item: of a list, map or nullable.
-        fields: of an object, in order.
-        single: whether a float is one of 32 bits.
+        item: Item of a list, map or nullable.
+        fields: Fields of an object, in order.
+        single: True if a float is one of 32 bits.
         description: what the value is, in a sentence; types that differ in it alone are equal.
     """
 
@@ -113,8 +113,8 @@ def _from_info(info: mi.Type, where: str) -> Type:
         return plain
     match info:
         case mi.Metadata():
-            found = _from_info(info.type, where)
-            return about(found, str((info.extra_json_schema or {}).get("description", "")) or found.description)
+            type_ = _from_info(info.type, where)
+            return about(type_, str((info.extra_json_schema or {}).get("description", "")) or type_.description)
         case mi.NamedTupleType() if info.cls is Span:
             return SPAN
         case mi.ListType() | mi.CollectionType() | mi.VarTupleType():
@@ -250,8 +250,8 @@ def exact(types: Mapping[str, Type]) -> type[msgspec.Struct] | None:
     """
     if not all(map(_is_exact, types.values())):
         return None
-    found = struct_of({key: _exact(type_) for key, type_ in types.items()})
-    return msgspec.defstruct("Exact", [], bases=(found,), frozen=True, gc=False, forbid_unknown_fields=True)
+    result = struct_of({key: _exact(type_) for key, type_ in types.items()})
+    return msgspec.defstruct("Exact", [], bases=(result,), frozen=True, gc=False, forbid_unknown_fields=True)
 
 
 def _is_exact(type_: Type) -> bool:
@@ -326,7 +326,7 @@ def union(a: Type, b: Type) -> Type:
         return Type("object", fields=tuple((name, union(t, other[name])) for name, t in a.fields))
     if kinds <= {"object", "map"}:
         maps_first = sorted((a, b), key=lambda t: t.kind != "map")
-        inside = [t for each in maps_first for t in (each.item, *(t for _, t in each.fields)) if t]
+        inside = [t for type_ in maps_first for t in (type_.item, *(t for _, t in type_.fields)) if t]
         return Type("map", functools.reduce(union, inside, NEVER))
     return ANY
 

@@ -185,7 +185,7 @@ def read_about(section: ConfigNode, required: Sequence[str] = REQUIRED) -> About
     """Return the settings of an ``about:`` section, with all that a description must have.
 
     Args:
-        section: of the configuration.
+        section: Section of the configuration.
         required: keys that must be given.
 
     Raises:
@@ -232,7 +232,7 @@ class Splits:
     """The splits that are asked for.
 
     Attributes:
-        shares: by name.
+        shares: Shares by name.
         by: whether rows are told their split in files beside them, or the files of a mix are parted by it.
     """
 

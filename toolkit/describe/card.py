@@ -85,7 +85,7 @@ def document(
     facts: Facts,
     about: About,
     configurations: Sequence[Configuration],
-    found: Numbers,
+    numbers: Numbers,
     kept: card_marks.Kept,
     shown: Shown,
 ) -> str:
@@ -95,7 +95,7 @@ def document(
         facts: Facts about the data.
         about: Section `about:`.
         configurations: Configurations of the head.
-        found: What was counted.
+        numbers: What was counted.
         kept: Parts of the card before.
         shown: How it is told.
 
@@ -103,7 +103,7 @@ def document(
         ConfigError: if its head is no YAML with what stays.
     """
     counted = {
-        name: partial(getattr(card_numbers, name), found, facts)
+        name: partial(getattr(card_numbers, name), numbers, facts)
         for name in ("lengths", "scores", "tokens", "personal_data")
     }
     dates = {"published": about.date_published, "created": about.date_created, "modified": about.date_modified}
@@ -118,7 +118,7 @@ def document(
             "about": about,
             "mixture": facts.mixture,
             "configurations": configurations,
-            "found": found,
+            "found": numbers,
             "picture": shown.picture,
             "first_rows": shown.first,
             "disclosed": shown.disclosure,
@@ -126,7 +126,7 @@ def document(
             "amounts": _amounts(facts),
             "columns": partial(_columns, facts),
             "files": partial(_files, facts),
-            "hosts": partial(card_numbers.hosts, found),
+            "hosts": partial(card_numbers.hosts, numbers),
             "effects": lambda: _effects(facts.mixture) if facts.mixture else [],
             "otherwise": otherwise,
         }
@@ -155,7 +155,7 @@ def _renderer(values: Mapping[str, Any]) -> Callable[[str], str]:
 def _environment() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-    found = Environment(
+    environment = Environment(
         loader=PackageLoader("toolkit.describe"),
         autoescape=select_autoescape(()),  # it is Markdown
         undefined=StrictUndefined,
@@ -163,8 +163,8 @@ def _environment() -> Any:
         lstrip_blocks=True,
         finalize=lambda value: value.replace("\n", "\0") if isinstance(value, str) else value,
     )
-    found.globals |= {"percent": percent, "example": _example, "sample_chars": CHARS}
-    found.filters |= {
+    environment.globals |= {"percent": percent, "example": _example, "sample_chars": CHARS}
+    environment.filters |= {
         "agents": _agents,
         "addresses": lambda given: ", ".join(f"<{url}>" for url in listed(given)),
         "amount": amount,
@@ -177,7 +177,7 @@ def _environment() -> Any:
         "sample": card_numbers.sample,
         "table": markdown,
     }
-    return found
+    return environment
 
 
 def read(path: str, text: str, about: About) -> card_marks.Kept:
@@ -187,7 +187,7 @@ def read(path: str, text: str, about: About) -> card_marks.Kept:
         ConfigError: if its head is no YAML.
         DataError: if its marks are broken.
     """
-    rai = (each for value in about.rai.given().values() for each in listed(value) if isinstance(each, str))
+    rai = (item for value in about.rai.given().values() for item in listed(value) if isinstance(item, str))
     given = [about.description or "", about.citation or "", *rai]
     return card_marks.read(path, text, KEYS, card_marks.headings("\n".join(given)) - set(TITLES))
 
@@ -208,7 +208,7 @@ def _amounts(facts: Facts) -> str:
     rows, stored = documents_of(facts), sum(file.size for file in facts.files)
     parts = ["" if rows is None else amount(rows, "document")]
     if facts.labels:
-        labels = [each.label for each in facts.labels]
+        labels = [label.label for label in facts.labels]
         others = [label for label in labels if tag_of(label) is None and facts.label_name == "language"]
         named = [amount(len(labels) - len(others), facts.label_name), *map(code, others)]
         parts.append(f"in {' and '.join(named)}")
@@ -222,15 +222,15 @@ def _columns(facts: Facts, group: Group) -> list[list[str]]:
     told: dict[tuple[str, ...], str] = {}
     for record in facts.records:
         if record.group == group.name:
-            told |= {(each.column, *each.keys): each.description for each in record.fields}
+            told |= {(field.column, *field.keys): field.description for field in record.fields}
     rows = [["key", "type", "what it is"]]
     for name, type_ in group.columns.items():
         inner: list[tuple[tuple[str, ...], Type]] = [((name,), type_)]
         if group.media_type == MEDIA_TYPES[".parquet"]:
             inner = list(_nested((name,), type_))
         elif bare(type_).kind == "object" and (name,) not in told and bare(type_).fields:
-            inner = [((name, key), each) for key, each in bare(type_).fields]
-        rows += [[code(".".join(keys)), _type(each), told.get(keys) or each.description] for keys, each in inner]
+            inner = [((name, key), type_) for key, type_ in bare(type_).fields]
+        rows += [[code(".".join(keys)), _type(type_), told.get(keys) or type_.description] for keys, type_ in inner]
     return rows
 
 
@@ -238,8 +238,8 @@ def _nested(keys: tuple[str, ...], type_: Type) -> Iterator[tuple[tuple[str, ...
     """Yield a column and the fields inside it, of objects in lists, too, with the keys that lead to them."""
     yield keys, type_
     inner = bare(type_)
-    for name, each in (bare(inner.item or ANY) if inner.kind == "list" else inner).fields:
-        yield from _nested((*keys, name), each)
+    for name, item in (bare(inner.item or ANY) if inner.kind == "list" else inner).fields:
+        yield from _nested((*keys, name), item)
 
 
 _NAMES = {"str": "text", "digits": "text", "url": "text", "datetime": "time", "int": "integer", "float": "number"}
@@ -283,9 +283,9 @@ def _how_it_was_made(facts: Facts, about: About) -> dict[str, list[str]]:
 def _files(facts: Facts) -> list[list[str]]:
     """Return documents and files of each label, or of each group of files."""
     files = {file.path: file for file in facts.files}
-    groups = [(each.label, each.paths) for each in facts.labels]
+    groups = [(label.label, label.paths) for label in facts.labels]
     rows = [["", "documents", "files", "stored"]]
-    for name, paths in groups or [(each.name.removesuffix("-files"), each.paths) for each in facts.groups]:
+    for name, paths in groups or [(group.name.removesuffix("-files"), group.paths) for group in facts.groups]:
         counts = [files[path].rows for path in paths]
         documents = "not counted" if None in counts else f"{sum(count or 0 for count in counts):,}"
         rows.append([name, documents, f"{len(paths):,}", size(sum(files[path].size for path in paths))])
@@ -312,7 +312,7 @@ def _example(value: Any) -> str:
     if isinstance(value, str):
         return "\n".join(fenced([escaped(line) for line in value.split("\n")], "text"))
     json = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    shown = "".join(each if each in "\n⏎" or escaped(each) == each else _escape(each) for each in json)
+    shown = "".join(item if item in "\n⏎" or escaped(item) == item else _escape(item) for item in json)
     return "\n".join(fenced(shown.split("\n"), "json"))
 
 
@@ -328,9 +328,9 @@ def _cut(value: Any) -> Any:
             return value if len(value) <= EXAMPLE_CHARS else value[:EXAMPLE_CHARS] + " …"
         case list():
             more = len(value) - EXAMPLE_ITEMS
-            return [_cut(each) for each in value[:EXAMPLE_ITEMS]] + ([f"… {more:,} more"] if more > 0 else [])
+            return [_cut(item) for item in value[:EXAMPLE_ITEMS]] + ([f"… {more:,} more"] if more > 0 else [])
         case dict():
-            return {key: _cut(each) for key, each in value.items()}
+            return {key: _cut(item) for key, item in value.items()}
     return value
 
 

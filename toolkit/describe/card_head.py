@@ -42,8 +42,8 @@ def features_of(columns: Mapping[str, Type]) -> list[dict[str, Any]]:
     """Return the features of rows with columns of these types, in their order."""
     rows = _shallow(Type("object", fields=tuple(columns.items())), DEEPEST + 1)
     has_huge = any(kind == "huge" for _, kind in _leaves("", rows))
-    found: list[dict[str, Any]] = _feature(rows, _DTYPES | ({"long": _DTYPES["huge"]} if has_huge else {}))["struct"]
-    return found
+    results: list[dict[str, Any]] = _feature(rows, _DTYPES | ({"long": _DTYPES["huge"]} if has_huge else {}))["struct"]
+    return results
 
 
 def otherwise(columns: Mapping[str, Type]) -> list[tuple[str, str]]:
@@ -54,10 +54,10 @@ def otherwise(columns: Mapping[str, Type]) -> list[tuple[str, str]]:
     """
     rows = _shallow(Type("object", fields=tuple(columns.items())), DEEPEST + 1)
     leaves = [(name.removeprefix("."), "open" if kind in ("map", "any") else kind) for name, kind in _leaves("", rows)]
-    found = [(name, kind) for name, kind in leaves if kind in ("open", "long", "huge")]
-    kinds = {kind for _, kind in found}
+    results = [(name, kind) for name, kind in leaves if kind in ("open", "long", "huge")]
+    kinds = {kind for _, kind in results}
     how = "refused" if "open" in kinds else "huge"
-    return [(name, how if "huge" in kinds and kind != "open" else kind) for name, kind in found]
+    return [(name, how if "huge" in kinds and kind != "open" else kind) for name, kind in results]
 
 
 def _shallow(type_: Type, levels: int) -> Type:
@@ -69,7 +69,7 @@ def _shallow(type_: Type, levels: int) -> Type:
         return ANY
     if inner.kind == "list":
         return Type("list", _shallow(inner.item or ANY, levels - 1))
-    return Type("object", fields=tuple((name, _shallow(each, levels - 1)) for name, each in inner.fields))
+    return Type("object", fields=tuple((name, _shallow(type_, levels - 1)) for name, type_ in inner.fields))
 
 
 def _feature(type_: Type, dtypes: Mapping[str, str]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def _feature(type_: Type, dtypes: Mapping[str, str]) -> dict[str, Any]:
     if inner.kind == "span":
         return {"list": dtypes["float"]}
     if inner.kind == "object":
-        return {"struct": [{"name": name, **_feature(each, dtypes)} for name, each in inner.fields]}
+        return {"struct": [{"name": name, **_feature(type_, dtypes)} for name, type_ in inner.fields]}
     if inner.kind == "list":
         feature = _feature(inner.item or ANY, dtypes)
         return {"list": feature.get("dtype") or feature.get("struct") or feature}
@@ -88,8 +88,8 @@ def _leaves(path: str, type_: Type) -> Iterator[tuple[str, str]]:
     """Yield the dotted names and kinds of all that is no object and no list."""
     inner = bare(type_)
     if inner.kind == "object":
-        for name, each in inner.fields:
-            yield from _leaves(f"{path}.{name}", each)
+        for name, item in inner.fields:
+            yield from _leaves(f"{path}.{name}", item)
     elif inner.kind == "list":
         yield from _leaves(f"{path}[]", inner.item or ANY)
     else:
@@ -123,8 +123,8 @@ _PLACES = (
 def identifier(url: str) -> str | None:
     """Return the hub's name of the licence at an address; None if it has none, or nobody knows the address."""
     for pattern, form in _PLACES:
-        if found := pattern.fullmatch(url):
-            name = form.format(found[1].replace("/", "-")).lower()
+        if match := pattern.fullmatch(url):
+            name = form.format(match[1].replace("/", "-")).lower()
             name = "odc-by" if name == "by" else re.sub(r"-(only|or-later)$", "", name)
             name = _OTHERS.get(name, name)
             return name if name in _KNOWN else None
@@ -136,10 +136,10 @@ def identifiers(urls: Sequence[str]) -> dict[str, Any]:
     names = list(dict.fromkeys(identifier(url) or _OTHER for url in urls))
     if not names:
         return {}
-    found: dict[str, Any] = {"license": names[0] if len(names) == 1 else names}
+    results: dict[str, Any] = {"license": names[0] if len(names) == 1 else names}
     if unknown := [url for url in urls if identifier(url) is None]:
-        found |= {"license_name": "-and-".join(map(_name, unknown)), "license_link": unknown[0]}
-    return found
+        results |= {"license_name": "-and-".join(map(_name, unknown)), "license_link": unknown[0]}
+    return results
 
 
 _OTHER = "other"
@@ -211,19 +211,19 @@ class Configuration(NamedTuple):
 
 def head(facts: Facts, about: About, configurations: Sequence[Configuration]) -> dict[str, Any]:
     """Return the head, in the order in which it is written; what nobody knows is left out."""
-    found: dict[str, Any] = {"pretty_name": about.name}
-    found |= languages(facts, about) | identifiers(listed(about.license))
+    results: dict[str, Any] = {"pretty_name": about.name}
+    results |= languages(facts, about) | identifiers(listed(about.license))
     rows = documents_of(facts)
-    found["size_categories"] = None if rows is None else [size_category(rows)]
-    found["task_categories"] = ["text-generation"]
-    found["tags"] = about.keywords
-    found["configs"] = [_config(each) for each in configurations]
-    found["dataset_info"] = [
+    results["size_categories"] = None if rows is None else [size_category(rows)]
+    results["task_categories"] = ["text-generation"]
+    results["tags"] = about.keywords
+    results["configs"] = [_config(configuration) for configuration in configurations]
+    results["dataset_info"] = [
         info
-        for each in configurations
-        if (info := _info(each, live=any(about.grows(file.path) for file in each.files)))
+        for configuration in configurations
+        if (info := _info(configuration, live=any(about.grows(file.path) for file in configuration.files)))
     ]
-    return {name: found[name] for name in KEYS if found.get(name)}
+    return {name: results[name] for name in KEYS if results.get(name)}
 
 
 def comments(about: About) -> dict[str, str]:
@@ -262,28 +262,28 @@ def configurations_of(facts: Facts, there: Iterable[str]) -> list[Configuration]
     """Return a configuration for each label; where there are none, one for each kind of rows.
 
     Args:
-        facts: of a dataset or an output.
+        facts: Facts of a dataset or an output.
         there: all files below the root that are not hidden.
 
     Raises:
         ConfigError: if two labels would have one name.
     """
     there, files = list(there), {file.path: file for file in facts.files}
-    groups = [(each.label, each.paths, facts.groups[0]) for each in facts.labels]
+    groups = [(label.label, label.paths, facts.groups[0]) for label in facts.labels]
     if not groups:
-        names = ["default"] if facts.is_output else [each.name.removesuffix("-files") for each in facts.groups]
-        groups = [(name, each.paths, each) for name, each in zip(names, facts.groups, strict=True)]
-    found: dict[str, Configuration] = {}
+        names = ["default"] if facts.is_output else [group.name.removesuffix("-files") for group in facts.groups]
+        groups = [(name, group.paths, group) for name, group in zip(names, facts.groups, strict=True)]
+    results: dict[str, Configuration] = {}
     for label, paths, group in groups:
         if not paths or not all(map(is_loaded, paths)):
             continue
         name = configuration_name(label)
-        if name in found:
+        if name in results:
             raise ConfigError(
                 f"{facts.root}: expected labels that differ in more than slashes, got {label!r} and another"
             )
-        found[name] = Configuration(name, _parts([files[p] for p in paths], facts, there), _features_of_group(group))
-    return list(found.values())
+        results[name] = Configuration(name, _parts([files[p] for p in paths], facts, there), _features_of_group(group))
+    return list(results.values())
 
 
 def _parts(files: Sequence[File], facts: Facts, there: Sequence[str]) -> list[Part]:
@@ -348,7 +348,7 @@ def patterns(paths: Sequence[str], there: Iterable[str]) -> list[str]:
         matched = {p for p in there if p.startswith(f"{top}/" if top else "") and p.endswith(tuple(suffixes))}
         if matched == wanted:
             return deep
-    found: list[str] = []
+    results: list[str] = []
     folders: dict[tuple[str, str], list[str]] = {}
     for path in paths:
         suffix = next((s for s in sorted(suffixes) if path.endswith(s)), "")
@@ -359,32 +359,35 @@ def patterns(paths: Sequence[str], there: Iterable[str]) -> list[str]:
         globs = [f"*{suffix}", *([f"{stem}*{suffix}"] if len(some) > 1 else [])] if folder or len(some) > 1 else []
         for glob in globs:
             if {p for p in here if fnmatchcase(posixpath.basename(p), glob)} == set(some):
-                found.append(posixpath.join(folder, glob))
+                results.append(posixpath.join(folder, glob))
                 break
         else:
-            found += [escape(path) for path in some]
-    return found
+            results += [escape(path) for path in some]
+    return results
 
 
-def _config(each: Configuration) -> dict[str, Any]:
-    data = [{"split": part.split, "path": part.paths[0] if len(part.paths) == 1 else part.paths} for part in each.parts]
-    found: dict[str, Any] = {"config_name": each.name, "data_files": data}
-    if any(re.search(r"\.txt(\.|$)", file.path) for file in each.files):
-        found["sample_by"] = "paragraph"  # a blank line ends a document
-    return found
+def _config(configuration: Configuration) -> dict[str, Any]:
+    data = [
+        {"split": part.split, "path": part.paths[0] if len(part.paths) == 1 else part.paths}
+        for part in configuration.parts
+    ]
+    results: dict[str, Any] = {"config_name": configuration.name, "data_files": data}
+    if any(re.search(r"\.txt(\.|$)", file.path) for file in configuration.files):
+        results["sample_by"] = "paragraph"  # a blank line ends a document
+    return results
 
 
-def _info(each: Configuration, *, live: bool) -> dict[str, Any]:
+def _info(configuration: Configuration, *, live: bool) -> dict[str, Any]:
     """Return what is known of a configuration; of data that grow no numbers, because readers compare them."""
-    found: dict[str, Any] = {"config_name": each.name}
-    if each.features:
-        found["features"] = each.features
-    if not live and all(file.rows is not None for file in each.files):
-        content = total(file.content_size for file in each.files)
-        found["splits"] = [_split(part) for part in each.parts]
-        found["download_size"] = sum(file.size for file in each.files)
-        found |= {} if content is None else {"dataset_size": content}
-    return found if len(found) > 1 else {}
+    results: dict[str, Any] = {"config_name": configuration.name}
+    if configuration.features:
+        results["features"] = configuration.features
+    if not live and all(file.rows is not None for file in configuration.files):
+        content = total(file.content_size for file in configuration.files)
+        results["splits"] = [_split(part) for part in configuration.parts]
+        results["download_size"] = sum(file.size for file in configuration.files)
+        results |= {} if content is None else {"dataset_size": content}
+    return results if len(results) > 1 else {}
 
 
 def _split(part: Part) -> dict[str, Any]:
@@ -404,5 +407,5 @@ def _is_json(group: Group) -> bool:
 
 def total(numbers: Iterable[int | None]) -> int | None:
     """Return the sum of numbers; None if one is not known."""
-    found = list(numbers)
-    return None if None in found else sum(number or 0 for number in found)
+    results = list(numbers)
+    return None if None in results else sum(number or 0 for number in results)

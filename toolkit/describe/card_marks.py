@@ -51,8 +51,8 @@ class Kept:
 
     Attributes:
         head: lines of YAML.
-        keys: of the head that are given there.
-        blocks: of the body, from mark to mark, with the heading that each stood under; empty before the first.
+        keys: Keys of the head that are given there.
+        blocks: Blocks of the body, from mark to mark, with the heading that each stood under; empty before the first.
     """
 
     head: list[str] = field(default_factory=list)
@@ -67,15 +67,15 @@ def is_ours(text: str) -> bool:
 
 def headings(text: str) -> set[str]:
     """Return the headings in a text that would begin a section of a card."""
-    return {found[1] for line in _LINE.findall(text) if (found := _HEADING.fullmatch(line))}
+    return {match[1] for line in _LINE.findall(text) if (match := _HEADING.fullmatch(line))}
 
 
 def read(path: str, text: str, ours: Collection[str], inner: Collection[str]) -> Kept:
     """Return the parts of a card of ours that stay.
 
     Args:
-        path: of the file, for messages.
-        text: of the card.
+        path: Path of the file, for messages.
+        text: Text of the card.
         ours: keys of the head that are written anew.
         inner: headings in texts of the sections; all others begin a section, be it of the user's own.
 
@@ -91,8 +91,8 @@ def read(path: str, text: str, ours: Collection[str], inner: Collection[str]) ->
     for name, some in _parts(path, body, "body", names):
         if name:
             kept.blocks.append((section, "".join(line for _, line in some)))
-        elif (found := _HEADING.fullmatch(some[0][1])) and found[1] not in inner:
-            section = found[1]
+        elif (match := _HEADING.fullmatch(some[0][1])) and match[1] not in inner:
+            section = match[1]
     return kept
 
 
@@ -158,8 +158,8 @@ def write(
         title: heading of the card.
         sections: headings and texts; the first, without heading, is what stands below the title.
         kept: of the card before.
-        name: of the file, for messages.
-        comments: that stand above keys of ours.
+        name: Name of the file, for messages.
+        comments: Comments that stand above keys of ours.
 
     Raises:
         ConfigError: if the head is no YAML with what was kept.
@@ -193,7 +193,7 @@ def _read_head(path: str, lines: Sequence[Line], ours: Collection[str], kept: Ke
     _check_yaml(path, [line for name, some in parts for line in some if name])
     for name, some in parts:
         texts = [line for _, line in some]
-        keys = [found[2].strip() for line in texts if (found := _KEY.match(line))]
+        keys = [match[2].strip() for line in texts if (match := _KEY.match(line))]
         if name:
             kept.head += [*waiting, *texts]
             kept.keys.update(keys)
@@ -254,8 +254,8 @@ def _expected(where: str) -> Callable[[str, str], str]:
 def _mark(path: str, number: int, line: str, where: str) -> tuple[str, str] | None:
     if not _ANY[where].match(line):
         return None
-    found = _FORM[where].fullmatch(line)
-    if found is None:
+    match = _FORM[where].fullmatch(line)
+    if match is None:
         forms = " or ".join(_SHOWN[where].format(what) for what in ("keep", "end"))
         raise DataError(f"expected {forms}, got {line.strip()}", path=path, line=number)
-    return found[1], found[2]
+    return match[1], match[2]

@@ -75,35 +75,35 @@ def attributes_of(facts: Facts, what: Literal["TOKENS", "PERSONAL"]) -> list[str
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def lengths(found: Numbers, facts: Facts) -> Rows:
+def lengths(numbers: Numbers, facts: Facts) -> Rows:
     """Return how long documents are: by label, with names of languages, where there are several."""
-    labels, whole = [label for label, _ in found.sizes], merged(found.lengths.values())
+    labels, whole = [label for label, _ in numbers.sizes], merged(numbers.lengths.values())
     head = ["documents", "least", "5 %", "25 %", "median", "75 %", "95 %", "greatest"]
     if len(labels) < 2:
         return [head, _length_row(whole)]
     is_language = facts.label_name == "language"
     rows = [[*(("language", "script", "label") if is_language else ("label",)), *head]]
-    for label, each in zip(labels[:ROWS], found.lengths_of(labels), strict=False):
+    for label, length in zip(labels[:ROWS], numbers.lengths_of(labels), strict=False):
         title = NONE if label is None else code(shown(label))
-        rows.append([*((*named(label), title) if is_language else (title,)), *_length_row(each)])
+        rows.append([*((*named(label), title) if is_language else (title,)), *_length_row(length)])
     blank = ["", ""] if is_language else []
     if others := labels[ROWS:]:
-        rows.append([f"{len(others):,} more", *blank, *_length_row(merged(found.lengths_of(others)))])
+        rows.append([f"{len(others):,} more", *blank, *_length_row(merged(numbers.lengths_of(others)))])
     return [*rows, ["all", *blank, *_length_row(whole)]]
 
 
-def _length_row(found: Histogram) -> list[str]:
-    return [f"{n:,}" for n in (found.count, found.low, *map(found.quantile, LENGTHS), found.high)]
+def _length_row(histogram: Histogram) -> list[str]:
+    return [f"{n:,}" for n in (histogram.count, histogram.low, *map(histogram.quantile, LENGTHS), histogram.high)]
 
 
-def hosts(found: Numbers) -> Rows:
+def hosts(numbers: Numbers) -> Rows:
     """Return the hosts with most text; nothing if documents have none."""
-    if found.hosts is None or not any(host is not None for host, _ in found.hosts.groups):
+    if numbers.hosts is None or not any(host is not None for host, _ in numbers.hosts.groups):
         return []
-    number, others = found.hosts.others
-    listed = [(NONE if host is None else code(host), counts) for host, counts in found.hosts.groups]
-    listed += [*([(f"{number:,} more", others)] if number else []), ("all", found.hosts.total)]
-    total = found.hosts.total.documents
+    number, others = numbers.hosts.others
+    listed = [(NONE if host is None else code(host), counts) for host, counts in numbers.hosts.groups]
+    listed += [*([(f"{number:,} more", others)] if number else []), ("all", numbers.hosts.total)]
+    total = numbers.hosts.total.documents
     rows = [
         [title, f"{counts.documents:,}", percent(counts.documents / total), size(counts.bytes)]
         for title, counts in listed
@@ -111,23 +111,23 @@ def hosts(found: Numbers) -> Rows:
     return [["host", "documents", "of all", "size"], *rows]
 
 
-def scores(found: Numbers, facts: Facts) -> tuple[Rows, Rows, int]:
+def scores(numbers: Numbers, facts: Facts) -> tuple[Rows, Rows, int]:
     """Return the distributions of scores, the thresholds that rules have for them, and how many scores are left out.
 
     Tokens and personal data have their own tables.
     """
     others = {*attributes_of(facts, "TOKENS"), *attributes_of(facts, "PERSONAL")}
     listed, marks = list[list[str]](), list[list[str]]()
-    for attribute, each in by_attribute(found.distributions).items():
-        whole = together(each)
+    for attribute, distributions in by_attribute(numbers.distributions).items():
+        whole = together(distributions)
         if root(attribute) in others or whole.buckets is None or not whole.count:
             continue
         told = summary(whole)
         quantiles = (told["quantiles"][share] for share in ("0.05", "0.25", "0.5", "0.75", "0.95"))
         values = [_short(number) for number in (told["min"], *quantiles, told["max"])]
         listed.append([code(attribute), f"{told['values']:,}", percent(told["null_share"]), *values])
-        of_rules = thresholds(found.rules, attribute)
-        marks += [_mark(threshold, each, of_rules) for threshold in of_rules]
+        of_rules = thresholds(numbers.rules, attribute)
+        marks += [_mark(threshold, distributions, of_rules) for threshold in of_rules]
     head = ["score", "values", "without", "least", "5 %", "25 %", "median", "75 %", "95 %", "greatest"]
     of_marks = [["rule", "compares", "for", "values that meet it", "of all"], *marks] if marks else []
     return [head, *listed[:ROWS]] if listed else [], of_marks, max(len(listed) - ROWS, 0)
@@ -140,19 +140,23 @@ def _short(number: float) -> str:
 def _mark(threshold: Threshold, listed: Sequence[Distribution], marks: Sequence[Threshold]) -> list[str]:
     """Return how many values meet a threshold: of its label, or of all that have no other of the same comparison."""
     others = threshold.others(marks)
-    labels = [(each, msgspec.json.decode(each.label)) for each in listed]
-    some = [each for each, label in labels if (label == threshold.label if threshold.label else label not in others)]
-    values = [pair for each in some if each.count for pair in numbers(each)]
+    labels = [(distribution, msgspec.json.decode(distribution.label)) for distribution in listed]
+    some = [
+        distribution
+        for distribution, label in labels
+        if (label == threshold.label if threshold.label else label not in others)
+    ]
+    values = [pair for distribution in some if distribution.count for pair in numbers(distribution)]
     met, of = sum(n for value, n in values if threshold.holds(value)), sum(n for _, n in values)
     label = named(threshold.label)[0] if threshold.label else "all"
     return [code(threshold.rule), code(threshold.text), label, f"{met:,}", percent(met / of if of else None)]
 
 
-def tokens(found: Numbers, facts: Facts) -> dict[str, int]:
+def tokens(numbers: Numbers, facts: Facts) -> dict[str, int]:
     """Return how many tokens all documents have, by attribute."""
-    grouped = by_attribute(found.distributions)
+    grouped = by_attribute(numbers.distributions)
     sums = {name: together(grouped[name]).buckets for name in attributes_of(facts, "TOKENS") if name in grouped}
-    return {name: round(each.total) for name, each in sums.items() if each and each.total is not None}
+    return {name: round(sum_.total) for name, sum_ in sums.items() if sum_ and sum_.total is not None}
 
 
 def personal_data(found: Numbers, facts: Facts) -> tuple[Rows, Rows, list[str]]:
@@ -209,7 +213,7 @@ class Picture(msgspec.Struct, frozen=True):
     @property
     def digest(self) -> str:
         """Return a digest of all that is drawn, which the file has in it, by whichever version of matplotlib."""
-        counts = [sorted(each.cells.items()) for each in self.lengths]
+        counts = [sorted(length.cells.items()) for length in self.lengths]
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode((_VERSION, self.rows, counts)))
 
     def drawn(self) -> bytes:
@@ -230,22 +234,22 @@ class Picture(msgspec.Struct, frozen=True):
             more = f", {len(self.rows) - _NAMED:,} more" if len(self.rows) > _NAMED else ""
             told = f"Size of the text and length of documents by {self.what}: {largest}{more}."
             told += " The tables below have the numbers."
-        plain = "".join(each if each.isalnum() or each in " .,:()’-" else " " for each in told)
+        plain = "".join(item if item.isalnum() or item in " .,:()’-" else " " for item in told)
         return f"![{plain}]({PICTURE})"
 
 
-def picture_of(found: Numbers, facts: Facts) -> Picture | None:
+def picture_of(numbers: Numbers, facts: Facts) -> Picture | None:
     """Return the picture of what was counted; None if there is nothing to draw."""
-    if not found.lengths:
+    if not numbers.lengths:
         return None
-    if len(found.sizes) < 2:
-        return Picture([], [merged(found.lengths.values())], facts.label_name)
+    if len(numbers.sizes) < 2:
+        return Picture([], [merged(numbers.lengths.values())], facts.label_name)
     is_language = facts.label_name == "language"
     rows = [
         (NONE if label is None else language(label).title if is_language else shown(label), number)
-        for label, number in found.sizes
+        for label, number in numbers.sizes
     ]
-    return Picture(rows, found.lengths_of([label for label, _ in found.sizes]), facts.label_name)
+    return Picture(rows, numbers.lengths_of([label for label, _ in numbers.sizes]), facts.label_name)
 
 
 # --- external texts ---------------------------------------------------------------------------------------------------
@@ -259,27 +263,27 @@ _SAFE = re.compile(r"[\w .()’'-]+")
 
 def code(text: str) -> str:
     """Return a text of others on one line, as code in Markdown."""
-    found = escaped(text) or " "
-    fence = "`" * (max((len(each) for each in re.findall("`+", found)), default=0) + 1)
-    edge = " " if "`" in (found[0], found[-1]) else ""
-    return f"{fence}{edge}{found}{edge}{fence}"
+    result = escaped(text) or " "
+    fence = "`" * (max((len(item) for item in re.findall("`+", result)), default=0) + 1)
+    edge = " " if "`" in (result[0], result[-1]) else ""
+    return f"{fence}{edge}{result}{edge}{fence}"
 
 
 def named(label: str | None) -> tuple[str, str]:
     """Return the name of a label's language, and its script."""
     if label is None:
         return NONE, ""
-    found = language(label)
-    return (found.title if _SAFE.fullmatch(found.title) else code(found.title)), found.script
+    result = language(label)
+    return (result.title if _SAFE.fullmatch(result.title) else code(result.title)), result.script
 
 
-def sample(each: Sample, label_name: str) -> str:
+def sample(sample: Sample, label_name: str) -> str:
     """Return the beginning of a document, as quoted code, below what is known of it."""
-    label: Any = msgspec.json.decode(each.label)
+    label: Any = msgspec.json.decode(sample.label)
     kind = named(label)[0] if label_name == "language" else code(str(label))
-    about = [*([kind] if label is not None else []), f"{each.chars:,} characters"]
-    about += [*([code(each.url)] if each.url else []), *([f"id {code(each.id)}"] if each.id else [])]
-    return f"{', '.join(about)}:\n\n{quoted(each.text, more=each.chars > len(each.text))}"
+    about = [*([kind] if label is not None else []), f"{sample.chars:,} characters"]
+    about += [*([code(sample.url)] if sample.url else []), *([f"id {code(sample.id)}"] if sample.id else [])]
+    return f"{', '.join(about)}:\n\n{quoted(sample.text, more=sample.chars > len(sample.text))}"
 
 
 def quoted(text: str, *, more: bool = False) -> str:
@@ -292,7 +296,7 @@ def quoted(text: str, *, more: bool = False) -> str:
 
 def fenced(lines: Sequence[str], kind: str) -> list[str]:
     """Return lines as a block of code; those that would begin a heading or a mark of ours have a backslash before."""
-    fence = "`" * max(3, *(len(each) + 1 for line in lines for each in re.findall("`+", line)), 0)
+    fence = "`" * max(3, *(len(item) + 1 for line in lines for item in re.findall("`+", line)), 0)
     return [f"{fence}{kind}", *("\\" + line if _MARKING.match(line) else line for line in lines), fence]
 
 

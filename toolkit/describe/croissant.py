@@ -39,8 +39,8 @@ _TERMS_11 = "annotation arrayShape containedIn excludes isArray readLines sdVers
 def context(version: str) -> Node:
     """Return the ``@context`` of a version, sorted."""
     terms = [*_TERMS.split(), *(_TERMS_11.split() if version == "1.1" else ())]
-    found: Node = {term: f"cr:{term}" for term in terms}
-    found |= {
+    results: Node = {term: f"cr:{term}" for term in terms}
+    results |= {
         "@language": "en",
         "@vocab": "https://schema.org/",
         "conformsTo": "dct:conformsTo",
@@ -53,7 +53,7 @@ def context(version: str) -> Node:
         "rai": f"{BASE}RAI/",
         "sc": "https://schema.org/",
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(results.items()))
 
 
 PROPERTIES = {
@@ -84,19 +84,19 @@ REQUIRED = ("name", "description", "license", "url", "creator", "datePublished")
 def document(facts: Facts, about: About, version: str) -> Node:
     """Return the document, in the order in which it is written."""
     rai = made.rai_terms(facts, about)
-    found = {
+    results = {
         name: one_or_list(list(map(_plain, listed(getattr(about, key) or None)))) for name, key in PROPERTIES.items()
     }
     # 1.0 says: one
-    found["conformsTo"] = one_or_list([f"{BASE}{version}", *([RAI] if rai and version != "1.0" else [])])
-    found["keywords"] = about.keywords or None
-    found["inLanguage"] = about.language() or tags_of(facts.languages) or None
-    found["isLiveDataset"] = bool(about.live)
+    results["conformsTo"] = one_or_list([f"{BASE}{version}", *([RAI] if rai and version != "1.0" else [])])
+    results["keywords"] = about.keywords or None
+    results["inLanguage"] = about.language() or tags_of(facts.languages) or None
+    results["isLiveDataset"] = bool(about.live)
     usage = [{"@type": "sc:CreativeWork", "url": url} for url in listed(about.usage)]
-    found["usageInfo"] = one_or_list(usage) if version != "1.0" else None
+    results["usageInfo"] = one_or_list(usage) if version != "1.0" else None
     last = {"distribution": _distribution(facts, about), "recordSet": _record_sets(facts, about, version)}
     head = {"@context": context(version), "@type": "sc:Dataset"}
-    built: Node = msgspec.to_builtins(_given({**head, **found, **rai, **made.provenance(facts), **last}))
+    built: Node = msgspec.to_builtins(_given({**head, **results, **rai, **made.provenance(facts), **last}))
     return built
 
 
@@ -177,22 +177,22 @@ def _contents(facts: Facts, group: Group) -> list[Node]:
     """Return digests of the lines in the files of a group, in the order of the parts, one for each label."""
     files = {file.path: file for file in facts.files}
     labels = facts.labels if group is facts.groups[0] else []
-    named: list[tuple[str | None, list[str]]] = [(each.label, each.paths) for each in labels]
-    found = []
+    named: list[tuple[str | None, list[str]]] = [(label.label, label.paths) for label in labels]
+    results = []
     for name, paths in named or [(None, group.paths)]:
         lines = [files[path].lines for path in sorted(paths, key=_natural)]
         if all(lines):
-            number, digest = joined(each for each in lines if each)
+            number, digest = joined(line for line in lines if line)
             value = f"{number}-{digest:032x}"
-            found.append(
+            results.append(
                 _given({"@type": "sc:PropertyValue", "propertyID": "lines-xxh3", "name": name, "value": value})
             )
-    return found
+    return results
 
 
 def _natural(path: str) -> list[str | int]:
     """Return a key that sorts parts by their numbers."""
-    return [int(each) if each.isdigit() else each for each in re.split(r"(\d+)", path)]
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path)]
 
 
 FROM_PATHS = ("fullpath", "filename")
@@ -232,22 +232,22 @@ _SPLITS = {
 
 def _record_sets(facts: Facts, about: About, version: str) -> list[Node]:
     """Return the record sets; a label or split that nobody else has a page for is a part of the page of the dataset."""
-    found, page = [], about.url or ""
+    results, page = [], about.url or ""
     if facts.labels:
         what = facts.label_name
         rows = []
-        for each in facts.labels:
-            url = (language_url(each.label) if what == "language" else "") or f"{page}#{what}-{quote(each.label)}"
-            rows.append({"code": each.label, "name": each.label, "url": url, "documents": each.documents})
+        for label in facts.labels:
+            url = (language_url(label.label) if what == "language" else "") or f"{page}#{what}-{quote(label.label)}"
+            rows.append({"code": label.label, "name": label.label, "url": url, "documents": label.documents})
         fields: dict[str, tuple[str, str | list[str]]] = {
             "code": (f"The {what} as it stands in the paths of files.", "sc:Text"),
             "name": (f"What the {what} is called.", "sc:Text"),
             "url": (f"A page about the {what}.", "sc:URL"),
             "documents": (f"Documents of the {what}.", "sc:Integer"),
         }
-        if any(each.documents is None for each in facts.labels):
+        if any(label.documents is None for label in facts.labels):
             del fields["documents"]
-        found.append(_listing(f"{what}s", f"The {what}s of the documents.", "sc:Enumeration", fields, rows))
+        results.append(_listing(f"{what}s", f"The {what}s of the documents.", "sc:Enumeration", fields, rows))
     if facts.splits:
         fields = {
             "name": ("What the split is called.", "sc:Text"),
@@ -259,9 +259,9 @@ def _record_sets(facts: Facts, about: About, version: str) -> list[Node]:
         for split in facts.splits:
             known = next((url for url, names in _SPLITS.items() if split.name.lower() in names), "")
             rows.append({**split._asdict(), "url": known or f"{page}#split-{quote(split.name)}"})
-        found.append(_listing("splits", "The splits of the documents, by hash of the id.", "cr:Split", fields, rows))
-    found += [_scale(name, scale) for record in facts.records for name, scale in record.scales.items()]
-    return found + [_record_set(record, about.examples, version) for record in facts.records]
+        results.append(_listing("splits", "The splits of the documents, by hash of the id.", "cr:Split", fields, rows))
+    results += [_scale(name, scale) for record in facts.records for name, scale in record.scales.items()]
+    return results + [_record_set(record, about.examples, version) for record in facts.records]
 
 
 def _scale(name: str, scale: Scale) -> Node:
@@ -292,7 +292,7 @@ def _listing(
         "dataType": data_type,
         "key": {"@id": f"{name}/{next(iter(fields))}"},
         "data": [{f"{name}/{field}": row[field] for field in fields} for row in rows],
-        "field": [_field(f"{name}/{field}", field, *each) for field, each in fields.items()],
+        "field": [_field(f"{name}/{field}", field, *item) for field, item in fields.items()],
     }
 
 
@@ -302,7 +302,7 @@ def _listing(
 def _record_set(record: RecordType, examples: int, version: str) -> Node:
     description = record.description
     if record.undescribed:
-        listed_ = "; ".join(f"{each.name} ({each.why})" for each in record.undescribed)
+        listed_ = "; ".join(f"{item.name} ({item.why})" for item in record.undescribed)
         description += f" Not described, to be read from the files: {listed_}."
     keys = [{"@id": identifier(record.name, *name.split("/"))} for name in record.key]
     fields = [_path_field(record, place) for place in record.places]
@@ -403,13 +403,13 @@ class _Described:
 
     def _parts(self, named: Iterable[tuple[str, str | int, Type]], *before: Sequence[str | int]) -> list[Node]:
         """Return the fields of a struct, given by name, key, type; before: keys that lead to the structs of a list."""
-        field, found = self._field, []
+        field, results = self._field, []
         for name, key, type_ in named:
             paths: _Paths = (*before, (key,)) if before else ((*field.keys, key),)
             about = sentence(type_.description) or by_place(field.column, *field.keys, key)
             references = field.references if is_label(name, type_) else ""
-            found.append(self._leaf(f"{self._id}/{identifier(name)}", name, about, type_, paths, references))
-        return found
+            results.append(self._leaf(f"{self._id}/{identifier(name)}", name, about, type_, paths, references))
+        return results
 
     def _leaf(self, id_: str, name: str, about: str, type_: Type, paths: _Paths, references: str) -> Node:
         """Return the field of a value, or of a list of values."""
@@ -434,7 +434,7 @@ class _Described:
 
 
 def _named(type_: Type) -> list[tuple[str, str | int, Type]]:
-    return [(name, name, each) for name, each in type_.fields]
+    return [(name, name, type_) for name, type_ in type_.fields]
 
 
 # --- examples ---------------------------------------------------------------------------------------------------------
@@ -453,8 +453,8 @@ def _example(record: RecordType, version: str, row: Row) -> Node:
     """Return a record as readers give it, its texts and lists cut."""
     shown: Node = {}
     for place in record.places:
-        found = re.match(place.pattern, path_part(row.path, place.property)) if place.pattern else None
-        shown[identifier(record.name, place.name)] = found[1] if found else row.number
+        match = re.match(place.pattern, path_part(row.path, place.property)) if place.pattern else None
+        shown[identifier(record.name, place.name)] = match[1] if match else row.number
     for field in record.fields:
         value: Any = row.value.get(field.column)
         for key in field.keys:
@@ -472,7 +472,7 @@ def _shown(id_: str, type_: Type, value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value)
     if inner.kind == "list" and isinstance(value, list):
-        return [_shown(id_, inner.item or ANY, each) for each in value[:EXAMPLE_ITEMS]]
+        return [_shown(id_, inner.item or ANY, item) for item in value[:EXAMPLE_ITEMS]]
     if inner.kind == "object" and isinstance(value, dict):
         return {f"{id_}/{identifier(key)}": _shown("", t, value.get(key)) for key, t in inner.fields}
     if inner.kind == "span" and isinstance(value, list) and id_:

@@ -80,45 +80,45 @@ def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
         for shard in shards
     ]
     looked = asked.looks(works)
-    whole = all(each.whole and work.rows for each, work in zip(looked, works, strict=True))
+    whole = all(item.whole and work.rows for item, work in zip(looked, works, strict=True))
     files = [
-        _file(join(folder, dataset.file_of(s)), each, known.get(s), _rows(dataset, s, work, each))
-        for s, work, each in zip(shards, works, looked, strict=True)
+        _file(join(folder, dataset.file_of(s)), item, known.get(s), _rows(dataset, s, work, item))
+        for s, work, item in zip(shards, works, looked, strict=True)
     ]
     types, absent = records.merge_types(looked)
     about = "Documents, one a line." if ours else IN_PLACE
     group = _shard_group(folder, "documents-files", about, list(map(dataset.file_of, shards)), there)
     shown = records.first_rows(root, group.paths if ours else [], asked.examples, records.json_rows(asked.max_bytes))
     group = msgspec.structs.replace(group, columns=types if whole else {})
-    found = [_Described(group, None, files, [])]
+    results = [_Described(group, None, files, [])]
     if not ours:
-        found[0].notes.append("documents: no record set, because external files are read in place; they are listed")
+        results[0].notes.append("documents: no record set, because external files are read in place; they are listed")
     elif group.media_type != MEDIA_TYPES[".jsonl"]:
-        found[0].notes.append(records.not_read("documents", group.paths))
+        results[0].notes.append(records.not_read("documents", group.paths))
     else:
         record = records.documents(group, types, absent, shown, _places(folder, shards))
-        found[0].notes.extend(records.notes_of(group.paths, looked, record))
-        found[0] = found[0]._replace(record=record)
+        results[0].notes.extend(records.notes_of(group.paths, looked, record))
+        results[0] = results[0]._replace(record=record)
     by_shard = dict(zip(shards, looked, strict=True))
     for set_name in dataset.sets():
         carried = inputs.carried_shards(dataset, set_name)
         if covered := [shard for shard in shards if carried is None or shard in carried]:
-            found.append(_set_facts(dataset, set_name, {shard: by_shard[shard] for shard in covered}, there, asked))
-    types_of_rows = [each.record for each in found if each.record]
+            results.append(_set_facts(dataset, set_name, {shard: by_shard[shard] for shard in covered}, there, asked))
+    types_of_rows = [item.record for item in results if item.record]
     if dataset.duplicate_ids == "allow":
         types_of_rows = [msgspec.structs.replace(record, key=[]) for record in types_of_rows]
     tagged = made.tagged_sets(dataset)
-    files = [file for each in found for file in each.files]
-    notes = [note for each in found for note in each.notes]
+    files = [file for item in results for file in item.files]
+    notes = [note for item in results for note in item.notes]
     return Facts(
         root=root,
-        groups=[each.group for each in found],
+        groups=[item.group for item in results],
         files=files,
         records=types_of_rows,
         ingested=made.ingested([dataset]),
         takedown=made.cleared(dataset),
         tagged=tagged,
-        taggers={each.key: str(each.made_by.get("tagger", "")) for each in tagged if each.made_by},
+        taggers={item.key: str(item.made_by.get("tagger", "")) for item in tagged if item.made_by},
         prefix=f"{folder}/",
         notes=[*notes, *records.odd_paths_note(file.path for file in files)],
         example=(shown[0].path, shown[0].value) if shown else None,
@@ -192,13 +192,13 @@ def _set_facts(
     about = f"Attributes {set_name}: row n of a file describes row n of the documents file of the same relative path."
     group = _shard_group(folder, f"attributes-{set_name}-files", about, names, there)
     files = []
-    for shard, name, each in zip(shards, names, looked, strict=True):
+    for shard, name, item in zip(shards, names, looked, strict=True):
         done = known.get(shard)
         if done is None:
             rows: int | None = foreign.look_at(dataset, set_name, shard).rows
         else:
-            rows = None if each.sha256 else done.rows  # it has been changed
-        files.append(_file(join(folder, name), each, done.output if done else None, rows))
+            rows = None if item.sha256 else done.rows  # it has been changed
+        files.append(_file(join(folder, name), item, done.output if done else None, rows))
     if group.media_type != MEDIA_TYPES[".jsonl"]:
         return _Described(group, None, files, [records.not_read(f"attributes {set_name}", group.paths)])
     types = ours.types() if ours else spans_of(_foreign_types(dataset, set_name, shards))
@@ -222,7 +222,7 @@ def _set_facts(
             os.path.dirname(dataset.attributes) or ".", group.paths, asked.examples, records.json_rows(MAX_ROW)
         ),
     )
-    declared = {key: declared_in(each.settings) for key, each in ours.keys.items()} if ours else {}
+    declared = {key: declared_in(key_schema.settings) for key, key_schema in ours.keys.items()} if ours else {}
     scales = {key: (f"scale-{set_name}-{key}", scale) for key, scale in declared.items() if isinstance(scale, Scale)}
     notes = records.changed_notes(group.paths, list(documents.values()), record)  # ids and sources are the documents'
     return _Described(group, records.on_scales(record, scales), files, notes)
@@ -231,7 +231,7 @@ def _set_facts(
 def _foreign_types(dataset: Dataset, set_name: str, shards: Sequence[str]) -> dict[str, Type]:
     types: dict[str, Type] = {}
     for shard in shards:
-        for key, found in foreign.look_at(dataset, set_name, shard).types.items():
-            type_ = schema.from_json(found)
+        for key, result in foreign.look_at(dataset, set_name, shard).types.items():
+            type_ = schema.from_json(result)
             types[key] = schema.union(types[key], type_) if key in types else type_
     return types

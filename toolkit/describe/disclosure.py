@@ -188,14 +188,14 @@ def domains(hosts: Iterable[Group], folder: str, most: int) -> tuple[Table, int,
     from publicsuffixlist import PSLFILE, PublicSuffixList
 
     text = Path(PSLFILE).read_text(encoding="utf-8")
-    found = re.search(r"^// VERSION: (\S+)", text, re.MULTILINE)
+    match = re.search(r"^// VERSION: (\S+)", text, re.MULTILINE)
     suffixes, sums, missing = PublicSuffixList(text.splitlines()), Groups(folder), 0
     for key, row in hosts:
         if (host := msgspec.json.decode(key)) is None:
             missing = row[0]
         else:
             sums.add_sums([msgspec.json.encode(_domain(host, suffixes)).decode()], [row])
-    return Table.of("domain", sums, most, unicode=False, rank="words"), missing, found[1] if found else ""
+    return Table.of("domain", sums, most, unicode=False, rank="words"), missing, match[1] if match else ""
 
 
 def _domain(host: str, suffixes: Any) -> str:
@@ -220,8 +220,8 @@ def _grouped(by: str, table: Table) -> list[Row]:
 
 def _crawled(facts: Facts) -> list[tuple[str, int, str, str]]:
     """Return source, documents, first and last date of WARC records; nothing unless all documents are of these."""
-    dated = [(name, each.documents, *each.dates) for name, each in facts.crawled.items() if each.dates]
-    return dated if dated and sum(each[1] for each in dated) == facts.rows else []
+    dated = [(name, item.documents, *item.dates) for name, item in facts.crawled.items() if item.dates]
+    return dated if dated and sum(item[1] for item in dated) == facts.rows else []
 
 
 def _domains(material: _Material) -> Answer:
@@ -241,11 +241,11 @@ def _opt_outs(material: _Material) -> Answer:
     rows: list[Row] = []
     facts = material.facts
     rules = facts.mixture.rules if facts.mixture else []
-    for each in facts.tagged:
-        if (made_by := each.made_by) is None or made_by.get("tagger") not in material.form.opt_outs:
+    for item in facts.tagged:
+        if (made_by := item.made_by) is None or made_by.get("tagger") not in material.form.opt_outs:
             continue
         names = [name for name, tagger in facts.taggers.items() if tagger == made_by["tagger"]]
-        row: Row = {"set": each.set, "tagger": f"{made_by['tagger']} {made_by.get('version')}"}
+        row: Row = {"set": item.set, "tagger": f"{made_by['tagger']} {made_by.get('version')}"}
         row["agents"] = ", ".join(made_by.get("options", {}).get("agents", ())) or None
         texts = [(effect, given, msgspec.json.encode(given).decode()) for effect, given in rules]
         rows += [
@@ -257,10 +257,10 @@ def _opt_outs(material: _Material) -> Answer:
 
 
 def _takedown(material: _Material) -> Answer:
-    if (found := material.facts.takedown) is None:
+    if (result := material.facts.takedown) is None:
         return Answer()
-    text = f"{amount(found.documents, 'document')} removed on request; the lists by sha256"
-    return _answer(text, [{"list": digest} for digest in found.lists], {"documents": found.documents})
+    text = f"{amount(result.documents, 'document')} removed on request; the lists by sha256"
+    return _answer(text, [{"list": digest} for digest in result.lists], {"documents": result.documents})
 
 
 def _answer(
@@ -280,7 +280,7 @@ def _given(text: str | None) -> Answer:
 
 def _agents(about: About) -> str:
     agents = listed(about.publisher) or listed(about.creator)
-    return "; ".join(", ".join(filter(None, (each.name, each.email, each.url))) for each in agents)
+    return "; ".join(", ".join(filter(None, (agent.name, agent.email, agent.url))) for agent in agents)
 
 
 ANSWERS: dict[str, Callable[[_Material], Answer]] = {
@@ -295,7 +295,7 @@ ANSWERS: dict[str, Callable[[_Material], Answer]] = {
     "sources": lambda m: _answer("", _grouped("source", m.counted.sources)),
     "crawls": lambda m: _answer("", _grouped("crawl", m.counted.crawls)),
     "period": lambda m: _answer(
-        "", [dict(zip(("source", "documents", "first", "last"), each, strict=True)) for each in _crawled(m.facts)]
+        "", [dict(zip(("source", "documents", "first", "last"), item, strict=True)) for item in _crawled(m.facts)]
     ),
     "domains": _domains,
     "opt_outs": _opt_outs,
@@ -311,21 +311,21 @@ def disclosed(form: Form, facts: Facts, about: About, counted: Counted, section:
     Raises:
         ConfigError: If the configuration answers a field that the form does not have.
     """
-    ids = [field.id for each in form.sections for field in each.fields]
+    ids = [field.id for section in form.sections for field in section.fields]
     if unknown := next((name for name in about.disclosure if name not in ids), None):
         raise section.error(
             ("disclosure", unknown), f"expected a field of the form, got {unknown!r}{did_you_mean(unknown, ids)}"
         )
     material, answers = _Material(facts, about, counted, form), []
-    for each in form.sections:
-        for field in each.fields:
-            found = ANSWERS[field.answer](material) if field.answer else Answer()
-            found.id, found.section, found.field = field.id, each.section, field.field
-            found.source = field.source or form.source
+    for item in form.sections:
+        for field in item.fields:
+            result = ANSWERS[field.answer](material) if field.answer else Answer()
+            result.id, result.section, result.field = field.id, item.section, field.field
+            result.source = field.source or form.source
             if text := about.disclosure.get(field.id):
-                found.text, found.totals, found.origin = text, {}, "about"
-            answers.append(found)
-    blank = [each.id for each in answers if not each.origin]
+                result.text, result.totals, result.origin = text, {}, "about"
+            answers.append(result)
+    blank = [answer.id for answer in answers if not answer.origin]
     return Disclosure(
         title=form.title,
         source=form.source,
@@ -364,15 +364,15 @@ def changes(old: Disclosure, new: Disclosure) -> list[Change]:
 
 
 def _parts(disclosure: Disclosure) -> dict[tuple[str, str], Any]:
-    found: dict[tuple[str, str], Any] = {}
+    results: dict[tuple[str, str], Any] = {}
     for answer in disclosure.answers:
-        found[answer.id, "text"] = answer.text
-        found |= {(answer.id, name): number for name, number in answer.totals.items()}
+        results[answer.id, "text"] = answer.text
+        results |= {(answer.id, name): number for name, number in answer.totals.items()}
         for row in answer.rows:
             name, *cells = row.items()
             place = (answer.id, f"{name[0]} {name[1]}")
-            found[place] = [*found.get(place, ()), dict(cells)]
-    return {key: value for key, value in found.items() if value != ""}
+            results[place] = [*results.get(place, ()), dict(cells)]
+    return {key: value for key, value in results.items() if value != ""}
 
 
 def page(disclosure: Disclosure, level: int = 1) -> str:
@@ -391,7 +391,7 @@ def page(disclosure: Disclosure, level: int = 1) -> str:
             head = list(answer.rows[0])
             left = sum(not isinstance(cell, int) for cell in answer.rows[0].values())
             parts.append(markdown([head, *([_cell(row[name]) for name in head] for row in answer.rows)], left))
-    blank = [f"- `{each.id}`: {without_html(each.field)}" for each in disclosure.answers if not each.origin]
+    blank = [f"- `{answer.id}`: {without_html(answer.field)}" for answer in disclosure.answers if not answer.origin]
     parts += [f"{marks} Blank", "\n".join(blank) or "Nothing."]
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -153,27 +153,27 @@ def fields_of(
     Args:
         types: by column.
         opened: columns whose own keys are fields, by their names alone where these are free.
-        descriptions: of fields, by name.
+        descriptions: Descriptions of fields, by name.
         places: names of fields that say where a row lies.
     """
     listed = list(types)
     taken = {name for name, _ in listed} | set(places)
-    found: list[Field | Undescribed] = []
+    results: list[Field | Undescribed] = []
     for column, type_ in listed:
         if column not in opened or bare(type_).kind != "object":
-            found += _flat(column, type_, column, ())
+            results += _flat(column, type_, column, ())
             continue
         for key, inner in bare(type_).fields:
             name = f"{column}.{key}" if key in taken else key
-            found += _flat(name, inner, column, (key,))
+            results += _flat(name, inner, column, (key,))
     told = descriptions or {}
     names: dict[str, int] = {}
-    for i, each in enumerate(found):
-        if isinstance(each, Field) and names.setdefault(each.name, i) != i:
-            found[i] = Undescribed(each.name, "another field has this name")
-    fields = [each for each in found if isinstance(each, Field)]
+    for i, item in enumerate(results):
+        if isinstance(item, Field) and names.setdefault(item.name, i) != i:
+            results[i] = Undescribed(item.name, "another field has this name")
+    fields = [item for item in results if isinstance(item, Field)]
     fields = [msgspec.structs.replace(f, description=sentence(told.get(f.name) or f.type.description)) for f in fields]
-    return fields, [each for each in found if isinstance(each, Undescribed)]
+    return fields, [item for item in results if isinstance(item, Undescribed)]
 
 
 _EMPTY = "its objects have no keys"

@@ -63,14 +63,14 @@ class LookJob(ConfigStruct):
     """A file to look at.
 
     Attributes:
-        path: of the file.
-        digest: whether its checksum is wanted.
-        rows: whether its rows are; they are JSON objects.
+        path: Path of the file.
+        digest: True if its checksum is wanted.
+        rows: True if its rows are; they are JSON objects.
         columns: Whether the types of its columns are; it is a Parquet file.
-        lines: whether the digest of its lines is wanted, though they are no rows that are described.
+        lines: True if the digest of its lines is wanted, though they are no rows that are described.
         first: at most so many rows.
-        max_bytes: of a row.
-        format: of an output, which knows where rows have their label; None for other files.
+        max_bytes: Maximum bytes of a row.
+        format: Format of an output, which knows where rows have their label; None for other files.
     """
 
     path: str
@@ -89,19 +89,19 @@ class Looked:
 
     Attributes:
         size: stored bytes.
-        sha256: of these, if it was wanted.
-        types: of the top-level keys that some row has; null where a row has not.
-        number: of rows that were looked at.
+        sha256: Sha256 of these, if it was wanted.
+        types: Types of the top-level keys that some row has; null where a row has not.
+        number: Number of rows that were looked at.
         content_size: of their bytes, with line ends.
-        whole: whether there are no more rows.
+        whole: True if there are no more rows.
         numeric: top-level keys whose texts are all numbers.
         rounded: top-level keys with integers that readers change, because other rows have none there, or fractions.
         too_large: first row that has an integer of `LARGEST` or more, from 1; 0 if none has.
         warc: documents of WARC records, by source; empty if there is none, or there are more than `SOURCES`.
-        crawls: that the metadata name.
+        crawls: Crawls that the metadata name.
         lines: number of the lines, but blank ones between rows, and the digest of these (see `joined`), if all were
             read.
-        labels: that rows say, with the number of these.
+        labels: Labels that rows say, with the number of these.
     """
 
     size: int
@@ -125,10 +125,10 @@ def look(work: LookJob, report: Report) -> Looked:
     Raises:
         DataError: if it is not there, or a row is no object.
     """
-    found = stat(work.path)
-    if found is None:
+    result = stat(work.path)
+    if result is None:
         raise DataError(f"expected a data file, got {lacking(work.path)}; {DAMAGED}", path=work.path)
-    looked = Looked(found.size)
+    looked = Looked(result.size)
     if work.rows or (work.lines and work.first is None):
         looking = Look(work, looked)
         with Lines(work.path, work.max_bytes) as lines:
@@ -203,8 +203,8 @@ def _read_type(type_: Type, arrow: Any, *, null: bool = True) -> Type:
     if inner.kind == "list":
         return Type("list", _read_type(inner.item or ANY, arrow.value_type))
     kind = next((kind for pattern, kind in _OF_ARROW.items() if re.match(pattern, str(arrow))), None)
-    found = Type(kind) if kind else type_
-    return nullable(found) if null and type_ == ANY else found
+    result = Type(kind) if kind else type_
+    return nullable(result) if null and type_ == ANY else result
 
 
 _OF_ARROW = {
@@ -297,14 +297,14 @@ class Look:
     def _add_warc(self, source: msgspec.Raw | None) -> None:
         name = "" if source is None else _text_of(source)
         warc = self.looked.warc
-        found = warc.setdefault(name if name in warc or len(warc) < SOURCES else "", Crawled())
-        found.documents += 1
-        if len(found.headers) <= KEYS:
-            found.headers.update(dict.fromkeys(self._headers))
+        result = warc.setdefault(name if name in warc or len(warc) < SOURCES else "", Crawled())
+        result.documents += 1
+        if len(result.headers) <= KEYS:
+            result.headers.update(dict.fromkeys(self._headers))
         date = self._headers.get("warc-date")
         if isinstance(date, str) and _FORMS["datetime"].fullmatch(date):
-            first, last = found.dates or (date, date)
-            found.dates = (min(first, date), max(last, date))
+            first, last = result.dates or (date, date)
+            result.dates = (min(first, date), max(last, date))
 
     def _note(self, key: str, value: Any) -> None:
         """Note what metadata, or headers, tell of where the row comes from."""
@@ -344,9 +344,9 @@ class Look:
             case [int(), int(), int() | float()] if spans and not any(isinstance(x, bool) for x in value):
                 return SPAN
             case list():
-                return Type("list", reduce(merged, (self._infer(each, "", spans=spans) for each in value), NEVER))
+                return Type("list", reduce(merged, (self._infer(item, "", spans=spans) for item in value), NEVER))
             case dict() if len(value) <= KEYS:
-                inner = ((str(name), self._infer(each, str(name), spans=spans)) for name, each in value.items())
+                inner = ((str(name), self._infer(item, str(name), spans=spans)) for name, item in value.items())
                 return Type("object", fields=tuple(inner))
         return Type("map", ANY)
 

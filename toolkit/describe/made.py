@@ -76,14 +76,14 @@ def _told(name: str, number: int) -> str:
 
 def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
     """Return the inputs of datasets, those of the same settings together; files that are read in place are some."""
-    found: dict[bytes, list[InputRecord]] = {}
+    results: dict[bytes, list[InputRecord]] = {}
     listed = []
     for dataset in dict.fromkeys(datasets):
         if dataset.in_place:
             listed.append(_read_in_place(dataset, dataset.in_place))
         for record in load_all(dataset).values():
-            found.setdefault(msgspec.json.encode(record.settings, order="sorted"), []).append(record)
-    for same in found.values():
+            results.setdefault(msgspec.json.encode(record.settings, order="sorted"), []).append(record)
+    for same in results.values():
         counts = Counter[str]()
         for record in same:
             counts.update(record.counts)
@@ -118,12 +118,14 @@ def tagged_sets(dataset: Dataset) -> list[Tagged]:
     """Return the keys of all sets of a dataset."""
     listed = []
     for name in dataset.sets():
-        found = sets.load_schema(dataset, name)
-        if found is None:
+        set_schema = sets.load_schema(dataset, name)
+        if set_schema is None:
             listed.append(Tagged(name, "", None))
             continue
         names = sets.load_models(dataset, name)
-        listed += [Tagged(name, key, _made_by(each.settings, names)) for key, each in found.keys.items()]
+        listed += [
+            Tagged(name, key, _made_by(key_schema.settings, names)) for key, key_schema in set_schema.keys.items()
+        ]
     return listed
 
 
@@ -144,11 +146,11 @@ def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
             in_rows = whole or any(names_key(text, key["name"]) for text in written)
             if in_rows or reads_all or any(names_key(text, key["name"]) for text in read):
                 listed.append(Tagged(name, key["key"] if settings else "", made_by, in_rows))
-    found: dict[tuple[str, str], Tagged] = {}
-    for each in listed:
-        before = found.get((each.set, each.key))
-        found[each.set, each.key] = each if before is None or each.in_rows else before
-    return list(found.values())
+    results: dict[tuple[str, str], Tagged] = {}
+    for item in listed:
+        before = results.get((item.set, item.key))
+        results[item.set, item.key] = item if before is None or item.in_rows else before
+    return list(results.values())
 
 
 def mixed_taggers(manifest: Manifest) -> dict[str, str]:
@@ -182,10 +184,10 @@ def _made_by(settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str,
         if isinstance(value, dict) and value.keys() == {"sha256"}
         if (name := names.get(value["sha256"]) or _KNOWN.get(value["sha256"]))
     }
-    found = dict(settings)
-    if "tagger" in found:
-        found["tagger"] = re.sub(r"^.*/(?=[^/]+\.py:)", "", found["tagger"])
-    return found | ({"options": options | named} if named else {})
+    results = dict(settings)
+    if "tagger" in results:
+        results["tagger"] = re.sub(r"^.*/(?=[^/]+\.py:)", "", results["tagger"])
+    return results | ({"options": options | named} if named else {})
 
 
 def cleared(dataset: Dataset) -> Takedown | None:
@@ -228,25 +230,25 @@ _NAMES = 5
 
 def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
     """Return the terms with their values; what the YAML gives stands in place of what records tell."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     if facts.ingested:
-        found["dataCollection"] = " ".join(map(collection, facts.ingested))
+        results["dataCollection"] = " ".join(map(collection, facts.ingested))
     if facts.crawls:
         named = f"The metadata of documents name {', '.join(facts.crawls)}."
-        found["dataCollection"] = f"{found['dataCollection']} {named}" if facts.ingested else named
+        results["dataCollection"] = f"{results['dataCollection']} {named}" if facts.ingested else named
     if facts.crawled:
-        found |= _records(facts)
-    if made := steps(facts):
-        found["dataPreprocessingProtocol"] = made
+        results |= _records(facts)
+    if result := steps(facts):
+        results["dataPreprocessingProtocol"] = result
     rules = facts.mixture.rules if facts.mixture else []
     if edits := [_rule(effect, given) for effect, given in rules if kind_called(effect.kind).ROLE is Role.EDITS]:
-        found["dataManipulationProtocol"] = " ".join(edits)
+        results["dataManipulationProtocol"] = " ".join(edits)
     if protocol := _protocol(facts):
-        found["dataAnnotationProtocol"] = protocol
+        results["dataAnnotationProtocol"] = protocol
     if tools := tools_of(facts):
-        found["machineAnnotationTools"] = tools
-    found |= about.rai.given()
-    return {f"rai:{name}": value for name, value in found.items()}
+        results["machineAnnotationTools"] = tools
+    results |= about.rai.given()
+    return {f"rai:{name}": value for name, value in results.items()}
 
 
 def collection(each: Ingested) -> str:
@@ -262,33 +264,33 @@ def collection(each: Ingested) -> str:
 
 def _records(facts: Facts) -> dict[str, Any]:
     """Return the terms that tell of WARC records, which all documents come from, or those of some sources."""
-    all_of_them = sum(each.documents for each in facts.crawled.values()) == facts.rows
-    dates = [date for each in facts.crawled.values() for date in each.dates or ()]
-    found: dict[str, Any] = {}
+    all_of_them = sum(item.documents for item in facts.crawled.values()) == facts.rows
+    dates = [date for item in facts.crawled.values() for date in item.dates or ()]
+    results: dict[str, Any] = {}
     if all_of_them and dates:
-        found["dataCollectionTimeframe"] = list(dict.fromkeys((min(dates), max(dates))))
+        results["dataCollectionTimeframe"] = list(dict.fromkeys((min(dates), max(dates))))
     told = []
-    for source, each in list(facts.crawled.items())[:_NAMES]:
-        kept = f"; kept of their headers: {', '.join(each.headers)}" if 0 < len(each.headers) <= KEYS else ""
+    for source, item in list(facts.crawled.items())[:_NAMES]:
+        kept = f"; kept of their headers: {', '.join(item.headers)}" if 0 < len(item.headers) <= KEYS else ""
         if all_of_them and len(facts.crawled) == 1:
             told.append(f"WARC records{kept}.")
             continue
         about = ", among the documents that were looked at"
         if facts.rows is not None:
-            when = f", made {each.dates[0]} to {each.dates[1]}" if each.dates else ""
-            about = f": {amount(each.documents, 'document')}{when}"
+            when = f", made {item.dates[0]} to {item.dates[1]}" if item.dates else ""
+            about = f": {amount(item.documents, 'document')}{when}"
         told.append(f"WARC records{f' of source {source}' if source else ''}{about}{kept}.")
     if (others := len(facts.crawled) - _NAMES) > 0:
         told.append(f"WARC records of {others:,} more sources.")
-    return found | {"dataCollectionRawData": " ".join(told)}
+    return results | {"dataCollectionRawData": " ".join(told)}
 
 
 def _protocol(facts: Facts) -> str:
     """Return which attributes software made, by the records; of others it is not known."""
-    tagged = [each for each in facts.tagged if each.in_rows]
-    made = list(dict.fromkeys(each.set for each in tagged if _software(each.made_by or {})))
-    others = list(dict.fromkeys(each.set for each in tagged if not _software(each.made_by or {})))
-    told = [f"The attributes {', '.join(made)} were made by software."] if made else []
+    tagged = [item for item in facts.tagged if item.in_rows]
+    results = list(dict.fromkeys(item.set for item in tagged if _software(item.made_by or {})))
+    others = list(dict.fromkeys(item.set for item in tagged if not _software(item.made_by or {})))
+    told = [f"The attributes {', '.join(results)} were made by software."] if results else []
     told += [f"How the attributes {', '.join(others)} were made is not recorded."] if others else []
     return " ".join(told)
 
@@ -312,7 +314,7 @@ def _options(options: Mapping[str, Any]) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name}: {_value(each)}" for name, each in value.items()) + "}"
+        return "{" + ", ".join(f"{name}: {_value(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_value, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -320,8 +322,8 @@ def _value(value: Any) -> str:
 
 def _software(made_by: Mapping[str, Any]) -> str | None:
     """Return the tagger that made an attribute, or the kind of its set, such as ``near``; None if neither did."""
-    found = made_by.get("tagger") or made_by.get("kind")
-    return None if found is None else str(found)
+    result = made_by.get("tagger") or made_by.get("kind")
+    return None if result is None else str(result)
 
 
 def _tagger(made_by: Mapping[str, Any]) -> str:
@@ -331,35 +333,35 @@ def _tagger(made_by: Mapping[str, Any]) -> str:
     if name is None:
         return f"carried by the input, format {made_by.get('format')}"
     options = dict(made_by.get("options") or {}) | {"when": made_by.get("when")}
-    found = f"{name}, version {made_by.get('version')}{_options(options)}"
-    return f"{found}, over the text without the spans {made_by['without']}" if "without" in made_by else found
+    result = f"{name}, version {made_by.get('version')}{_options(options)}"
+    return f"{result}, over the text without the spans {made_by['without']}" if "without" in made_by else result
 
 
 def tools_of(facts: Facts) -> list[str]:
     """Return the taggers, and kinds of sets, of what is in the rows, with versions, options and models."""
-    made = [each.made_by for each in facts.tagged if each.in_rows and each.made_by and _software(each.made_by)]
-    return list(dict.fromkeys(map(_tagger, made)))
+    results = [item.made_by for item in facts.tagged if item.in_rows and item.made_by and _software(item.made_by)]
+    return list(dict.fromkeys(map(_tagger, results)))
 
 
 def steps(facts: Facts, *, rules: bool = True) -> list[str]:
     """Return the steps that were taken, in order.
 
     Args:
-        facts: of a dataset or an output.
-        rules: whether each rule of the mix is a step.
+        facts: Facts of a dataset or an output.
+        rules: True if each rule of the mix is a step.
     """
-    steps = [_ingest(each) for each in facts.ingested]
-    for each in facts.tagged:
-        if each.made_by is None:
-            steps.append(f"attributes {each.set}: how they were made is not recorded.")
+    steps = [_ingest(item) for item in facts.ingested]
+    for item in facts.tagged:
+        if item.made_by is None:
+            steps.append(f"attributes {item.set}: how they were made is not recorded.")
         else:
-            read = "" if each.in_rows else "; read by rules"
-            steps.append(f"attributes {each.set}, {each.key}: {_tagger(each.made_by)}{read}.")
+            read = "" if item.in_rows else "; read by rules"
+            steps.append(f"attributes {item.set}, {item.key}: {_tagger(item.made_by)}{read}.")
     mixed = facts.mixture
     if mixed is None:
         return steps
     steps += [_rule(effect, settings) for effect, settings in mixed.rules if rules]
-    counts = f"; {found}" if (found := _counts(mixed.counts)) else ""
+    counts = f"; {result}" if (result := _counts(mixed.counts)) else ""
     steps.append(
         f"mix: {mixed.totals.kept:,} of {amount(mixed.totals.rows, 'document')} kept, {mixed.totals.kept_chars:,} of "
         f"{amount(mixed.totals.chars, 'character')}{mixed.totals.repeated}; "
@@ -384,7 +386,7 @@ def _rule(effect: RuleEffect, settings: Mapping[str, Any]) -> str:
 
 def provenance(facts: Facts) -> dict[str, Any]:
     """Return what the data were derived from, and by which steps; without times, which records do not have."""
-    crawls = sorted({crawl for each in facts.ingested for crawl in each.crawls} | {*facts.crawls})
+    crawls = sorted({crawl for item in facts.ingested for crawl in item.crawls} | {*facts.crawls})
     entities = [
         {
             "@type": "prov:Entity",
@@ -394,7 +396,7 @@ def provenance(facts: Facts) -> dict[str, Any]:
         for crawl in crawls
     ]
     names = ["ingest"] if facts.ingested else []
-    names += list(dict.fromkeys(f"tag {each.set}" for each in facts.tagged if "tagger" in (each.made_by or {})))
+    names += list(dict.fromkeys(f"tag {item.set}" for item in facts.tagged if "tagger" in (item.made_by or {})))
     names += ["mix"] if facts.mixture else []
     version = f" {facts.mixture.toolkit}" if facts.mixture else ""
     agent = {"@type": "prov:SoftwareAgent", "@id": f"agent/{NAME}", "prov:label": f"{NAME}{version}"}
@@ -407,8 +409,8 @@ def provenance(facts: Facts) -> dict[str, Any]:
         }
         for i, name in enumerate(names)
     ]
-    found: dict[str, Any] = {"prov:wasDerivedFrom": entities} if entities else {}
-    return found | ({"prov:wasGeneratedBy": activities} if activities else {})
+    results: dict[str, Any] = {"prov:wasDerivedFrom": entities} if entities else {}
+    return results | ({"prov:wasGeneratedBy": activities} if activities else {})
 
 
 def _folder(crawl: str) -> str:

@@ -64,19 +64,19 @@ def labelling(
 
     Args:
         manifest: None of a release.
-        writer: of the files.
-        paths: of the files.
+        writer: Writer of the files.
+        paths: Paths of the files.
         looked: what was seen in each.
-        whole: whether that is all rows of all of them.
+        whole: True if that is all rows of all of them.
     """
     labels = _of_manifest(manifest, writer) if manifest else _of_files(paths, looked, whole=whole)
     if manifest and manifest.splits:
         return _parted(manifest, writer, paths, labels)
-    said = {label for each in looked for label in each.labels}
+    said = {label for item in looked for label in item.labels}
     if not _is_language(manifest, writer, labels):
         languages = sorted(said) if writer.READING.is_language else []
         return Labelling("label", labels, languages, _places("label", writer, paths, labels), [])
-    languages = sorted({each.label for each in labels} if labels else said)
+    languages = sorted({label.label for label in labels} if labels else said)
     return Labelling("language", labels, languages, _places("language", writer, paths, labels), [])
 
 
@@ -87,17 +87,17 @@ def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Se
     and any other by the same property of the file, for one.
     """
     merged: dict[str, list[Label]] = {}
-    for each in labels:
-        merged.setdefault(manifest.label_of_rows(each.label), []).append(each)
-    found = [
-        Label(label, sum(each.documents or 0 for each in some), [path for each in some for path in each.paths])
+    for item in labels:
+        merged.setdefault(manifest.label_of_rows(item.label), []).append(item)
+    results = [
+        Label(label, sum(label.documents or 0 for label in some), [path for label in some for path in label.paths])
         for label, some in sorted(merged.items())
     ]
     splits = [
         Split(name, share, sum(t.documents for label, t in manifest.labels.items() if label.startswith(f"{name}/")))
         for name, share in manifest.splits.items()
     ]
-    name = "language" if _is_language(manifest, writer, found) else "label"
+    name = "language" if _is_language(manifest, writer, results) else "label"
     suffix = re.escape(_suffix(paths))
     before = re.escape(writer.stem(ANY_LABEL).partition(ANY_LABEL)[0])
     places = [
@@ -106,12 +106,12 @@ def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Se
         )
     ]
     pattern = rf"^([^/]+?)(?:_part_.+)?{suffix}$"
-    by_name = {os.path.basename(path): each.label for each in found for path in each.paths}
+    by_name = {os.path.basename(path): label.label for label in results for path in label.paths}
     matches = ((re.match(pattern, base), label) for base, label in by_name.items())
-    if found and all(match and match[1] == label for match, label in matches):
+    if results and all(match and match[1] == label for match, label in matches):
         about = f"The {name} that the file is of, from its name."
         places.append(PathField(name, about, pattern, property="filename"))
-    return Labelling(name, found, [each.label for each in found] if name == "language" else [], places, splits)
+    return Labelling(name, results, [label.label for label in results] if name == "language" else [], places, splits)
 
 
 def _of_manifest(manifest: Manifest, writer: Writer) -> list[Label]:
@@ -127,15 +127,15 @@ def _of_manifest(manifest: Manifest, writer: Writer) -> list[Label]:
 
 
 def _of_files(paths: Sequence[str], looked: Sequence[Looked], *, whole: bool) -> list[Label]:
-    found: dict[str, list[tuple[str, int]]] = {}
-    for path, each in zip(paths, looked, strict=True):
-        label = _of_file(path, each)
+    results: dict[str, list[tuple[str, int]]] = {}
+    for path, item in zip(paths, looked, strict=True):
+        label = _of_file(path, item)
         if label is None:
             return []
-        found.setdefault(label, []).append((path, each.number))
+        results.setdefault(label, []).append((path, item.number))
     return [
         Label(label, sum(n for _, n in some) if whole else None, [path for path, _ in some])
-        for label, some in sorted(found.items())
+        for label, some in sorted(results.items())
     ]
 
 
@@ -150,7 +150,7 @@ def _of_file(path: str, looked: Looked) -> str | None:
 
 def _is_language(manifest: Manifest | None, writer: Writer, labels: Sequence[Label]) -> bool:
     if manifest is None:
-        return not labels or any(is_known(each.label) for each in labels)
+        return not labels or any(is_known(label.label) for label in labels)
     by = manifest.settings["label"] or writer.label() or " ".join(wanted.path for wanted in writer.wants().values())
     return "language" in by and not manifest.routes
 
@@ -158,10 +158,10 @@ def _is_language(manifest: Manifest | None, writer: Writer, labels: Sequence[Lab
 def _places(name: str, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> list[PathField]:
     """Return the field that reads the label from the path; none if no pattern gives each file's."""
     suffix = _suffix(paths)
-    by_path = {path: each.label for each in labels for path in each.paths}
+    by_path = {path: label.label for label in labels for path in label.paths}
     if not suffix or set(by_path) != set(paths):
         return []
-    for pattern in _patterns(writer, re.escape(suffix), [each.label for each in labels]):
+    for pattern in _patterns(writer, re.escape(suffix), [label.label for label in labels]):
         expression = re.compile(pattern)
         matches = ((expression.match(path), label) for path, label in by_path.items())
         if all(match and match[1] == label for match, label in matches):
@@ -192,14 +192,14 @@ def _patterns(writer: Writer, suffix: str, labels: Sequence[str]) -> Iterator[st
 
 def _suffix(paths: Sequence[str]) -> str:
     """Return the suffix that all data files have; empty if they have several."""
-    found = {suffix_in(path) for path in paths}
-    return found.pop() if len(found) == 1 else ""
+    results = {suffix_in(path) for path in paths}
+    return results.pop() if len(results) == 1 else ""
 
 
 def suffix_in(path: str) -> str:
     """Return the suffix of a data file, with that of its compression; empty if it has none that is known."""
-    found = re.search(r"\.(jsonl|json|txt|parquet)(\.(gz|zst|zstd))?$", os.path.basename(path))
-    return found[0] if found else ""
+    match = re.search(r"\.(jsonl|json|txt|parquet)(\.(gz|zst|zstd))?$", os.path.basename(path))
+    return match[0] if match else ""
 
 
 def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Facts:
@@ -224,14 +224,14 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
         look_job(join(folder, path), format_, asked.max_bytes, asked.first, digest=path not in parts) for path in paths
     ]
     looked = asked.looks(works)
-    whole = readable and all(each.whole for each in looked)
-    in_rows = {label for each in looked for label in each.labels}
+    whole = readable and all(item.whole for item in looked)
+    in_rows = {label for item in looked for label in item.labels}
     if manifest and not manifest.relabels:  # files have the labels that the manifest gives
-        found = labelling(manifest, writer, paths, [Looked(0)] * len(paths), whole=whole)
+        result = labelling(manifest, writer, paths, [Looked(0)] * len(paths), whole=whole)
     else:
-        found = labelling(manifest, writer, paths, looked, whole=whole)
+        result = labelling(manifest, writer, paths, looked, whole=whole)
     group = _output_group(folder, writer, paths)
-    parted = [_file(path, each, parts.get(path), readable) for path, each in zip(paths, looked, strict=True)]
+    parted = [_file(path, item, parts.get(path), readable) for path, item in zip(paths, looked, strict=True)]
     files = _files(folder, manifest, parted)
     types, absent = records.merge_types(looked)
     shown, example, notes = _examples(folder, writer, paths, asked.examples, asked.max_bytes * 2)
@@ -239,13 +239,13 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
         group = msgspec.structs.replace(group, columns=_columns(writer, types))
     if manifest and writer.takes_all():
         types = _with_declared_maps(types, manifest)
-    record = _output_record(writer, group, types, absent, shown, found.places)
+    record = _output_record(writer, group, types, absent, shown, result.places)
     if record and manifest:
         record = _as_mixed(record, manifest)
-    if record and whole and in_rows and in_rows <= {each.label for each in found.labels}:
+    if record and whole and in_rows and in_rows <= {label.label for label in result.labels}:
         fields = [
-            msgspec.structs.replace(each, references=codes_of(found.name)) if _has_label(each) else each
-            for each in record.fields
+            msgspec.structs.replace(field, references=codes_of(result.name)) if _has_label(field) else field
+            for field in record.fields
         ]
         record = msgspec.structs.replace(record, fields=fields)
     notes += records.notes_of(paths, looked, record)
@@ -256,10 +256,10 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
         groups=[group],
         files=files,
         records=[record] if record else [],
-        labels=found.labels,
-        label_name=found.name,
-        languages=found.languages,
-        splits=found.splits,
+        labels=result.labels,
+        label_name=result.name,
+        languages=result.languages,
+        splits=result.splits,
         ingested=made.ingested(datasets),
         tagged=made.mixed_sets(manifest, writer) if manifest else [],
         taggers=made.mixed_taggers(manifest) if manifest else {},
@@ -336,7 +336,7 @@ def _examples(
         return [], None, []
     if writer.CONCATENATES and not writer.has_json_lines():
         texts = ((path, _first_text(writer, join(folder, path), max_bytes)) for path in paths)
-        return [], next((each for each in texts if each[1]), None), []
+        return [], next((text for text in texts if text[1]), None), []
     rows = records.json_rows(max_bytes) if writer.CONCATENATES else writer.read_rows
     try:
         shown = records.first_rows(folder, paths, number, rows)
@@ -360,21 +360,21 @@ def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> d
             type_ = schema.from_json(key["type"])
             before = declared.get(key["name"])
             declared[key["name"]] = with_maps(type_, before) if before else type_
-    found = types.get("attributes")
-    if found is None or bare(found).kind != "object":
+    result = types.get("attributes")
+    if result is None or bare(result).kind != "object":
         return types
-    return types | {"attributes": with_maps(found, Type("object", fields=tuple(declared.items())))}
+    return types | {"attributes": with_maps(result, Type("object", fields=tuple(declared.items())))}
 
 
 def _released(folder: str) -> list[str]:
     target = targets.target_of(folder)
-    found = target.files if target else []
+    results = target.files if target else []
     if target and target.kind == "dataset":  # which an output with its parts in `documents/` looks like
-        found = [f"documents/{shard}" for shard in Dataset(join(folder, "documents"), folder).shards()]
-    suffixes = {suffix_in(path) for path in found}
+        results = [f"documents/{shard}" for shard in Dataset(join(folder, "documents"), folder).shards()]
+    suffixes = {suffix_in(path) for path in results}
     if len(suffixes) > 1:
         raise ConfigError(f"{folder}: expected files of one kind, got {' and '.join(sorted(suffixes))}")
-    return found
+    return results
 
 
 def _output_record(
@@ -416,7 +416,7 @@ def _as_mixed(record: RecordType, manifest: publish.Manifest) -> RecordType:
     """Return the record type with what a mix knows of its rows: copies, ids that are not unique, scales."""
     if COPY in MixSettings.added_fields(manifest.settings):
         record = _by_copy(record)
-    if any(each.get("duplicate_ids") == "allow" for each in manifest.settings["streams"]):
+    if any(setting.get("duplicate_ids") == "allow" for setting in manifest.settings["streams"]):
         record = msgspec.structs.replace(record, key=[])
     declared: dict[str, tuple[str, Scale]] = {}
     for key in (key for keys in manifest.sets.values() for key in keys):
@@ -430,17 +430,17 @@ def _as_mixed(record: RecordType, manifest: publish.Manifest) -> RecordType:
 def _by_copy(record: RecordType) -> RecordType:
     """Return the record type of an output with repeated documents, which are told apart by the numbers of copies."""
     key, fields = record.key, []
-    for each in record.fields:
-        type_ = bare(each.type)
-        if each.column == "metadata" and type_.kind == "object" and type_.get(COPY):
-            key = [*record.key, f"{each.name}/{COPY}"]
+    for field in record.fields:
+        type_ = bare(field.type)
+        if field.column == "metadata" and type_.kind == "object" and type_.get(COPY):
+            key = [*record.key, f"{field.name}/{COPY}"]
             inner = tuple((n, schema.about(t, _COPY) if n == COPY else t) for n, t in type_.fields)
-            fields.append(msgspec.structs.replace(each, type=Type("object", fields=inner)))
-        elif (each.column, each.keys) == ("metadata", (COPY,)):
-            key = [*record.key, each.name]
-            fields.append(msgspec.structs.replace(each, description=_COPY))
+            fields.append(msgspec.structs.replace(field, type=Type("object", fields=inner)))
+        elif (field.column, field.keys) == ("metadata", (COPY,)):
+            key = [*record.key, field.name]
+            fields.append(msgspec.structs.replace(field, description=_COPY))
         else:
-            fields.append(each)
+            fields.append(field)
     return msgspec.structs.replace(record, key=key if record.key else [], fields=fields)
 
 
@@ -507,7 +507,7 @@ def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> Group:
     stem = writer.stem(ANY_LABEL).replace(ANY_LABEL, "*")
     deep = stem.count("/") < max(path.count("/") for path in paths)
     stems = [stem, *([f"**/{stem}"] if deep else [])]
-    globs = [each + suffix for suffix in suffixes for each in stems]
+    globs = [stem + suffix for suffix in suffixes for stem in stems]
     return records.group_of("documents-files", "Documents, one a line.", paths, globs, there)
 
 
@@ -525,8 +525,8 @@ def _checksum_files(folder: str, manifest: publish.Manifest | None) -> list[tupl
         DataError: if one is not as the manifest lists it.
     """
     if manifest is None:
-        found = [path for path in list_files(folder) if targets.is_checksum_file(path)]
-        return [(path, sha256_of(join(folder, path))) for path in found]
+        results = [path for path in list_files(folder) if targets.is_checksum_file(path)]
+        return [(path, sha256_of(join(folder, path))) for path in results]
     listed = []
     for path, text in _described(manifest).files.items():
         sha256 = sha256_of(join(folder, path))

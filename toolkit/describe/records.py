@@ -58,8 +58,8 @@ def group_of(name: str, description: str, paths: Sequence[str], globs: Iterable[
 
 def suffix_of(paths: Sequence[str], suffixes: Sequence[str]) -> str:
     """Return the suffix that all paths have; empty if they have several."""
-    found = suffixes_of(paths, suffixes)
-    return found[0] if len(found) == 1 else ""
+    results = suffixes_of(paths, suffixes)
+    return results[0] if len(results) == 1 else ""
 
 
 def suffixes_of(paths: Sequence[str], suffixes: Sequence[str]) -> list[str]:
@@ -149,13 +149,13 @@ def json_rows(max_bytes: int) -> Rows:
 
 def first_rows(root: str, paths: Iterable[str], number: int, rows: Rows) -> list[Row]:
     """Return the first rows over the files in order, each with its file's path and its number in it."""
-    found: list[Row] = []
+    results: list[Row] = []
     for path in paths:
-        if len(found) == number:
+        if len(results) == number:
             break
         with contextlib.closing(rows(join(root, path))) as some:
-            found += [Row(path, i, row) for i, row in enumerate(itertools.islice(some, number - len(found)))]
-    return found
+            results += [Row(path, i, row) for i, row in enumerate(itertools.islice(some, number - len(results)))]
+    return results
 
 
 def documents(
@@ -199,17 +199,17 @@ def changed_notes(paths: Sequence[str], looked: Sequence[Looked], record: Record
     kinds = {field.column: field.type.kind for field in record.fields if not field.keys} if record else {}
     texts = [column for column, kind in kinds.items() if kind in TEXTS and kind != "digits"]
     numbers = [column for column, kind in kinds.items() if kind in (*INTEGERS, "float")]
-    found = list(zip(paths, looked, strict=True))
+    results = list(zip(paths, looked, strict=True))
     changed = "every `{}` is a number; Croissant's reader changes such texts (0001 becomes 1)"
     rounded = "`{}` has integers beyond 2^53, and rows without one; Croissant's reader rounds such integers"
-    notes = [_note([path for path, each in found if name in each.numeric], changed.format(name)) for name in texts]
-    notes += [_note([path for path, each in found if name in each.rounded], rounded.format(name)) for name in numbers]
+    notes = [_note([path for path, item in results if name in item.numeric], changed.format(name)) for name in texts]
+    notes += [_note([path for path, item in results if name in item.rounded], rounded.format(name)) for name in numbers]
     return [note for note in notes if note]
 
 
 def notes_of(paths: Sequence[str], looked: Sequence[Looked], record: RecordType | None) -> list[str]:
     """Return notes about values that readers change, and about those because of which they take nothing of a file."""
-    large = [f"{path}:{each.too_large}" for path, each in zip(paths, looked, strict=True) if each.too_large]
+    large = [f"{path}:{item.too_large}" for path, item in zip(paths, looked, strict=True) if item.too_large]
     note = _note(large, "an integer of 2^64 or more; Croissant's reader cannot read the file")
     return [*changed_notes(paths, looked, record), *([note] if note else [])]
 
@@ -233,19 +233,19 @@ def on_scales(record: RecordType, scales: Mapping[str, tuple[str, Scale]]) -> Re
         used[name] = scale
         return f"{sentence(about) or by_place('attributes', *place)} On {scale} (`{name}`)."
 
-    for each in record.fields:
-        if each.column == "attributes" and each.keys:
-            about = told(each.keys[0], each.description, each.keys)
-            labels: tuple[str, ...] = ("", "score") if about != each.description else ()
-            fields.append(msgspec.structs.replace(each, description=about, labels=labels))
-        elif each.column == "attributes" and each.type.kind == "object":
-            parts = [(key, type_, told(key, type_.description, (key,))) for key, type_ in each.type.fields]
+    for field in record.fields:
+        if field.column == "attributes" and field.keys:
+            about = told(field.keys[0], field.description, field.keys)
+            labels: tuple[str, ...] = ("", "score") if about != field.description else ()
+            fields.append(msgspec.structs.replace(field, description=about, labels=labels))
+        elif field.column == "attributes" and field.type.kind == "object":
+            parts = [(key, type_, told(key, type_.description, (key,))) for key, type_ in field.type.fields]
             labels = tuple(key for key, type_, about in parts if about != type_.description)
             inner = tuple((key, schema.about(type_, about) if about else type_) for key, type_, about in parts)
-            type_of = Type("object", fields=inner, description=each.type.description)
-            fields.append(msgspec.structs.replace(each, type=type_of, labels=labels))
+            type_of = Type("object", fields=inner, description=field.type.description)
+            fields.append(msgspec.structs.replace(field, type=type_of, labels=labels))
         else:
-            fields.append(each)
+            fields.append(field)
     return msgspec.structs.replace(record, fields=fields, scales=used)
 
 
@@ -257,11 +257,11 @@ def _note(places: Sequence[str], text: str) -> str:
 def origins(looked: Sequence[Looked], *, whole: bool) -> dict[str, Any]:
     """Return what the rows of documents tell of where they come from, as facts; whole: whether these are all."""
     sources: dict[str, Crawled] = {}
-    for each in looked:
-        for source, found in each.warc.items():
-            sources.setdefault(source, Crawled()).add(found)
+    for item in looked:
+        for source, result in item.warc.items():
+            sources.setdefault(source, Crawled()).add(result)
     return {
         "crawled": dict(sorted(sources.items())),
-        "crawls": sorted({crawl for each in looked for crawl in each.crawls}),
-        "rows": sum(each.number for each in looked) if whole else None,
+        "crawls": sorted({crawl for item in looked for crawl in item.crawls}),
+        "rows": sum(item.number for item in looked) if whole else None,
     }

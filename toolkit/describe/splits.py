@@ -39,11 +39,11 @@ class SplitJob(ConfigStruct):
     """A data file whose rows are split.
 
     Attributes:
-        path: of the file.
-        target: of the split file; None to write it nowhere, for its checksum.
+        path: Path of the file.
+        target: Target of the split file; None to write it nowhere, for its checksum.
         id: keys that lead to a row's id; rows without are told apart by all their bytes.
         format: Format of a file of Parquet, which reads its rows; None for JSON Lines.
-        shares: of the splits, in order.
+        shares: Shares of the splits, in order.
     """
 
     path: str
@@ -170,7 +170,7 @@ def added(facts: Facts, shares: dict[str, float], done: Sequence[SplitFile]) -> 
             Field("split", "split", (), STR, "The split of the document, by hash of its id.", REFERENCES),
         ],
         examples=[
-            Row(path, i, row) for path, each in zip(paths, done, strict=True) for i, row in enumerate(each.examples)
+            Row(path, i, row) for path, item in zip(paths, done, strict=True) for i, row in enumerate(item.examples)
         ],
     )
     records = list(facts.records)
@@ -178,13 +178,13 @@ def added(facts: Facts, shares: dict[str, float], done: Sequence[SplitFile]) -> 
         suffix = suffix_of(facts.groups[0].paths, _SUFFIXES).replace(".", r"\.")
         more = apart(_places(f"^(.+){suffix}$"), records[0].fields)
         kept = [
-            msgspec.structs.replace(each, references="") for each in records[0].places
+            msgspec.structs.replace(place, references="") for place in records[0].places
         ]  # mlcroissant changes `file`
         records[0] = msgspec.structs.replace(records[0], places=[*kept, *more])
-    files = [File(path, each.size, each.sha256, media) for path, each in zip(paths, done, strict=True)]
-    found = [Split(name, share, sum(each.documents[name] for each in done)) for name, share in shares.items()]
+    files = [File(path, item.size, item.sha256, media) for path, item in zip(paths, done, strict=True)]
+    results = [Split(name, share, sum(item.documents[name] for item in done)) for name, share in shares.items()]
     return msgspec.structs.replace(
-        facts, groups=[*facts.groups, group], files=[*facts.files, *files], records=[*records, record], splits=found
+        facts, groups=[*facts.groups, group], files=[*facts.files, *files], records=[*records, record], splits=results
     )
 
 

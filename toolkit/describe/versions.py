@@ -24,12 +24,12 @@ def due(old: dict[str, Any], new: dict[str, Any]) -> tuple[Level, list[str]]:
     reasons = list(_reasons(old, new))
     if not reasons:
         ignored = ("version", "datePublished", "dateModified", "@context")
-        left, right = ({k: v for k, v in each.items() if k not in ignored} for each in (old, new))
+        left, right = ({k: v for k, v in item.items() if k not in ignored} for item in (old, new))
         reasons = [("PATCH", "the description has changed")] if left != right else []
     if not reasons:
         return "none", []
     level = max((level for level, _ in reasons), key=_LEVELS.index)
-    return level, [reason for found, reason in sorted(reasons, key=lambda r: -_LEVELS.index(r[0]))]
+    return level, [reason for result, reason in sorted(reasons, key=lambda r: -_LEVELS.index(r[0]))]
 
 
 def fault(old: dict[str, Any], new: dict[str, Any]) -> str:
@@ -51,8 +51,8 @@ def fault(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 def _numbers(version: object) -> tuple[int, ...] | None:
     """Return MAJOR, MINOR and PATCH; None of what is no version."""
-    found = VERSION.fullmatch(str(version))
-    return tuple(map(int, found.groups())) if found else None
+    match = VERSION.fullmatch(str(version))
+    return tuple(map(int, match.groups())) if match else None
 
 
 _PARTS = {"MAJOR": 1, "MINOR": 2, "PATCH": 3}
@@ -98,10 +98,10 @@ def _file_reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Le
     nobody is to miss a file, or find it under another language.
     """
     before, after, known, there = _files(old), _files(new), _paths(old), _paths(new)
-    live = any(each.get("isLiveDataset") is True for each in (old, new))
+    live = any(item.get("isLiveDataset") is True for item in (old, new))
     contents = _contents(old), _contents(new)
     kept = {place for place, _ in contents[0].items() & contents[1].items()}
-    kept |= {(id_, "") for id_, _ in kept if all(p in kept for each in contents for p in each if p[0] == id_)}
+    kept |= {(id_, "") for id_, _ in kept if all(p in kept for content in contents for p in content if p[0] == id_)}
     places: dict[tuple[str, str], list[str]] = {}
     for path, digest in after.items():
         if path not in known and len(after) == len(before):
@@ -127,9 +127,9 @@ def _file_reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Le
 def _contents(document: dict[str, Any]) -> dict[tuple[str, str], str]:
     """Return digests of the lines of file sets, by set and label; see `toolkit.describe.croissant`."""
     return {
-        (str(node.get("@id")), str(each.get("name", ""))): str(each.get("value"))
+        (str(node.get("@id")), str(item.get("name", ""))): str(item.get("value"))
         for node in document.get("distribution", ())
-        for each in node.get("identifier") or ()
+        for item in node.get("identifier") or ()
     }
 
 
@@ -151,8 +151,8 @@ def _label(document: dict[str, Any], path: str) -> str:
             source = field.get("source") or {}
             transform = source.get("transform") or {}
             if field.get("name") in _LABELS and "fileProperty" in source.get("extract", {}) and "regex" in transform:
-                found = re.match(transform["regex"], path_part(path, source["extract"]["fileProperty"]))
-                return found[1] if found else ""
+                match = re.match(transform["regex"], path_part(path, source["extract"]["fileProperty"]))
+                return match[1] if match else ""
     return ""
 
 
@@ -173,12 +173,12 @@ def _paths(document: dict[str, Any]) -> set[str]:
 def _stored_otherwise(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
     """Return file sets of the same content in another format, which alone may be why readers take them, or not."""
     formats = [
-        {str(n.get("@id")): n.get("encodingFormat") for n in each.get("distribution", ()) if "includes" in n}
-        for each in (old, new)
+        {str(n.get("@id")): n.get("encodingFormat") for n in item.get("distribution", ()) if "includes" in n}
+        for item in (old, new)
     ]
     contents = [
-        {id_: {place: value for place, value in _contents(each).items() if place[0] == id_} for id_ in formats[0]}
-        for each in (old, new)
+        {id_: {place: value for place, value in _contents(item).items() if place[0] == id_} for id_ in formats[0]}
+        for item in (old, new)
     ]
     return {
         id_
@@ -189,11 +189,11 @@ def _stored_otherwise(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
 
 def _fields(document: dict[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
     """Return the types of the fields of record sets, by id, but not of those that are read from some file sets."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
 
     def add(field: dict[str, Any]) -> None:
         many = bool(field.get("repeated") or field.get("isArray"))
-        found[str(field.get("@id"))] = (field.get("dataType"), many)
+        results[str(field.get("@id"))] = (field.get("dataType"), many)
         for inner in field.get("subField", ()):
             add(inner)
 
@@ -201,4 +201,4 @@ def _fields(document: dict[str, Any], but: Collection[str] = ()) -> dict[str, An
         if not any(f'"@id":"{id_}"' in msgspec.json.encode(record.get("field")).decode() for id_ in but):
             for field in record.get("field", ()):
                 add(field)
-    return found
+    return results

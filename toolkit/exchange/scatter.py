@@ -252,11 +252,11 @@ def _merge(task: _ToMerge, report: Report) -> None:
     with ExitStack() as stack, SealedOutput(task.target) as output:
         objects = [stack.enter_context(_Object(path)) for path in task.objects]
         partitions, type_ = objects[0].partitions, objects[0].type
-        index = functools.reduce(np.add, (each.index(0, partitions + 1) for each in objects))
+        index = functools.reduce(np.add, (object_.index(0, partitions + 1) for object_ in objects))
         output.write(_head(partitions, type_) + index.tobytes())
         for column, size in enumerate((type_.itemsize, 1)):
             for first, last in _batches(np.diff(index[:, column].astype(np.int64)) * size, MEMORY // 8):
-                sections = (each.sections(first, last, column) for each in objects)
+                sections = (object_.sections(first, last, column) for object_ in objects)
                 output.write(b"".join(chain.from_iterable(zip(*sections, strict=True))))
 
 
@@ -339,13 +339,13 @@ def ranges(folder: str, names: Iterable[str], memory: int | None = None) -> list
 
 def _batches(sizes: Array, room: int) -> list[tuple[int, int]]:
     """Return ranges of partitions of these sizes for which there is room, or with one."""
-    found, first, held = list[tuple[int, int]](), 0, 0
+    result, first, held = list[tuple[int, int]](), 0, 0
     for i, size in enumerate(sizes.tolist()):
         if i > first and held + size > room:
-            found.append((first, i))
+            result.append((first, i))
             first, held = i, 0
         held += size
-    return [*found, (first, len(sizes))]
+    return [*result, (first, len(sizes))]
 
 
 def rows_in(folder: str, name: str, partition: int) -> int:

@@ -78,7 +78,7 @@ class Sealed:
     """Reads a file that `SealedOutput` has written. A context manager.
 
     Args:
-        path: of the file.
+        path: Path of the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -98,9 +98,9 @@ class Sealed:
             more = self.at(self._place, max(size, _AHEAD))
             self._place += len(more)
             self._ahead, self._used = self._ahead[self._used :] + more, 0
-        found = self._ahead[self._used : self._used + size]
-        self._used += len(found)
-        return found
+        result = self._ahead[self._used : self._used + size]
+        self._used += len(result)
+        return result
 
     def at(self, offset: int, size: int) -> bytes:
         """Return a piece, shorter at the end of the file.
@@ -122,10 +122,10 @@ def read_sealed(path: str, offset: int = 0, size: int | None = None) -> bytes:
     """
     first = offset // BLOCK
     length = None if size is None else (-(-(offset + size) // BLOCK) - first) * _STORED
-    found = opened(path, store_of(path).read(path, first * _STORED, length), offset - first * BLOCK, size)
-    if size is not None and len(found) < size:
+    result = opened(path, store_of(path).read(path, first * _STORED, length), offset - first * BLOCK, size)
+    if size is not None and len(result) < size:
         raise damaged(path)
-    return found
+    return result
 
 
 def opened(path: str, stored: bytes, offset: int, size: int | None) -> bytes:
@@ -154,17 +154,17 @@ def bounds_of(sizes: Array) -> Array:
     """Return where things of these sizes begin that stand one behind the other, and the end of all; int64."""
     import numpy as np
 
-    found = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=found[1:])
-    return found
+    result = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=result[1:])
+    return result
 
 
 def packed(arrays: Sequence[Array]) -> bytes:
     """Return arrays as bytes; `unpacked` gives them back, if it is told their types."""
     import numpy as np
 
-    lengths = np.array([len(each) for each in arrays], dtype="<i8")
-    return b"".join([lengths.tobytes(), *(np.ascontiguousarray(each).tobytes() for each in arrays)])
+    lengths = np.array([len(array) for array in arrays], dtype="<i8")
+    return b"".join([lengths.tobytes(), *(np.ascontiguousarray(array).tobytes() for array in arrays)])
 
 
 def unpacked(data: bytes, types: Sequence[object]) -> list[Array]:
@@ -172,10 +172,10 @@ def unpacked(data: bytes, types: Sequence[object]) -> list[Array]:
     import numpy as np
 
     if not data:
-        return [np.empty(0, dtype=each) for each in types]  # type: ignore[call-overload]
+        return [np.empty(0, dtype=type_) for type_ in types]  # type: ignore[call-overload]
     lengths = np.frombuffer(data, dtype="<i8", count=len(types)).tolist()
-    found, at = [], 8 * len(types)
+    results, at = [], 8 * len(types)
     for type_, length in zip(map(np.dtype, types), lengths, strict=True):  # type: ignore[arg-type]
-        found.append(np.frombuffer(data, dtype=type_, count=length, offset=at))
+        results.append(np.frombuffer(data, dtype=type_, count=length, offset=at))
         at += length * type_.itemsize
-    return found
+    return results

@@ -85,14 +85,14 @@ class _Ranges(ConfigStruct):
 
 def in_groups(rows: Iterable[int]) -> list[tuple[int, int]]:
     """Return the first and the last of the shards of each task, by the rows of all shards."""
-    found, first, last, held = list[tuple[int, int]](), 0, 0, 0
+    results, first, last, held = list[tuple[int, int]](), 0, 0, 0
     for i, count in enumerate(rows, 1):
         held += count
         if held >= ROWS:
-            found.append((first, i))
+            results.append((first, i))
             first, held = i, 0
         last = i
-    return [*found, (first, last)] if held or not found else found
+    return [*results, (first, last)] if held or not results else results
 
 
 def find(
@@ -118,22 +118,22 @@ def find(
         ranges = sorted({*at.values()})
         bits = max(1, min(_MOST_BINS, CELLS // len(ranges)).bit_length() - 1)
         counts, sums = passes.count(ranges, bits)
-        before = np.array([each.base for each in ranges])[:, None] + np.cumsum(sums, axis=1)
-        numbers, held = {each: i for i, each in enumerate(ranges)}, dict[_Range, int]()
+        before = np.array([range_.base for range_ in ranges])[:, None] + np.cumsum(sums, axis=1)
+        numbers, held = {range_: i for i, range_ in enumerate(ranges)}, dict[_Range, int]()
         if not totals:
-            totals = {each.group: float(before[i, -1]) for i, each in enumerate(ranges)}
-            at = {key: each for key, each in at.items() if goals[key[0]][key[1]] < totals[key[0]]}
-        for key, each in at.items():
-            number, inner = numbers[each], max(0, each.bits - bits)
+            totals = {range_.group: float(before[i, -1]) for i, range_ in enumerate(ranges)}
+            at = {key: item for key, item in at.items() if goals[key[0]][key[1]] < totals[key[0]]}
+        for key, item in at.items():
+            number, inner = numbers[item], max(0, item.bits - bits)
             place = min(int(np.searchsorted(before[number], goals[key[0]][key[1]], side="right")), sums.shape[1] - 1)
-            base = float(before[number, place - 1]) if place else each.base
-            at[key] = _Range(each.group, each.low + (place << inner), inner, base)
+            base = float(before[number, place - 1]) if place else item.base
+            at[key] = _Range(item.group, item.low + (place << inner), inner, base)
             held[at[key]] = int(counts[number, place])
-        if sum(held.values()) * _ITEM <= memory or not any(each.bits for each in at.values()):
+        if sum(held.values()) * _ITEM <= memory or not any(item.bits for item in at.values()):
             break
     ranges = sorted({*at.values()})
     collected = dict(zip(ranges, passes.collect(ranges), strict=True))
-    return totals, {key: collected[each] for key, each in at.items()}
+    return totals, {key: collected[item] for key, item in at.items()}
 
 
 class _Passes:
@@ -145,7 +145,7 @@ class _Passes:
     def _files(self, ranges: Sequence[_Range], bits: int | None) -> Iterator[bytes]:
         stem = join(self._folder, f"pass-{owner()}-{self._pass}")
         self._pass += 1
-        listed = _Ranges(ranges=[(each.group, each.low, each.bits) for each in ranges], bits=bits)
+        listed = _Ranges(ranges=[(range_.group, range_.low, range_.bits) for range_ in ranges], bits=bits)
         write_sealed(f"{stem}-ranges", msgspec.msgpack.encode(listed))
         tasks = [
             Task(f"{self._what} {i}", _Pass(source=source, ranges=f"{stem}-ranges", path=f"{stem}-{i:06d}"))
@@ -176,8 +176,8 @@ class _Passes:
         rows = rows[np.lexsort((rows["key"], rows["range"]))]  # which is stable: rows with one key stay in order
         ends = np.searchsorted(rows["range"], np.arange(len(ranges) + 1))
         return [
-            Reached(each.base, each.low - 1, mine["key"], mine["amount"], mine["place"])
-            for each, mine in zip(ranges, np.split(rows, ends[1:-1]), strict=True)
+            Reached(range_.base, range_.low - 1, mine["key"], mine["amount"], mine["place"])
+            for range_, mine in zip(ranges, np.split(rows, ends[1:-1]), strict=True)
         ] if ranges else []  # fmt: skip
 
 
@@ -215,9 +215,9 @@ def _pass(task: _Pass, report: Report) -> None:
             offsets = ((some - lows[number]) >> np.uint64(inner)).astype(np.int64)
             counts[number] += np.bincount(offsets, minlength=bins)
             sums[number] += np.bincount(offsets, weights=amounts[order[begin:end]], minlength=bins)
-    found = np.concatenate(held)
+    result = np.concatenate(held)
     if bits is not None:
         cells = np.flatnonzero(counts)
-        found = np.zeros(len(cells), dtype=_CELL)
-        found["cell"], found["count"], found["sum"] = cells, counts.reshape(-1)[cells], sums.reshape(-1)[cells]
-    write_sealed(task.path, found.tobytes())
+        result = np.zeros(len(cells), dtype=_CELL)
+        result["cell"], result["count"], result["sum"] = cells, counts.reshape(-1)[cells], sums.reshape(-1)[cells]
+    write_sealed(task.path, result.tobytes())

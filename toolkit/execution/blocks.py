@@ -55,9 +55,9 @@ def in_blocks(lines: Iterator[bytes], stored: Callable[[], int] = int, rows: int
     """Yield the rows of a file in blocks, each of at most so many rows or about `BLOCK_BYTES` bytes.
 
     Args:
-        lines: of the file.
+        lines: Lines of the file.
         stored: returns how many bytes of the file have been read so far.
-        rows: of a block; `BLOCK_ROWS` by default.
+        rows: Rows of a block; `BLOCK_ROWS` by default.
     """
     read = 0
     while True:
@@ -99,8 +99,8 @@ def in_order(
         make: gives the function; called once in each process. A module-level function, or a class.
         work: what the function is made of; can be pickled, as blocks and results can.
         blocks: read a few ahead.
-        processes: that compute; with one (or none) it is this one.
-        name: of what the blocks are of, for messages.
+        processes: Processes that compute; with one (or none) it is this one.
+        name: Name of what the blocks are of, for messages.
 
     Raises:
         ToolkitError: if a process dies twice.

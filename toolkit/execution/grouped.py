@@ -111,10 +111,10 @@ def tasks_of(
     sizes: Mapping[str, int] | None = None,
 ) -> list[Task[P]]:
     """Return a task for each shard, with what it gets, and its outcome where that is known; `sizes` as above."""
-    found = for_each(size_of, [work.path for work in works]) if sizes is None else [sizes.get(w.key) for w in works]
+    results = for_each(size_of, [work.path for work in works]) if sizes is None else [sizes.get(w.key) for w in works]
     return [
         Task(work.name, payload, size, key=work.key, known=done)
-        for work, payload, size, done in zip(works, payloads, found, known, strict=False)
+        for work, payload, size, done in zip(works, payloads, results, known, strict=False)
     ]
 
 
@@ -222,7 +222,7 @@ def one_by_one(
     """Return the results of tasks whose files and records are in one group; of those that fail nothing is.
 
     Args:
-        function: of the tasks, which adds what it makes to the group.
+        function: Function of the tasks, which adds what it makes to the group.
         tasks: to do, in order.
         report: told of what is done.
         group: is committed every few seconds; the caller does so in the end.
@@ -232,10 +232,10 @@ def one_by_one(
         with group.part():
             return function(payload, report)
 
-    found, since = [], time.monotonic()
+    results, since = [], time.monotonic()
     for task in tasks:
-        found.append(attempt(within, task, report))
+        results.append(attempt(within, task, report))
         if time.monotonic() - since > SECONDS:
             group.commit()
             since = time.monotonic()
-    return found
+    return results

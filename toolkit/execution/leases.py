@@ -90,7 +90,7 @@ def hold(folder: str, what: str, holds: Mapping[str, str], run: str = "", doing:
     """Hold a lease while the ``with`` block runs, and delete it at its end.
 
     Args:
-        folder: of the leases.
+        folder: Folder of the leases.
         what: is worked on, for the message.
         holds: a digest of the settings for each thing that is worked on. Runs with the same digest work on it side by
             side; where it is empty, no other run may.
@@ -167,8 +167,8 @@ class _Own:
         if met:  # else the first renewal is soon enough: it is a write for each run
             self._write()
 
-    def check(self, found: list[ActiveLease]) -> None:
-        if others := [other for other in found if not other.lease.waits and self._contested(other)]:
+    def check(self, active_leases: list[ActiveLease]) -> None:
+        if others := [other for other in active_leases if not other.lease.waits and self._contested(other)]:
             raise self._refused(others)
 
     def release(self) -> None:
@@ -232,7 +232,7 @@ def active(folder: str, *, own: str | None = None) -> list[ActiveLease]:
     """Return the leases of runs that are alive.
 
     Args:
-        folder: of the leases.
+        folder: Folder of the leases.
         own: the caller's own lease. It is not among them; those of runs that are not alive are then deleted.
 
     Raises:
@@ -240,7 +240,7 @@ def active(folder: str, *, own: str | None = None) -> list[ActiveLease]:
         Unreadable: if it is not known which there are.
     """
     now = 0.0 if own is None else store_of(own).age(own) or 0.0  # another machine's clock may be another
-    found = []
+    results = []
     for name in list_files(folder, hidden=True):
         path = join(folder, name)
         if path == own or path in _left() or not name.endswith(".json"):
@@ -251,7 +251,7 @@ def active(folder: str, *, own: str | None = None) -> list[ActiveLease]:
         ended = age - now > EXPIRES_AFTER
         lease = None if ended else load_strictly(path, Lease, "if no run works here, delete it")
         if lease and not is_gone(lease.owner):
-            found.append(ActiveLease(path, lease, age - now))
+            results.append(ActiveLease(path, lease, age - now))
         elif own is not None and (ended or lease):
             remove(path)
-    return found
+    return results

@@ -56,7 +56,7 @@ class Lifeline:
     """The driver's side: a server in a thread of its own, in a context manager.
 
     Args:
-        host: of this machine, as other nodes reach it.
+        host: Host of this machine, as other nodes reach it.
     """
 
     def __init__(self, host: str) -> None:
@@ -161,7 +161,7 @@ def held(address: Address, token: bytes = b"") -> Iterator[Report]:
     Where the driver cannot be reached, the block runs to its end.
 
     Args:
-        address: of the driver's `Lifeline`.
+        address: Address of the driver's `Lifeline`.
         token: by which the driver knows the task.
 
     Yields:

@@ -112,7 +112,7 @@ class Call:
     """A call, and what became of it.
 
     Args:
-        argument: of the function; can be pickled.
+        argument: Argument of the function; can be pickled.
 
     Attributes:
         done: whether there is a result, or an error.
@@ -157,7 +157,7 @@ class Pool:
         make: gives the function. A module-level function, or a class.
         work: what the function is made of.
         processes: the most that there are.
-        limits: of each process.
+        limits: Limits of each process.
         ahead: the most calls that a process has.
         recycle: calls after which a process is replaced.
         tidy: SIGTERM unwinds what a process does, so that temporary files are deleted, and it may have processes of
@@ -183,26 +183,26 @@ class Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        found, self._all = self._all, []
-        for each in found if self._tidy else ():
-            each.leave() if not each.calls else each.process.terminate()
+        processes, self._all = self._all, []
+        for process in processes if self._tidy else ():
+            process.leave() if not process.calls else process.process.terminate()
         deadline = time.monotonic() + (END_SECONDS if self._tidy else 0)
-        for each in found:
-            each.process.join(max(0, deadline - time.monotonic()))
-        for each in found:
-            each.kill()
+        for process in processes:
+            process.process.join(max(0, deadline - time.monotonic()))
+        for process in processes:
+            process.kill()
 
     @property
     def has_room(self) -> bool:
         """Return whether one of them takes another call."""
-        return len(self._all) < self._processes or any(len(each.calls) < self._ahead for each in self._all)
+        return len(self._all) < self._processes or any(len(process.calls) < self._ahead for process in self._all)
 
     def give(self, call: Call) -> None:
         """Give a call to a process that has none, which may be a new one, or to the one that has the fewest."""
-        for gone in [each for each in self._all if not (each.calls or each.process.is_alive())]:
+        for gone in [process for process in self._all if not (process.calls or process.process.is_alive())]:
             self._all.remove(gone)
             gone.kill()
-        process = min(self._all, key=lambda each: len(each.calls), default=None)
+        process = min(self._all, key=lambda item: len(item.calls), default=None)
         if process is None or (process.calls and len(self._all) < self._processes):
             self._all.append(process := self._begin())
         process.give(call)
@@ -216,7 +216,12 @@ class Pool:
         Raises:
             KeyboardInterrupt: if a signal has come that ends this process.
         """
-        busy = {thing: each for each in self._all if each.calls for thing in (each.answers, each.process.sentinel)}
+        busy = {
+            thing: process
+            for process in self._all
+            if process.calls
+            for thing in (process.answers, process.process.sentinel)
+        }
         end = None if seconds is None else time.monotonic() + seconds
         while True:
             check()
@@ -228,7 +233,7 @@ class Pool:
             if died := process.receive():
                 self._all.remove(process)
                 process.calls[0].died(died)
-                for call in [each for each in process.calls if not each.done]:
+                for call in [call for call in process.calls if not call.done]:
                     self.give(call)
             elif process.is_spent:
                 self._all.remove(process)
@@ -402,10 +407,10 @@ class _Raised:
             self.data = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
 
     def error(self) -> BaseException:
-        found: BaseException = pickle.loads(self.data)  # noqa: S301
+        result: BaseException = pickle.loads(self.data)  # noqa: S301
         if self.cause:
-            found.__cause__ = _Remote(self.cause)
-        return found
+            result.__cause__ = _Remote(self.cause)
+        return result
 
 
 class _Remote(Exception):  # it is the cause of an error
@@ -447,7 +452,7 @@ class Isolated(Generic[P, R]):
 
     Args:
         make: gives the function, in the process; its time (imports, models) is not counted.
-        seconds: of processor time for a call.
+        seconds: Seconds of processor time for a call.
     """
 
     def __init__(self, make: Callable[[], Callable[[P], R]], seconds: float) -> None:

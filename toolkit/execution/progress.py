@@ -165,8 +165,8 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
         tasks: shards, or what else is shared among processes, that are done.
         of: how many there are.
         unit: what they are.
-        documents: that are done.
-        bytes: of input that are done, as they are stored.
+        documents: Documents that are done.
+        bytes: Bytes of input that are done, as they are stored.
         total: bytes of all input; None where that is not known.
         seconds: since the stage began.
     """

@@ -39,7 +39,7 @@ class Need(NamedTuple):
     Attributes:
         peak: at most, while it is worked on.
         kept: once it has ended.
-        later: that later stages make of what it keeps.
+        later: Later that later stages make of what it keeps.
     """
 
     peak: int
@@ -131,7 +131,7 @@ class Room:
 
         Args:
             task: to begin.
-            running: whether others run, for whose end it may wait.
+            running: True if others run, for whose end it may wait.
 
         Raises:
             NoRoom: if it would wait for ever.
@@ -190,10 +190,10 @@ class Room:
 
         A correction is of what tasks keep. What they delete again is expected to be more, but never less.
         """
-        flying = [each for each in (*self._flying.values(), need) if each]
-        kept = self._factor * sum(each.kept for each in flying)
-        gone = max(self._factor * self._certain, 1) * sum(each.peak - each.kept for each in flying)
-        later = self._factor * (self._later + sum(each.later for each in flying))
+        flying = [item for item in (*self._flying.values(), need) if item]
+        kept = self._factor * sum(item.kept for item in flying)
+        gone = max(self._factor * self._certain, 1) * sum(item.peak - item.kept for item in flying)
+        later = self._factor * (self._later + sum(item.later for item in flying))
         most = max(MARGIN * (kept + gone), kept + later)
         return round(self._factor * self._unseen + self._shares * most)
 
@@ -202,7 +202,7 @@ class Room:
         grown = self.held - self._before
         if not self._ended or max(grown, self._ended) < SURE:
             return
-        running = self._factor * self._shares * sum(each.peak for each in self._flying.values() if each)
+        running = self._factor * self._shares * sum(item.peak for item in self._flying.values() if item)
         least, most = max(grown - running, 0) / self._ended, grown / self._ended
         self._factor = min(max(self._factor, least, LEAST), max(most, LEAST))
 
@@ -212,11 +212,11 @@ def most_of(needs: Iterable[Need | None], shares: int = 1) -> int:
 
     That is while the one runs that deletes most of what it writes, or in the end, when later stages are done.
     """
-    found = sorted((need for need in needs if need and need.peak), key=lambda need: need.peak - need.kept)
-    if not found:
+    results = sorted((need for need in needs if need and need.peak), key=lambda need: need.peak - need.kept)
+    if not results:
         return 0
-    kept, last = sum(need.kept for need in found), found[-1]
-    return round(max(kept + sum(need.later for need in found), kept - last.kept + MARGIN * shares * last.peak))
+    kept, last = sum(need.kept for need in results), results[-1]
+    return round(max(kept + sum(need.later for need in results), kept - last.kept + MARGIN * shares * last.peak))
 
 
 def bytes_below(folders: Iterable[str]) -> int:
@@ -225,10 +225,10 @@ def bytes_below(folders: Iterable[str]) -> int:
 
 
 def _topmost(folders: Iterable[str]) -> Iterator[str]:
-    found: list[str] = []
+    results: list[str] = []
     for folder in sorted(map(os.path.realpath, folders)):
-        if not any(folder == above or folder.startswith(above.rstrip("/") + "/") for above in found):
-            found.append(folder)
+        if not any(folder == above or folder.startswith(above.rstrip("/") + "/") for above in results):
+            results.append(folder)
             yield folder
 
 
@@ -239,11 +239,11 @@ def _bytes_of(root: str) -> int:
             total += BLOCK
             for entry in entries:
                 with suppress(FileNotFoundError):
-                    found = entry.stat(follow_symlinks=False)
-                    if stat.S_ISDIR(found.st_mode):
+                    result = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(result.st_mode):
                         waiting.append(entry.path)
-                    elif found.st_nlink == 1 or (found.st_dev, found.st_ino) not in linked:
-                        total += -(-found.st_size // BLOCK) * BLOCK
-                        if found.st_nlink > 1:
-                            linked.add((found.st_dev, found.st_ino))
+                    elif result.st_nlink == 1 or (result.st_dev, result.st_ino) not in linked:
+                        total += -(-result.st_size // BLOCK) * BLOCK
+                        if result.st_nlink > 1:
+                            linked.add((result.st_dev, result.st_ino))
     return total

@@ -36,7 +36,7 @@ def read(executor: dict[str, Any], source: ConfigNode, processes: int | None) ->
     Args:
         executor: what the section says.
         source: the whole configuration, for messages.
-        processes: that may work at a time on this machine, if the configuration says so.
+        processes: Processes that may work at a time on this machine, if the configuration says so.
 
     Raises:
         ConfigError: with the line of what is unknown or wrong.
@@ -58,7 +58,7 @@ class Workers:
 
     Args:
         chosen: the executor.
-        processes: that may work at a time on this machine; None for as many as there are cores.
+        processes: Processes that may work at a time on this machine; None for as many as there are cores.
         report: gets what tasks report.
         begun: is told of each task that has begun.
     """

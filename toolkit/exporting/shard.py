@@ -179,10 +179,10 @@ def export_shard(shard: ShardToExport, report: Report) -> bool:
     log.forget([shard.place])
     with Output(shard.path) as output:
         _write(shard, output)
-    found = Exported(
+    result = Exported(
         made_of=made_of, size=output.stat.size, stamp=output.stat.stamp, sha256=output.sha256, rows=documents.rows
     )
-    log.save({shard.place: msgspec.json.encode(found)})
+    log.save({shard.place: msgspec.json.encode(result)})
     report(documents.rows, size_of(work.attributes_of(joined)))
     return True
 
@@ -224,7 +224,7 @@ def _pieces(shard: ShardToExport, schema: Any, types: Mapping[str, Type]) -> Ite
             ROW: list(range(number, number + len(rows))),
         }
         for name, shape in shapes.items():
-            values = [each[name] for each in plain]
+            values = [item[name] for item in plain]
             columns[name] = list(map(shape, values)) if shape else values
         numbers, path = (number, number + len(rows) - 1), shard.work.attributes_of(shard.joined)
         yield record_batch(schema, columns.__getitem__, numbers, path=path, line=number)
@@ -244,7 +244,7 @@ def _rows(work: JoinedShard, joined: JoinedSet) -> Iterator[list[Any]]:
 
 def forget_others(folder: str, set_name: str, shards: list[ShardToExport]) -> int:
     """Delete the files of a set whose shards are gone, which we have written; return how many."""
-    log, known = log_of(folder), {each.work.shard for each in shards}
+    log, known = log_of(folder), {shard.work.shard for shard in shards}
     kind, _ = place_of(set_name, "")
     gone = [shard for shard in log.keys(kind) if shard not in known]
     for shard in gone:
@@ -293,7 +293,7 @@ class RawFileToIndex(ConfigStruct):
         """Return whether the index is there, and its raw file has not changed since."""
         record = log_of(self.folder).load("raw index", self.name, Indexed)
         return state(
-            record, files=lambda made: [FileRecord.of(self.path, made.raw), FileRecord.of(self.index, made.index)]
+            record, files=lambda result: [FileRecord.of(self.path, result.raw), FileRecord.of(self.index, result.index)]
         ).is_done
 
 

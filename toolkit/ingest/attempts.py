@@ -36,8 +36,8 @@ LOOKS = 50
 def forget_attempts(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     """Forget failed attempts at inputs that are not wanted any more, where they have left no shard."""
     known = {work.key for work in works}
-    listed = [(key, each) for key, each in ingested.attempts(dataset).items() if key not in known]
-    left = (key for key, each in listed if not any(exists(dataset.shard_path(shard)) for shard in each.shards))
+    listed = [(key, attempt) for key, attempt in ingested.attempts(dataset).items() if key not in known]
+    left = (key for key, attempt in listed if not any(exists(dataset.shard_path(shard)) for shard in attempt.shards))
     ingested.forget(dataset, left)
 
 
@@ -45,12 +45,12 @@ def unfinished(dataset: Dataset, among: Iterable[InputToIngest] | None = None) -
     """Return the paths of inputs whose ingest failed or was interrupted, and has not been done since.
 
     Args:
-        dataset: whose records are read.
+        dataset: Dataset whose records are read.
         among: the inputs that matter, if not all do.
     """
     ours = None if among is None else {work.key for work in among}
-    found = ingested.attempts(dataset).items()
-    return sorted(attempt.input for key, attempt in found if ours is None or key in ours)
+    dict_items = ingested.attempts(dataset).items()
+    return sorted(attempt.input for key, attempt in dict_items if ours is None or key in ours)
 
 
 # --- owners -----------------------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ class ShardOwnership:
     and none leaves one behind. Two attempts at once take the same files, and write the same into them.
 
     Attributes:
-        shards: that are the input's.
+        shards: Shards that are the input's.
 
     Args:
         work: Input.
@@ -132,10 +132,10 @@ class Grouped:
     there is a file of somebody else's: such an input is done by itself, and fails.
 
     Attributes:
-        group: of all that is made of the inputs.
+        group: Group of all that is made of the inputs.
 
     Args:
-        works: of one dataset.
+        works: Works of one dataset.
     """
 
     def __init__(self, works: Sequence[InputToIngest]) -> None:
@@ -174,7 +174,7 @@ def _attempt_at(work: InputToIngest, shards: Iterable[str] | None = None) -> Att
 def _is_shared(dataset: Dataset) -> bool:
     """Return whether another run works on the inputs, too: of what it has just written the note may be to come."""
     held = leases.active(leases.folder_in(dataset.bookkeeping))
-    return sum(any(name.startswith("the source ") for name in each.lease.holds) for each in held) > 1
+    return sum(any(name.startswith("the source ") for name in active_lease.lease.holds) for active_lease in held) > 1
 
 
 def _in_the_way(work: InputToIngest, shard: str, set_names: Sequence[str]) -> str:
@@ -192,8 +192,8 @@ def _not_free(works: Sequence[InputToIngest]) -> set[str]:
             shard, names = work.shard_name(), work.entry.reader().attribute_sets()
             paths.append((work.key, work.dataset.shard_path(shard)))
             paths += ((work.key, work.dataset.attribute_path(name, shard)) for name in names)
-    found = stat_each([path for _, path in paths])
-    return {key for (key, _), there in zip(paths, found, strict=True) if there is not None}
+    results = stat_each([path for _, path in paths])
+    return {key for (key, _), there in zip(paths, results, strict=True) if there is not None}
 
 
 def _not_ours(work: InputToIngest, path: str) -> DataError:
@@ -215,9 +215,9 @@ class Superseded(msgspec.Struct, frozen=True):
     """An input, or pack, of former runs, of which inputs are in other packs now.
 
     Attributes:
-        key: of its record.
+        key: Key of its record.
         made: that record, if it was done.
-        shards: that it may have.
+        shards: Shards that it may have.
         by: what is made of one of its inputs now.
     """
 
@@ -233,32 +233,36 @@ def find_superseded(
     """Return what the works of a run supersede, sorted by record.
 
     Args:
-        works: of the run.
+        works: Works of the run.
         planned: of all inputs that there are.
-        dataset: of the records.
+        dataset: Dataset of the records.
     """
     known = {work.key for work in planned}
     now = {file.key: work for work in works for file in work.files}
     attempts = ingested.attempts(dataset)
-    found = []
+    results = []
     for name in sorted({*ingested.keys(dataset), *attempts} - known):
-        made, begun = ingested.load(dataset, name), attempts.get(name)
-        keys = [each.key for each in made.inputs] if made else []
+        input_record, begun = ingested.load(dataset, name), attempts.get(name)
+        keys = [input_.key for input_ in input_record.inputs] if input_record else []
         keys += begun.keys if begun else []
-        by = next((now[key] for key in keys or [name] if key in now), None) or _selects_instead(name, made, works)
+        by = next((now[key] for key in keys or [name] if key in now), None) or _selects_instead(
+            name, input_record, works
+        )
         if by:
-            shards = {shard for noted in (made, begun) if noted for shard in noted.shards}
-            found.append(Superseded(name, made, sorted(shards), by))
-    return found
+            shards = {shard for noted in (input_record, begun) if noted for shard in noted.shards}
+            results.append(Superseded(name, input_record, sorted(shards), by))
+    return results
 
 
-def _selects_instead(name: str, made: InputRecord | None, works: Iterable[InputToIngest]) -> InputToIngest | None:
+def _selects_instead(
+    name: str, input_record: InputRecord | None, works: Iterable[InputToIngest]
+) -> InputToIngest | None:
     """Return an input with other pages of the same crawl, source and subset than those of a record; None if none is."""
     for work in works:
         common, (file, *_) = work.entry.settings(), work.files
         subset = file.path.rpartition("#")[2].partition("-")[0]
         beginning = join(common.source or "", common.crawl or "index")
-        if file.selected and made and f"#{subset}" in made.input and name.startswith(f"{beginning}/"):
+        if file.selected and input_record and f"#{subset}" in input_record.input and name.startswith(f"{beginning}/"):
             return work
     return None
 
@@ -269,24 +273,24 @@ def lost_shards(
     """Return the paths of inputs that are not there any more and whose documents go, sorted: others of their pack stay.
 
     Args:
-        works: of the run.
+        works: Works of the run.
         planned: of all inputs that there are.
         former: what the works supersede.
     """
     there = {file.key for work in planned for file in work.files}
     packs = [ingested.load(work.dataset, work.key) for work in works if work.is_pack]
-    records = [record for record in (*packs, *(each.made for each in former)) if record]
-    return sorted(each.input for record in records for each in record.inputs if each.key not in there)
+    records = [record for record in (*packs, *(item.made for item in former)) if record]
+    return sorted(input_.input for record in records for input_ in record.inputs if input_.key not in there)
 
 
 def forget_superseded(former: Iterable[Superseded], dataset: Dataset) -> None:
     """Delete the shards of what is superseded, then its records: killed between, the next run does the rest."""
     listed = list(former)
-    forget_shards(dataset, [shard for each in listed for shard in each.shards])
-    ingested.forget(dataset, [each.key for each in listed])
-    for each in listed:
-        if each.made:
-            left_out.forget(dataset, each.made)
+    forget_shards(dataset, [shard for item in listed for shard in item.shards])
+    ingested.forget(dataset, [item.key for item in listed])
+    for item in listed:
+        if item.made:
+            left_out.forget(dataset, item.made)
 
 
 def forget_shards(dataset: Dataset, shards: Sequence[str]) -> None:

@@ -78,11 +78,11 @@ def named(pattern: str, suffixes: Sequence[str]) -> list[Found]:
     """
     if not suffixes or not is_listable(pattern):
         return expand_listed(pattern)
-    found = [each for each in _below(pattern) if _ends_in(each[1], suffixes)]
-    if not found:
+    results = [item for item in _below(pattern) if _ends_in(item[1], suffixes)]
+    if not results:
         listed = ", ".join(sorted(suffixes))
         raise NothingThere(f"{pattern}: expected files that end in {listed}, got none{_others(pattern)}; give a glob")
-    return found
+    return results
 
 
 def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str | None) -> list[Found]:
@@ -115,13 +115,13 @@ def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str
                 f"{pattern}: expected a folder of splits (dataset_dict.json) with `split:`, got one split"
             )
         return _of_state(pattern)
-    found = named(pattern, suffixes)
+    results = named(pattern, suffixes)
     if split is None:
-        return found
+        return results
     of_split = re.compile(rf"(^|[-._ /]){re.escape(split)}([-._ /0-9]|$)")
-    if not (those := [each for each in found if of_split.search(each[1])]):
+    if not (those := [item for item in results if of_split.search(item[1])]):
         raise NothingThere(
-            f"{pattern}: expected files of the split {split!r}, got {found[0][1]} and others; give a glob"
+            f"{pattern}: expected files of the split {split!r}, got {results[0][1]} and others; give a glob"
         )
     return those
 
@@ -160,19 +160,19 @@ def _configs(folder: str) -> list[_Config]:
 
 
 def _of_config(folder: str, configs: list[_Config], config: str | None, split: str | None) -> list[Found]:
-    by_name = {each.config_name: each for each in configs}
-    usual = [each.config_name for each in configs if each.default or each.config_name == "default"]
+    by_name = {config.config_name: config for config in configs}
+    usual = [config.config_name for config in configs if config.default or config.config_name == "default"]
     if config is None and len(by_name) > 1 and not usual:
         raise ConfigError(f"{folder}: expected `config:`, because it has several; there are: {', '.join(by_name)}")
-    found = by_name[_one_of(folder, "config", config, list(by_name)) if config else (usual or list(by_name))[0]]
-    files = list(_split_files(found))
+    result = by_name[_one_of(folder, "config", config, list(by_name)) if config else (usual or list(by_name))[0]]
+    files = list(_split_files(result))
     names = list(dict.fromkeys(name for name, _ in files))
     if split is not None:
         _one_of(folder, "split", split, names)
     inputs: dict[str, Found] = {}
     for name, pattern in files:
         if split in (None, name):
-            for path, _, there in expand_listed(join(folder, found.data_dir, pattern)):
+            for path, _, there in expand_listed(join(folder, result.data_dir, pattern)):
                 inputs[path] = path, path[len(folder.rstrip("/")) + 1 :], there
     return sorted(inputs.values())
 
@@ -180,11 +180,11 @@ def _of_config(folder: str, configs: list[_Config], config: str | None, split: s
 def _split_files(config: _Config) -> Iterator[tuple[str, str]]:
     """Yield the globs of a configuration, each with its split."""
     files = config.data_files if config.data_files is not None else "**"
-    for each in [files] if isinstance(files, str) else files:
-        if isinstance(each, str):
-            yield _TRAIN, each
+    for file in [files] if isinstance(files, str) else files:
+        if isinstance(file, str):
+            yield _TRAIN, file
         else:
-            yield from ((each.split, path) for path in ([each.path] if isinstance(each.path, str) else each.path))
+            yield from ((file.split, path) for path in ([file.path] if isinstance(file.path, str) else file.path))
 
 
 def _of_state(folder: str) -> list[Found]:
@@ -195,7 +195,7 @@ def _of_state(folder: str) -> list[Found]:
             f"{folder}: expected rows in their order, got an index of them ({state.indices[0].filename}); "
             "write it again with `datasets`: flatten_indices(), then save_to_disk"
         )
-    paths = [(join(folder, each.filename), each.filename) for each in state.files]
+    paths = [(join(folder, file.filename), file.filename) for file in state.files]
     return [(path, name, there) for path, name in paths for _, _, there in expand_listed(path)]
 
 
@@ -227,7 +227,7 @@ def _ends_in(relative: str, suffixes: Sequence[str]) -> bool:
 
 
 def _others(folder: str) -> str:
-    return f" among {len(found)}, such as {found[0][1]}" if (found := _below(folder)) else ""
+    return f" among {len(results)}, such as {results[0][1]}" if (results := _below(folder)) else ""
 
 
 BASE = "https://data.commoncrawl.org/"
@@ -263,15 +263,15 @@ def chosen_files(files: Files) -> list[range] | None:
     """
     if files is None:
         return None
-    found = []
+    results = []
     for part in files if isinstance(files, list) else [files]:
         match = _RANGE.fullmatch(str(part).strip())
         if match is None or (match[2] and int(match[2]) < int(match[1])):
             raise ValueError(f"expected N, A-B with A up to B, or a list of these, counted from 0; got {part!r}")
-        found.append(range(int(match[1]), int(match[2] or match[1]) + 1))
-    if not found:
+        results.append(range(int(match[1]), int(match[2] or match[1]) + 1))
+    if not results:
         raise ValueError("expected at least one file, got an empty list")
-    return found
+    return results
 
 
 def listed(crawl: str, format: str, base: str) -> list[str]:
@@ -279,7 +279,7 @@ def listed(crawl: str, format: str, base: str) -> list[str]:
 
     Args:
         crawl: its name.
-        format: of the files.
+        format: Format of the files.
         base: where the folder of all crawls is; on the web, in a bucket, or on disk.
 
     Raises:

@@ -56,10 +56,10 @@ class FilesInPlace(ConfigStruct):
 
     Attributes:
         pattern: the path, glob or folder that names the files.
-        names: of the files below the root, where the store cannot list them; else none.
-        is_folder: whether the pattern is a folder.
-        entry: of an ingest that would make the same documents, as JSON, so that this can be hashed.
-        types: of the documents' own fields, as JSON; empty if they are not known.
+        names: Names of the files below the root, where the store cannot list them; else none.
+        is_folder: True if the pattern is a folder.
+        entry: Entry of an ingest that would make the same documents, as JSON, so that this can be hashed.
+        types: Types of the documents' own fields, as JSON; empty if they are not known.
     """
 
     pattern: str
@@ -96,8 +96,8 @@ class FilesInPlace(ConfigStruct):
 
 @cached(64)
 def _read(entry: str) -> tuple[Entry, Reader]:
-    found = decoded(entry.encode(), Entry)
-    return found, found.reader()
+    result = decoded(entry.encode(), Entry)
+    return result, result.reader()
 
 
 class RowsInPlace:
@@ -109,11 +109,11 @@ class RowsInPlace:
         from toolkit.ingest.reading.input_bytes import InputBytes, Members  # which most commands do not need
         from toolkit.ingest.reading.rows import Documents
 
-        found = stat(path)
-        if found is None:
+        result = stat(path)
+        if result is None:
             raise DataError(f"expected a readable file, got {lacking(path)}; put it back, or exclude it", path=path)
         common = entry.settings()
-        self._bytes = InputBytes(path, found)
+        self._bytes = InputBytes(path, result)
         reader = entry.reader()
         self._members = Members() if reader.MEMBERS and begin == START else None
         watch = self._members.feed if self._members else None
@@ -125,22 +125,22 @@ class RowsInPlace:
         self.source = ""
 
     def rows(self) -> Iterator[bytes]:
-        found, parts, last, sources = list[Begin](), self.source_file.parts, 0, dict[str, None]()
+        result, parts, last, sources = list[Begin](), self.source_file.parts, 0, dict[str, None]()
         with closing(self.documents.rows()) as rows:
-            for row, made in enumerate(rows):
+            for row, output in enumerate(rows):
                 if len(sources) < 2:
-                    sources[made.source] = None
+                    sources[output.source] = None
                 if len(parts) > last:
-                    found.append(Begin(row, *parts[-1]))
+                    result.append(Begin(row, *parts[-1]))
                     last = len(parts)
                 elif self._members and not row % EVERY:
-                    found.append(Begin(row, made.number - 1))
-                yield made.line
+                    result.append(Begin(row, output.number - 1))
+                yield output.line
         if self._members:
             starts = self._members.starts
-            whole = not found or len(starts) > found[-1].number  # else items are no members
-            found = [begin._replace(place=starts[begin.number]) for begin in found] if whole else []
-        self.begins = found
+            whole = not result or len(starts) > result[-1].number  # else items are no members
+            result = [begin._replace(place=starts[begin.number]) for begin in result] if whole else []
+        self.begins = result
         self.source = next(iter(sources)) if len(sources) == 1 else ""
 
     def stored(self) -> int:
@@ -176,17 +176,17 @@ def open_dataset(
         root, files = _files(section)
         documents = {**places.value, "path": root}
     try:
-        found = open_places(dataset, documents, attributes, notes, files)
+        result = open_places(dataset, documents, attributes, notes, files)
     except ConfigError as error:
         raise given.error((), str(error)) from None
-    if files and files.is_folder and is_within(normal(found.attributes), normal(found.documents)):
+    if files and files.is_folder and is_within(normal(result.attributes), normal(result.documents)):
         raise given.error(
             ("documents", "path"),
             f"expected a folder of documents that does not contain the attributes, got "
-            f"{found.documents}, which contains {found.attributes}; give a glob, or another "
+            f"{result.documents}, which contains {result.attributes}; give a glob, or another "
             f"`dataset:` or `attributes:`",
         )
-    return _typed(found, files) if files else found
+    return _typed(result, files) if files else result
 
 
 def _typed(dataset: Dataset, files: FilesInPlace) -> Dataset:
@@ -198,13 +198,13 @@ def _typed(dataset: Dataset, files: FilesInPlace) -> Dataset:
     except ToolkitError:
         return dataset  # what is wrong with the files is told where they are read
     path = join(dataset.bookkeeping, "types", "in-place.json")
-    found = own_types.of_files(entry, listed, _LONGEST, path)
-    if found is None or found.types is None:
+    stored_types = own_types.of_files(entry, listed, _LONGEST, path)
+    if stored_types is None or stored_types.types is None:
         return dataset
     with suppress(ToolkitError, OSError):  # one may look at what one may not write
-        if json_files.load(path, own_types.StoredTypes) != found:
-            json_files.save(path, found)
-    types = msgspec.json.encode(found.types).decode()
+        if json_files.load(path, own_types.StoredTypes) != stored_types:
+            json_files.save(path, stored_types)
+    types = msgspec.json.encode(stored_types.types).decode()
     return dataclasses.replace(dataset, in_place=msgspec.structs.replace(files, types=types))
 
 
@@ -233,12 +233,12 @@ def _on_the_web(section: ConfigNode, path: str) -> tuple[str, tuple[str, ...]]:
         root, _, name = path.rpartition("/")
         return root, (name,)
     listed: Sequence[Any] = [names] if isinstance(names, str) else names
-    if not isinstance(listed, list) or not all(isinstance(each, str) and not set("*?[{") & {*each} for each in listed):
+    if not isinstance(listed, list) or not all(isinstance(item, str) and not set("*?[{") & {*item} for item in listed):
         raise section.error(
             ("include",),
             f"expected names of files without globs, because folders on the web cannot be listed, got {names!r}",
         )
-    return path.rstrip("/"), tuple(each.lstrip("/") for each in listed)
+    return path.rstrip("/"), tuple(item.lstrip("/") for item in listed)
 
 
 def _entry(section: ConfigNode) -> Entry:

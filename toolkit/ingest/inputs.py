@@ -48,8 +48,8 @@ def check_made(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
     Inputs of sources that the section does not have are not compared, nor is it looked at which inputs there are.
 
     Args:
-        entries: of the section.
-        inputs: that were ingested.
+        entries: Entries of the section.
+        inputs: Inputs that were ingested.
 
     Raises:
         ConfigError: if one was ingested with settings that no entry of its source has.
@@ -71,9 +71,11 @@ def _otherwise(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Return how an input was ingested that is ingested otherwise now."""
     versions = [str(settings.get("reader_version", FIRST_VERSION)) for settings in (before, now)]
     by = f"by version {versions[0]} of the format {now.get('format')}, which has version {versions[1]} now"
-    if not (found := _differences(before, now)):
+    if not (results := _differences(before, now)):
         return f"{by} (docs/formats.md says what has changed)"
-    return "with other settings" + (f", and {by}" if versions[0] != versions[1] else "") + ":\n  " + "\n  ".join(found)
+    return (
+        "with other settings" + (f", and {by}" if versions[0] != versions[1] else "") + ":\n  " + "\n  ".join(results)
+    )
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -102,15 +104,18 @@ def _unlike(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
 def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> dict[str, str]:
     """Return the inputs that were ingested before, and are not among these: the keys of their records, by path."""
     known = {file.key for work in works for file in work.files}
-    found, _ = ingested.load_each(dataset)
-    listed = {key: {each.key: each.input for each in made.inputs} or {key: made.input} for key, made in found.items()}
+    inputs, _ = ingested.load_each(dataset)
+    listed = {
+        key: {input_.key: input_.input for input_ in input_record.inputs} or {key: input_record.input}
+        for key, input_record in inputs.items()
+    }
     return {path: key for key in sorted(listed) for name, path in listed[key].items() if name not in known}
 
 
 def input_state(
     work: InputToIngest,
     record: InputRecord | None,
-    found: Sequence[Stat | None],
+    stats: Sequence[Stat | None],
     *,
     begun: bool = False,
     quick: bool = False,
@@ -120,21 +125,21 @@ def input_state(
     Args:
         work: Input.
         record: Record of it.
-        found: What there is of each file.
+        stats: What there is of each file.
         begun: True if there is an attempt that did not end.
         quick: As of `toolkit.storage.artifact.state`; what is on the web is not read in any case.
     """
-    if lacks := [file.path for file, there in zip(work.files, found, strict=True) if there is None]:
+    if lacks := [file.path for file, there in zip(work.files, stats, strict=True) if there is None]:
         return State("stale", f"there is {lacking(lacks[0])}" + (f" at {lacks[0]}" if work.is_pack else ""))
     settings = settings_of(work.entry)
-    made = state(record, settings=settings, begun=begun)
+    result = state(record, settings=settings, begun=begun)
     if record is None:
         return INTERRUPTED_INPUT if begun else NOT_BEGUN
-    if not made.is_done:
+    if not result.is_done:
         return State("stale", "ingested " + _otherwise(record.settings, settings).partition(":\n")[0])
     if not is_of_these(work, record):
         return State("stale", f"{_CHANGED}: it has other inputs")
-    there = {file.path: stat for file, stat in zip(work.files, found, strict=True)}
+    there = {file.path: stat for file, stat in zip(work.files, stats, strict=True)}
     if not files_state(_inputs(work, record), quick=quick, stat=there.get).is_done:
         folder = next((file.path for file in work.files if not file.selected and stat(file.path) is None), "")
         return State(
@@ -162,18 +167,18 @@ def _tolerates(work: InputToIngest, record: InputRecord) -> bool:
 
 def _documents_state(work: InputToIngest, record: InputRecord, *, quick: bool) -> State:
     """Return the state of the shards of an input, and of their attributes that it carries: done, or missing."""
-    made = files_state(
+    result = files_state(
         FileRecord(work.dataset.shard_path(shard), output.size) for shard, output in record.shards.items()
     )
-    if made.is_done:
+    if result.is_done:
         pairs = [(name, shard) for shard in record.shards for name in work.entry.reader().attribute_sets()]
         states = (
             state(attributes.record, files=attributes.files, quick=quick)
             for attributes in (ShardAttributes(work.dataset, *pair) for pair in pairs)
         )
-        made = next((each for each in states if not each.is_done), made)
-    if made.is_done:
-        return made
+        result = next((state for state in states if not state.is_done), result)
+    if result.is_done:
+        return result
     if record.deleted:
         return State("missing", "its documents were deleted when they had been mixed")
     gone = [shard for shard in record.shards if not exists(work.dataset.shard_path(shard))]
@@ -182,7 +187,7 @@ def _documents_state(work: InputToIngest, record: InputRecord, *, quick: bool) -
 
 def is_of_these(work: InputToIngest, record: InputRecord) -> bool:
     """Return whether what was made was made of just these inputs, as they were then."""
-    return [each.key for each in _inputs_in(work, record)] == [file.key for file in work.files]
+    return [input_.key for input_ in _inputs_in(work, record)] == [file.key for file in work.files]
 
 
 def _inputs_in(work: InputToIngest, record: InputRecord) -> list[InputOfPack]:
@@ -220,8 +225,8 @@ def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
     """
     record, damaged = ingested.load_told(work.dataset, work.key)
     there = as_listed(work.files)
-    found = input_state(work, record, there, begun=work.key in begun)
-    return "its record is damaged" if damaged and None not in there else found.why
+    state = input_state(work, record, there, begun=work.key in begun)
+    return "its record is damaged" if damaged and None not in there else state.why
 
 
 def recorded(work: InputToIngest) -> InputRecord | None:
@@ -256,20 +261,20 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
     These are the shards of these inputs, by the records of either, whether the files are there or not; and files that
     are there.
     """
-    found = sets.load_schema(dataset, set_name)
-    formats = {str(key.settings.get("format")) for key in found.keys.values()} if found else set()
-    if found is None or any({"tagger", "kind", "align"} & key.settings.keys() for key in found.keys.values()):
+    set_schema = sets.load_schema(dataset, set_name)
+    formats = {str(key.settings.get("format")) for key in set_schema.keys.values()} if set_schema else set()
+    if set_schema is None or any({"tagger", "kind", "align"} & key.settings.keys() for key in set_schema.keys.values()):
         return None
-    extracted = any("extractor" in key.settings for key in found.keys.values())
+    extracted = any("extractor" in key.settings for key in set_schema.keys.values())
 
     def carries(settings: Mapping[str, Any]) -> bool:
         named = set_name in settings.get("extract", ()) if extracted else settings.get("set", set_name) == set_name
         return settings.get("format") in formats and named
 
-    ours = (each for each in ingested.load_undamaged(dataset) if carries(each.settings))
+    ours = (input_record for input_record in ingested.load_undamaged(dataset) if carries(input_record.settings))
     return {
         *sets.recorded_shards(dataset, set_name),
-        *(shard for each in ours for shard in each.shards),
+        *(shard for our in ours for shard in our.shards),
         *list_files(dataset.attribute_path(set_name, "")),
     }
 
@@ -281,5 +286,5 @@ def not_begun(works: Sequence[InputToIngest], dataset: Dataset, shards: Iterable
     if not left:
         return []
     maker = makers(works)
-    made = {work.shard for work in map(maker, shards) if work}
-    return [work.key for work in left if work.shard not in made]
+    results = {work.shard for work in map(maker, shards) if work}
+    return [work.key for work in left if work.shard not in results]

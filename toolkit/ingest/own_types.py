@@ -48,8 +48,8 @@ class Told:
 
     def store(self) -> None:
         """Store the types."""
-        for path, found in self.stored.items():
-            json_files.save(path, found)
+        for path, stored_types in self.stored.items():
+            json_files.save(path, stored_types)
 
 
 def told(works: Sequence[InputToIngest], dataset: Dataset) -> Told:
@@ -60,7 +60,7 @@ def told(works: Sequence[InputToIngest], dataset: Dataset) -> Told:
 
     Args:
         works: all inputs of the section.
-        dataset: that they become.
+        dataset: Dataset that they become.
 
     Raises:
         ConfigError: for a declared type that cannot be.
@@ -68,14 +68,14 @@ def told(works: Sequence[InputToIngest], dataset: Dataset) -> Told:
     by_entry: dict[int, list[InputToIngest]] = {}
     for work in works:
         by_entry.setdefault(id(work.entry), []).append(work)
-    found = Told({}, {})
+    result = Told({}, {})
     for number, of_one in enumerate(by_entry.values()):
         path = join(dataset.bookkeeping, "types", f"{number}.json")
         stored = _of_entry(of_one[0].entry, of_one, path)
         if stored:
-            found.stored[path] = stored
-        found.by_shard.update({work.shard: stored.types if stored else None for work in of_one})
-    return found
+            result.stored[path] = stored
+        result.by_shard.update({work.shard: stored.types if stored else None for work in of_one})
+    return result
 
 
 def _of_entry(entry: Entry, works: Sequence[InputToIngest], path: str) -> StoredTypes | None:
@@ -103,8 +103,8 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
     if type(reader).own_types is Reader.own_types or not all(store_of(file.path).can_list for file in files):
         return None
     digest = xxhash.xxh3_128(msgspec.json.encode((entry.common.get("format"), entry.options), order="sorted"))
-    for file, found in zip(files, as_listed(files), strict=True):
-        digest.update(f"{file.key}\0{found}\n".encode())
+    for file, stat in zip(files, as_listed(files), strict=True):
+        digest.update(f"{file.key}\0{stat}\n".encode())
     stamp = digest.hexdigest()
     stored = json_files.load(path, StoredTypes)
     if stored is not None and state(stored, [("", stamp)]).is_done:
@@ -134,22 +134,22 @@ def to_be(works: Sequence[InputToIngest], dataset: Dataset) -> OwnTypes | None:
 
     Args:
         works: all inputs of the section, with their types.
-        dataset: that may have documents of other inputs, and of earlier ingests of these.
+        dataset: Dataset that may have documents of other inputs, and of earlier ingests of these.
     """
-    found = [work.types for work in works]
-    if not any(found):
+    results = [work.types for work in works]
+    if not any(results):
         return None
     maker = makers(works)
     there = set(list_files(dataset.documents))
-    made = set[str]()
+    result = set[str]()
     for record in load_undamaged(dataset):
-        made.update(record.shards)
+        result.update(record.shards)
         is_planned = any(maker(shard) for shard in record.shards)
         if there & record.shards.keys() and (not is_planned or record.types is None):
-            found.append(record.types)
-    if any(maker(shard) is None for shard in there - made):
+            results.append(record.types)
+    if any(maker(shard) is None for shard in there - result):
         return None
-    return together(found)
+    return together(results)
 
 
 def of_documents(dataset: Dataset, shards: Iterable[str]) -> OwnTypes | None:
@@ -162,12 +162,12 @@ def of_documents(dataset: Dataset, shards: Iterable[str]) -> OwnTypes | None:
     if not is_stored(dataset):
         return None
     wanted = set(shards)
-    made, found = set[str](), list[OwnTypes | None]()
+    results, result = set[str](), list[OwnTypes | None]()
     for record in load_undamaged(dataset):
         if wanted & record.shards.keys():
-            made.update(record.shards)
-            found.append(record.types)
-    return together(found) if found and wanted <= made else None
+            results.update(record.shards)
+            result.append(record.types)
+    return together(result) if result and wanted <= results else None
 
 
 def of_all(dataset: Dataset) -> OwnTypes | None:

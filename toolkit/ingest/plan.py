@@ -102,7 +102,7 @@ class InputFile(ConfigStruct):
     """An input file.
 
     Attributes:
-        path: of it.
+        path: Path of it.
         relative: below the glob's fixed part, or below the folder of all crawls.
         key: its name in records: `relative`, in the folder of its source.
         there: what a listing said of it; None where nothing lists it: on the web, and in a crawl's list.
@@ -134,7 +134,7 @@ class InputToIngest(ConfigStruct):
     Attributes:
         files: in order; a pack has more than one.
         shard: without suffix.
-        types: of the own fields of its documents, if they are known; the same for all inputs of an entry.
+        types: Types of the own fields of its documents, if they are known; the same for all inputs of an entry.
     """
 
     dataset: Dataset
@@ -233,10 +233,10 @@ def plan(
     """Return a piece of work for each input file, or pack of them, sorted by shard.
 
     Args:
-        entries: of the section.
-        dataset: that the inputs become.
+        entries: Entries of the section.
+        dataset: Dataset that the inputs become.
         max_document_bytes: of the configuration.
-        overwrite: whether what was made with other settings is made again.
+        overwrite: True if what was made with other settings is made again.
         absent: takes the errors of what is not there, in place of raising them.
         selects: How pages are selected; None if no index is asked, so that only what is kept is known.
 
@@ -288,24 +288,24 @@ def _files_of(
     """Return the inputs of each entry, by the names of the shards that each would be by itself; each input once."""
     owners: dict[str, int] = {}
     others = list(entries)
-    found: list[tuple[Entry, dict[str, InputFile]]] = []
+    results: list[tuple[Entry, dict[str, InputFile]]] = []
     for number, entry in enumerate(others):
         common, reader = entry.settings(), entry.reader()
         if common.max_disk and not store_of(dataset.bookkeeping).is_local:
             message = f"expected a dataset on disk for `max_disk`, got {dataset.bookkeeping}"
             raise ConfigError(f"{entry.place}: {message}" if entry.place else message)
-        found.append((entry, {}))
+        results.append((entry, {}))
         chosen = _chosen(entry, common, dataset, absent, selects, others) if common.selects else None
         listed = [(file.path, file.relative, file.there) for file in chosen] if chosen is not None else None
         selected = {file.path: file.selected for file in chosen or ()}
         for path, relative, there in _listed(entry, common, absent) if listed is None else listed:
             shard = _shard_of(path, relative, common, reader)
             if (owner := owners.get(shard)) is not None:
-                other = found[owner][1].pop(shard)  # the last entry that names an input has it
+                other = results[owner][1].pop(shard)  # the last entry that names an input has it
                 if other.path != path:
                     raise _both(other.path, path, shard)
             owners[shard] = number
-            found[number][1][shard] = InputFile(
+            results[number][1][shard] = InputFile(
                 path=path,
                 relative=relative,
                 key=join(common.source or "", relative),
@@ -313,7 +313,7 @@ def _files_of(
                 address="" if store_of(path).can_list or path in selected else whole(path),
                 selected=selected.get(path),
             )
-    return found
+    return results
 
 
 def _both(path: str, other: str, shard: str) -> ConfigError:
@@ -359,13 +359,13 @@ def _listed(entry: Entry, common: Common, absent: list[NothingThere] | None) -> 
             for pattern in patterns:
                 store_of(pattern)  # so that `for_each` knows whether answers take their time
         listings = for_each(lambda pattern: _or_error(entry.place, partial(reader.inputs, pattern)), patterns)
-    for found in listings:
-        if not isinstance(found, ConfigError):
-            yield from found
-        elif absent is None or not isinstance(found, NothingThere):
-            raise found
+    for listing in listings:
+        if not isinstance(listing, ConfigError):
+            yield from listing
+        elif absent is None or not isinstance(listing, NothingThere):
+            raise listing
         else:
-            absent.append(found)
+            absent.append(listing)
 
 
 def _of_crawl(entry: Entry, common: Common) -> Sequence[Found] | ConfigError:
@@ -393,7 +393,7 @@ def _chosen(
     name, subset = common.crawl or "index", common.subset or SUBSETS[0]
     root = join(common.base_url, "crawl-data", name) if common.crawl else common.crawl_name
     try:
-        found = selection_of(
+        selection = selection_of(
             entry, dataset, asks=selects is not None, write=bool(selects and selects.write), others=others
         )
     except ConfigError as error:
@@ -403,14 +403,14 @@ def _chosen(
             raise told from None
         absent.append(told)
         return []
-    if found is None:
+    if selection is None:
         unknown = Selected(rows="", base=common.base_url)
         return [InputFile(f"{root}#{subset}", f"{name}/{subset}", "", Stat(0, "not selected"), selected=unknown)]
     lines = REQUESTS if store_of(common.base_url).can_list else 1
     if selects and lines == 1:
         lines = max(1, common.connections // max(1, selects.processes))
     folder, files = folder_of(entry, dataset), []
-    for pack in found.packs:
+    for pack in selection.packs:
         whole = Stat(pack.whole, pack.stamp) if pack.whole else None
         path = f"{root}#{subset}-{pack.name[-5:]}"
         if whole:

@@ -60,19 +60,19 @@ class Draft(msgspec.Struct, kw_only=True):
     """A document as a reader makes it of one item of its input.
 
     Attributes:
-        text: of the document.
+        text: Text of the document.
         id: None if the input has none.
         source: None for that of the configuration.
-        shard: of values: the shard of the document, where its id is that of others, too.
+        shard: Shard of values: the shard of the document, where its id is that of others, too.
         added: when whoever gathered the data got the document; of a crawl, when the page was fetched.
         created: the best guess of when the document was made. Neither depends on the run.
         metadata: an object, as a dict or JSON text.
         extra: other top-level keys, kept.
-        attributes: by set and key, as JSON text, for the attribute sets that the reader declares.
+        attributes: Attributes by set and key, as JSON text, for the attribute sets that the reader declares.
         number: 1-based ordinal in the input, which makes an id where there is none; line for messages.
         raw: a row that already is a document, kept byte by byte.
         utf8: the text in UTF-8, if it is at hand.
-        is_null: whether its text is null in the input.
+        is_null: True if its text is null in the input.
         paths: the paths of the row's fields (see `toolkit.data.metadata_fields.paths_in`), if the reader knows them.
         cleared: bytes by which the row is shorter because a takedown lists the document; readers leave it.
     """
@@ -106,7 +106,7 @@ class NullText(msgspec.ValidationError):
 
     Args:
         message: for the case that it is bad.
-        draft: of the item, with an empty text.
+        draft: Draft of the item, with an empty text.
     """
 
     def __init__(self, message: str, draft: Draft) -> None:
@@ -128,7 +128,7 @@ class DraftColumns(Sequence[Draft]):
         utf8: all texts one behind the other, in valid UTF-8; other bytes may stand between them.
         bounds: offsets in `utf8`, at which texts begin; without `ends` the text of row i ends at the next one.
         ends: offsets at which they end.
-        columns: by name of a field of `Draft` (``number`` must be one), its value for each row.
+        columns: Columns by name of a field of `Draft` (``number`` must be one), its value for each row.
     """
 
     def __init__(
@@ -201,10 +201,10 @@ class Input:
 
     Attributes:
         path: for messages.
-        counts: by name, for the record; readers add to it.
-        source: of the configuration.
+        counts: Counts by name, for the record; readers add to it.
+        source: Source of the configuration.
         max_bytes: a document may not be larger.
-        skip: whether bad items are kept aside (`bad`) and not an error.
+        skip: True if bad items are kept aside (`bad`) and not an error.
         begin: where reading begins: a reader counts items from `begin.number`. Another place than the start is given
             to readers with `MEMBERS`, of which the stream begins there, and to those that note `parts`.
         sample: bounds what is read of it, if its beginning is enough.
@@ -298,7 +298,7 @@ class Input:
         """Yield what is made of each line; errors of libraries become bad items, or errors with a line, here alone.
 
         Args:
-            lines: of the input.
+            lines: Lines of the input.
             make: of a line and its number; None if it has said itself what is bad. It may raise `BAD_ROW`, and
                 DataError without a path.
             most: number of lines that are read; all by default.
@@ -308,7 +308,7 @@ class Input:
                 self.too_large("line", line, lines.number, line.size, line.offset)
                 continue
             try:
-                made = make(line, lines.number)
+                result = make(line, lines.number)
             except (*BAD_ROW, DataError) as error:
                 if (draft := self.refuse(error, line, lines.number)) is not None:
                     yield cast("T", draft)
@@ -316,8 +316,8 @@ class Input:
             if is_nested_too_deeply(line):
                 message = f"expected at most {MAX_NESTING} lists and objects in each other, got more"
                 self.bad("nested too deeply", message, line, lines.number)
-            elif made is not None:
-                yield made
+            elif result is not None:
+                yield result
 
     def leave_out(
         self, reason: str, number: int, *, id: str | None = None, url: str | None = None, source: str | None = None
@@ -328,8 +328,8 @@ class Input:
             reason: a short name, by which it is counted.
             number: line or ordinal in the input, from 1.
             id: of the document that it would be, if known.
-            url: of that document, if known.
-            source: of that document, if it is not that of the configuration.
+            url: URL of that document, if known.
+            source: Source of that document, if it is not that of the configuration.
         """
         self.counts[reason] += 1
         if self.left_out is not None:
@@ -382,7 +382,7 @@ class Input:
             number: line or ordinal in the input, from 1.
             id: of the document, if known.
             size: bytes of the item, if only its beginning is at hand.
-            offset: of the item in the uncompressed input, if known.
+            offset: Offset of the item in the uncompressed input, if known.
         """
         if self._rejects is None:
             raise DataError(message, path=self.path, line=number, id=id)
@@ -426,8 +426,8 @@ class _InputLines(Lines):
                 path=self.path,
                 line=1,
             )
-        if found := not_lines(line):
-            raise DataError(f"expected lines of text, got {found}", path=self.path)
+        if result := not_lines(line):
+            raise DataError(f"expected lines of text, got {result}", path=self.path)
         return line.removeprefix(codecs.BOM_UTF8)
 
 
@@ -576,8 +576,8 @@ class Reader(msgspec.Struct, **FROZEN):
 
     def settings(self) -> dict[str, Any]:
         """Return the options, as they are recorded of each input that is ingested."""
-        found: dict[str, Any] = plain(self)
-        return found
+        results: dict[str, Any] = plain(self)
+        return results
 
     @classmethod
     def types(cls) -> dict[str, schema.Type]:
@@ -589,9 +589,9 @@ def first_drafts(reader: Reader, inputs: Iterable[Input], *, tolerant: bool = Fa
     """Yield the first documents of inputs with a `sample`: at most `SAMPLE`, of about `SAMPLE_BYTES`.
 
     Args:
-        reader: of their format.
+        reader: Reader of their format.
         inputs: in order.
-        tolerant: whether the next input follows a damaged one.
+        tolerant: True if the next input follows a damaged one.
 
     Raises:
         DataError: if one is damaged.
@@ -616,22 +616,23 @@ def first_drafts(reader: Reader, inputs: Iterable[Input], *, tolerant: bool = Fa
 def _with_plugin(reader: type[Reader], plugin: type[msgspec.Struct], what: str) -> type[Reader]:
     """Return a format with the options of a plugin among its own."""
     options = msgspec.structs.fields(plugin)
-    if taken := {each.encode_name for each in options} & {*reader.__struct_encode_fields__}:
+    if taken := {option.encode_name for option in options} & {*reader.__struct_encode_fields__}:
         raise ConfigError(f"{what}: expected no option {min(taken)!r}, because the format has one of this name, too")
     field: Any = msgspec.field  # its stubs know no field that may have either default
     fields = [
-        (each.name, each.type, field(default=each.default, default_factory=each.default_factory)) for each in options
+        (option.name, option.type, field(default=option.default, default_factory=option.default_factory))
+        for option in options
     ]
-    made = msgspec.defstruct(
+    result = msgspec.defstruct(
         reader.__name__,
         fields,
         bases=(reader,),
-        namespace={"OPTIONS": tuple(each.encode_name for each in options), "__doc__": reader.__doc__},
+        namespace={"OPTIONS": tuple(option.encode_name for option in options), "__doc__": reader.__doc__},
         module=reader.__module__,
         kw_only=True,
         **FROZEN,
     )
-    return cast("type[Reader]", made)
+    return cast("type[Reader]", result)
 
 
 READERS: Kind[Reader] = Kind("input format", "toolkit.ingest.formats", "toolkit.readers", Reader)

@@ -41,8 +41,8 @@ class Recognised(NamedTuple):
 
     Attributes:
         what: in words.
-        formats: that read it.
-        delimiter: that the format must be told.
+        formats: Formats that read it.
+        delimiter: Delimiter that the format must be told.
     """
 
     what: str
@@ -57,7 +57,7 @@ class Recognised(NamedTuple):
 
 def not_lines(head: bytes) -> str:
     """Return what a file is that has no lines of text, and the format that reads it; empty if it may have some."""
-    return str(found) if (found := _by_magic(head)) else ""
+    return str(result) if (result := _by_magic(head)) else ""
 
 
 def recognised(head: bytes, format: str) -> str:
@@ -65,18 +65,18 @@ def recognised(head: bytes, format: str) -> str:
 
     Args:
         head: its first bytes, decompressed.
-        format: of which it should be.
+        format: Format of which it should be.
     """
-    found = look(head)
-    return "" if found is None or (format in found.formats and not found.delimiter) else str(found)
+    result = look(head)
+    return "" if result is None or (format in result.formats and not result.delimiter) else str(result)
 
 
 def look(head: bytes) -> Recognised | None:
     """Return what a file is, by its first bytes, decompressed; None if they do not tell."""
     if not head:
         return Recognised("an empty file")
-    if found := _by_magic(head) or _compressed(head) or _text(head):
-        return found
+    if result := _by_magic(head) or _compressed(head) or _text(head):
+        return result
     return Recognised("bytes that are no text") if b"\0" in head and not head.startswith(_UTF16) else None
 
 
@@ -88,8 +88,8 @@ def _by_magic(head: bytes) -> Recognised | None:
 
 
 def _compressed(head: bytes) -> Recognised | None:
-    found = compression_in(head)
-    return Recognised(f"{found} data inside, compressed twice; decompress it once") if found else None
+    compression = compression_in(head)
+    return Recognised(f"{compression} data inside, compressed twice; decompress it once") if compression else None
 
 
 def _text(head: bytes) -> Recognised | None:

@@ -42,7 +42,7 @@ class FreshBlock(NamedTuple):
     """Some documents of a shard that have just been made.
 
     Attributes:
-        number: of documents before them.
+        number: Number of documents before them.
         rows: the documents, without drafts.
         carried: the rows of attributes that the format carries, by set.
     """
@@ -129,16 +129,16 @@ def ingest_input(
         report: told of what is done.
         follow: gives what takes the documents of each shard that is made.
         grouped: the group with which what is made of the input becomes durable, if it can; else that is so at the end.
-        threads: that compress the documents.
+        threads: Threads that compress the documents.
 
     Raises:
         DataError: if the input is damaged, or a shard is there that was not made from it; nothing was written.
     """
     start = time.perf_counter()
-    found = _there(work)
+    stats = _there(work)
     record, damaged = ingested.load_told(work.dataset, work.key)
-    if record is not None and input_state(work, record, found).is_done:
-        sources.Sources(work, found, _keep(work), None).discard()
+    if record is not None and input_state(work, record, stats).is_done:
+        sources.Sources(work, stats, _keep(work), None).discard()
         if (noted := of_entry(work, record)) is not record:
             ingested.save(work.dataset, work.key, noted)
         report(record.rows, 0)
@@ -157,14 +157,14 @@ def ingest_input(
         rejects = stack.enter_context(Rejects(join(work.dataset.bookkeeping, rejected), is_listed))
         others = stack.enter_context(left_out.LeftOutOutput(join(work.dataset.bookkeeping, aside), files))
         kept_aside = rejects if common.skips else None
-        inputs = sources.Sources(work, found, _keep(work), kept_aside, others)
+        inputs = sources.Sources(work, stats, _keep(work), kept_aside, others)
         written = _ShardsOutput(work, ownership, Position(report, inputs.stored), follow, threads, inputs)
         with closing(inputs.rows()) as rows:
             written.run(rows)
     forget_shards(work.dataset, sorted(ownership.shards - written.shards.keys()))
-    made = InputRecord(
+    input_record = InputRecord(
         input=work.name,
-        size=sum(each.size for each in inputs.read),
+        size=sum(input_.size for input_ in inputs.read),
         stamp="" if work.is_pack else inputs.read[0].stamp,
         content=inputs.content(),
         settings=settings_of(work.entry),
@@ -180,8 +180,8 @@ def ingest_input(
         inputs=inputs.read if work.is_pack else [],
         types=work.types,
     )
-    ownership.save(made, inputs.discard)
-    return outcome_of(made, skipped=False)
+    ownership.save(input_record, inputs.discard)
+    return outcome_of(input_record, skipped=False)
 
 
 def in_group(
@@ -210,12 +210,12 @@ def _there(work: InputToIngest) -> list[Stat]:
     there = stat_each([file.path for file in work.files])
     lacks = [
         DataError(f"expected an input file, got {lacking(file.path)}; put it back and run again", path=file.path)
-        for file, found in zip(work.files, there, strict=True)
-        if found is None
+        for file, stat in zip(work.files, there, strict=True)
+        if stat is None
     ]
     if lacks:
         raise lacks[0] if len(lacks) == 1 else DataError("\n".join(map(str, lacks)))
-    return [found for found in there if found]
+    return [stat for stat in there if stat]
 
 
 def outcome_of(record: InputRecord, *, skipped: bool) -> IngestedInput:
@@ -273,7 +273,7 @@ class _ShardsOutput:
                 index = stack.enter_context(row_index.RowIndexOutput(dataset, name, replaced=True, group=group))
                 output = stack.enter_context(RowOutput(dataset.shard_path(name), self.threads, together=files))
                 paths = {set_name: dataset.attribute_path(set_name, name) for set_name in self.set_names}
-                carried = {each: stack.enter_context(RowOutput(path, together=files)) for each, path in paths.items()}
+                carried = {key: stack.enter_context(RowOutput(path, together=files)) for key, path in paths.items()}
                 blocks = self._written(drafts, index, output, carried)
                 if follower:
                     follower.take(blocks)
@@ -289,7 +289,7 @@ class _ShardsOutput:
             if carried:
                 self._record_carried(name, state, carried, group)
             if follower:
-                follower.complete(state, {each: output.content for each, output in carried.items()})
+                follower.complete(state, {key: output.content for key, output in carried.items()})
 
     def _written(
         self,

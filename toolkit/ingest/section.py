@@ -208,10 +208,10 @@ class Entry(ConfigStruct):
 
     Attributes:
         common: options of all formats.
-        options: of its own.
+        options: Options of its own.
         place: in the configuration, of `from:` or `crawl:`, for messages.
         files_place: of `files:`, or of `where:`.
-        compression: of the shards.
+        compression: Compression of the shards.
     """
 
     common: dict[str, Any]
@@ -230,7 +230,7 @@ class Entry(ConfigStruct):
         Each input's record has it, so it is short however many places are listed. A digest tells two lists apart.
         """
         where = self.common.get("from", self.common.get("crawl", self.common.get("index")))
-        places = [str(each) for each in where] if isinstance(where, list) else [str(where)]
+        places = [str(item) for item in where] if isinstance(where, list) else [str(where)]
         listed = ", ".join(places[:LISTED])
         if len(places) > LISTED:
             listed += f" and {len(places) - LISTED:,} more ({json_digest(places)[:8]})"
@@ -275,8 +275,8 @@ def read_section(section: ConfigNode, compression: str = COMPRESSION) -> list[En
     """Return the entries of an ``ingest:`` section, checked.
 
     Args:
-        section: of the configuration.
-        compression: of the shards.
+        section: Section of the configuration.
+        compression: Compression of the shards.
 
     Raises:
         ConfigError: with the place in the file, if one is not what it should be.
@@ -321,8 +321,8 @@ def read_section(section: ConfigNode, compression: str = COMPRESSION) -> list[En
             )
         named = next((key for key in ("crawl", "index") if getattr(settings, key) is not None), "from")
         where, files = place.where((named,)), place.where(("where" if settings.where else "files",))
-        found = Entry(common.value, options.value, place=where, files_place=files, compression=compression)
-        entries.append(found)
+        entry = Entry(common.value, options.value, place=where, files_place=files, compression=compression)
+        entries.append(entry)
     _check_sets(places, entries)
     return entries
 
@@ -394,36 +394,36 @@ def _check_selection(place: ConfigNode, settings: Common) -> None:
 
 def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:
     """Return the schemas of the attribute sets that the inputs' formats carry, by set."""
-    found = {}
+    results = {}
     for entry in entries:
         reader = entry.reader()
         for name in reader.attribute_sets():
             settings = settings_of_set(entry, name)
             keys = {key: sets.key_schema(type_, settings) for key, type_ in reader.types().items()}
-            found[name] = sets.SetSchema(keys=keys)
-    return found
+            results[name] = sets.SetSchema(keys=keys)
+    return results
 
 
 def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, write: bool = True) -> None:
     """Declare the attribute sets that the formats carry.
 
     Args:
-        entries: of the section.
+        entries: Entries of the section.
         dataset: where the sets are.
-        overwrite: whether what was made otherwise is to be made again.
-        write: whether anything is written.
+        overwrite: True if what was made otherwise is to be made again.
+        write: True if anything is written.
 
     Raises:
         ConfigError: if one exists that was made otherwise.
     """
-    for set_name, made in set_schemas(entries).items():
+    for set_name, set_schema in set_schemas(entries).items():
         old = sets.load_schema(dataset, set_name)
-        if old is not None and old.of_values() != made.of_values() and not overwrite:
+        if old is not None and old.of_values() != set_schema.of_values() and not overwrite:
             raise ConfigError(
                 f"the set {set_name!r} exists and was made with other settings; choose another `set:`, or --overwrite"
             )
         if write:
-            sets.save_schema(dataset, set_name, made)
+            sets.save_schema(dataset, set_name, set_schema)
 
 
 def settings_of_set(entry: Entry, name: str) -> dict[str, Any]:
@@ -433,11 +433,11 @@ def settings_of_set(entry: Entry, name: str) -> dict[str, Any]:
 
 def holds(entries: Iterable[Entry]) -> dict[str, str]:
     """Return what an ingest works on, by source, with a digest of the settings (see `toolkit.execution.leases`)."""
-    found: dict[str, set[bytes]] = {}
+    results: dict[str, set[bytes]] = {}
     for entry in entries:
         settings = msgspec.json.encode(settings_of(entry), order="sorted")
-        found.setdefault(entry.settings().source or "", set()).add(settings)
-    return {f"the source {name!r}": xxhash.xxh3_128_hexdigest(b"".join(sorted(s))) for name, s in found.items()}
+        results.setdefault(entry.settings().source or "", set()).add(settings)
+    return {f"the source {name!r}": xxhash.xxh3_128_hexdigest(b"".join(sorted(s))) for name, s in results.items()}
 
 
 def settings_of(entry: Entry) -> dict[str, Any]:

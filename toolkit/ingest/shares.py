@@ -42,42 +42,43 @@ class Dealer:
         """
         sized = sorted((-size, name) for name, size in sizes.items() if size is not None)
         unsized = sorted(name for name, size in sizes.items() if size is None)
-        found = self._deal([name for _, name in sized], sizes, self._bytes, self._things)
-        return found | self._deal(unsized, sizes, self._unsized, self._bytes, self._things)
+        results = self._deal([name for _, name in sized], sizes, self._bytes, self._things)
+        return results | self._deal(unsized, sizes, self._unsized, self._bytes, self._things)
 
     def _deal(self, names: Sequence[str], sizes: Mapping[str, int | None], *by: list[int]) -> dict[str, int]:
         """Deal things in order, each to the share that has least by some numbers, of which the first counts most."""
-        found: dict[str, int] = {}
+        results: dict[str, int] = {}
         least = [(*(numbers[i] for numbers in by), i) for i in range(len(self._bytes))]
         heapq.heapify(least)
         for name in names:
-            found[name] = i = least[0][-1]
+            results[name] = i = least[0][-1]
             if (size := sizes[name]) is None:
                 self._unsized[i] += 1
             else:
                 self._bytes[i] += size
                 self._things[i] += 1
             heapq.heapreplace(least, (*(numbers[i] for numbers in by), i))
-        return found
+        return results
 
 
 class Share:
     """One of several shares of a job.
 
     Attributes:
-        index: of it, from 0.
-        count: of all.
-        inputs: that it owns, sorted by shard.
+        index: Index of it, from 0.
+        count: Count of all.
+        inputs: Inputs that it owns, sorted by shard.
     """
 
     def __init__(self, index: int, count: int, own: Dataset | None, inputs: Sequence[InputToIngest]) -> None:
         """Deals the inputs.
 
         Args:
-            index: of the share, from 0.
-            count: of all shares.
+            index: Index of the share, from 0.
+            count: Count of all shares.
             own: the dataset of the configuration.
-            inputs: that its documents are made from; empty if there is no `ingest:` section, or nothing of it is there.
+            inputs: Inputs that its documents are made from; empty if there is no `ingest:` section, or nothing of it is
+                there.
         """
         self.index, self.count = index, count
         self._own = own
@@ -164,20 +165,20 @@ class Share:
             For each kind of things, and for their stored bytes where those are listed: how many are here, how many
             there are, and how many the shares with the fewest and with the most have.
         """
-        found: dict[str, Any] = {"share": f"{self.index}/{self.count}"}
+        results: dict[str, Any] = {"share": f"{self.index}/{self.count}"}
         held = [0] * self.count
         largest = None
         for what in dict.fromkeys(what for what, _, _ in self._dealt):
             numbers = [0] * self.count
-            for sizes, dealt in ((sizes, dealt) for each, sizes, dealt in self._dealt if each == what):
+            for sizes, dealt in ((sizes, dealt) for item, sizes, dealt in self._dealt if item == what):
                 for name, size in sizes.items():
                     numbers[dealt[name]] += 1
                     held[dealt[name]] += size or 0
                     largest = largest if size is None else max(size, largest or 0)
-            found[what + "s"] = self._of(numbers)
+            results[what + "s"] = self._of(numbers)
         if largest is not None:
-            found["bytes"] = {**self._of(held), "largest": largest}
-        return found
+            results["bytes"] = {**self._of(held), "largest": largest}
+        return results
 
     def _of(self, numbers: Sequence[int]) -> dict[str, int]:
         least, most = min(numbers), max(numbers)

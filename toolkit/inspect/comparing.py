@@ -47,9 +47,9 @@ class ShardToCompare(ConfigStruct):
 
     Attributes:
         work: joins the two sets.
-        pairs: of keys.
-        examples: of each part, at most so many.
-        seed: of the documents that are shown where labels differ.
+        pairs: Pairs of keys.
+        examples: Examples of each part, at most so many.
+        seed: Seed of the documents that are shown where labels differ.
     """
 
     work: JoinedShard
@@ -64,7 +64,7 @@ class Example(ConfigStruct):
     Attributes:
         rank: the greater, the sooner it is shown.
         one, other: the values.
-        text: of the document, its beginning.
+        text: Text of the document, its beginning.
     """
 
     rank: float
@@ -82,7 +82,7 @@ class Moments(msgspec.Struct):
     Source: Welford (1962); shards are put together as by Chan, Golub and LeVeque (1979).
 
     Attributes:
-        count: of pairs.
+        count: Count of pairs.
         x, y: the means.
         xx, yy, xy: sums of the products of the differences from the means.
     """
@@ -128,15 +128,16 @@ class Part(msgspec.Struct, kw_only=True):
     """The counts of a part of the values.
 
     Attributes:
-        key: of the first set.
-        path: of the part in the value, empty for the value as a whole.
+        key: Key of the first set.
+        path: Path of the part in the value, empty for the value as a whole.
         kind: ``number``; ``label`` (texts and truth values); ``whole``, of which is only told whether it is the same.
         null_in_both, null_in_one, null_in_other: documents without a value in both sets, in the first alone, in the
             second alone.
         both: documents with a value in both.
         same: of these, documents with the same one.
-        pairs: of labels, how often each is met, as JSON ``[one, other]``; those beyond `PAIRS` under the empty text.
-        moments: of the numbers in both sets.
+        pairs: Pairs of labels, how often each is met, as JSON ``[one, other]``; those beyond `PAIRS` under the empty
+            text.
+        moments: Moments of the numbers in both sets.
         difference, absolute: sums of the differences, of the second from the first, and of their absolute values.
         largest: absolute difference.
         differences: y - x.
@@ -191,9 +192,9 @@ def _add(mine: Part, theirs: Part, examples: int) -> None:
     mine.difference += theirs.difference
     mine.absolute += theirs.absolute
     mine.largest = max(mine.largest, theirs.largest)
-    if differences := [each for each in (mine.differences, theirs.differences) if each]:
+    if differences := [item for item in (mine.differences, theirs.differences) if item]:
         mine.differences = together(differences)
-    mine.examples = heapq.nsmallest(examples, mine.examples + theirs.examples, key=lambda each: -each.rank)
+    mine.examples = heapq.nsmallest(examples, mine.examples + theirs.examples, key=lambda example: -example.rank)
 
 
 def _count(pairs: Counter[str], pair: str, count: int = 1) -> None:
@@ -202,7 +203,7 @@ def _count(pairs: Counter[str], pair: str, count: int = 1) -> None:
 
 def parts_of(pairs: Sequence[Pair]) -> list[tuple[Pair, Leaf | None, Leaf | None, Part]]:
     """Return the parts of values that can be compared: those of both keys that are of one kind, then the whole."""
-    found: list[tuple[Pair, Leaf | None, Leaf | None, Part]] = []
+    results: list[tuple[Pair, Leaf | None, Leaf | None, Part]] = []
     for pair in pairs:
         theirs = {leaf.path: leaf for leaf in _leaves(pair.other)}
         own = [leaf for leaf in _leaves(pair.one) if _is_asked(leaf.path, pair.path)]
@@ -211,10 +212,10 @@ def parts_of(pairs: Sequence[Pair]) -> list[tuple[Pair, Leaf | None, Leaf | None
             if other and (other.kind == "number") == (leaf.kind == "number"):
                 kind: Literal["number", "label"] = "number" if leaf.kind == "number" else "label"
                 part = Part(key=pair.one.key, other_key=pair.other.key, path=leaf.path.removeprefix("."), kind=kind)
-                found.append((pair, leaf, other, part))
+                results.append((pair, leaf, other, part))
         if not pair.path and any(_has_more(key.declared) for key in (pair.one, pair.other)):
-            found.append((pair, None, None, Part(key=pair.one.key, other_key=pair.other.key, path="", kind="whole")))
-    return found
+            results.append((pair, None, None, Part(key=pair.one.key, other_key=pair.other.key, path="", kind="whole")))
+    return results
 
 
 def _leaves(key: Key) -> list[Leaf]:
@@ -223,7 +224,7 @@ def _leaves(key: Key) -> list[Leaf]:
 
 def _has_more(type_: Type) -> bool:
     """Return whether values have something in them that is none of the parts."""
-    return any(each.kind in ("list", "map", "any", "span") for _, each in walk(type_))
+    return any(type_.kind in ("list", "map", "any", "span") for _, type_ in walk(type_))
 
 
 def _is_asked(path: str, wanted: str) -> bool:
@@ -238,13 +239,13 @@ def compare_shard(job: ShardToCompare, report: Report) -> Compared:
     """
     work = job.work
     state, _ = inputs_of(work)
-    found = Compared()
+    result = Compared()
     parts = parts_of(job.pairs)
     diffs = [Distributions() for _ in parts]
     least = Least[tuple[float, int, Example]]()
     names = {key.name for joined in work.sets for key in joined.keys}
     for document, number, lines, values in joint_rows(work, names, late=True):
-        found.rows += 1
+        result.rows += 1
         raws = None
         for i, (pair, leaf, other_leaf, part) in enumerate(parts):
             if leaf is None or other_leaf is None:
@@ -268,8 +269,8 @@ def compare_shard(job: ShardToCompare, report: Report) -> Compared:
         part.examples = [example for *_, example in least.found.get(str(i), [])]
         finished = diffs[i].finished()
         part.differences = finished[0] if finished else None
-        found.parts.append(part)
-    return found
+        result.parts.append(part)
+    return result
 
 
 _DIFFERENCE = Leaf("difference", "number", lambda value: (value,))

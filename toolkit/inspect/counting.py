@@ -70,9 +70,9 @@ class Settings(ConfigStruct, kw_only=True):
     Attributes:
         by: `toolkit.aggregate.keys.NAMED` or expressions.
         label: expression of the label, None for what a file says by itself.
-        unicode: whether Unicode's words are counted.
-        attributes: of which distributions are made: paths, or parts of them.
-        lengths: whether it is counted how long documents are, by label.
+        unicode: True if Unicode's words are counted.
+        attributes: Attributes of which distributions are made: paths, or parts of them.
+        lengths: True if it is counted how long documents are, by label.
         samples: documents that are kept as samples, see `toolkit.aggregate.samples`.
         first: at most so many documents of a file.
     """
@@ -95,10 +95,10 @@ class Settings(ConfigStruct, kw_only=True):
         nothing = Settings(by=[], label=self.label, first=self.first)
         of = partial(msgspec.structs.replace, nothing)
         unlabelled = {*NAMED} - {*LABELS}
-        found = [of(by=[by], unicode=self.unicode, label=None if by in unlabelled else self.label) for by in self.by]
-        found += [of(attributes=self.attributes)] if self.attributes else []
-        found += [of(lengths=True)] if self.lengths else []
-        return found + ([of(samples=self.samples)] if self.samples else [])
+        settings = [of(by=[by], unicode=self.unicode, label=None if by in unlabelled else self.label) for by in self.by]
+        settings += [of(attributes=self.attributes)] if self.attributes else []
+        settings += [of(lengths=True)] if self.lengths else []
+        return settings + ([of(samples=self.samples)] if self.samples else [])
 
     def only(self, parts: "Sequence[Settings]") -> "Settings":
         """Return the settings for some of the parts."""
@@ -116,9 +116,9 @@ class Part(ConfigStruct):
     """A part of the counts.
 
     Attributes:
-        settings: of it alone.
-        folder: that its results are kept in.
-        sets: that are joined for it.
+        settings: Settings of it alone.
+        folder: Folder that its results are kept in.
+        sets: Sets that are joined for it.
     """
 
     settings: Settings
@@ -130,12 +130,13 @@ class CountJob(ConfigStruct, kw_only=True):
     """A file to count: a shard with the sets that are joined to it, or a file of an output.
 
     Attributes:
-        parts: of the settings.
+        parts: Parts of the settings.
         columns: folder for the columns of shards; empty if they are not kept.
-        name: of the file in these folders.
-        format: of a file of an output; None for documents.
-        types: of the attributes that are in the documents of an output, by name, in the form of `toolkit.data.schema`.
-        label: of a file of an output, if its documents do not say.
+        name: Name of the file in these folders.
+        format: Format of a file of an output; None for documents.
+        types: Types of the attributes that are in the documents of an output, by name, in the form of
+            `toolkit.data.schema`.
+        label: Label of a file of an output, if its documents do not say.
     """
 
     settings: Settings
@@ -171,11 +172,11 @@ class Record(Artifact, frozen=True, kw_only=True):
         size, stamp: of the file, the quick test.
         content: xxh3-128 (hex) of its uncompressed bytes.
         attributes: xxh3-128 (hex) of the joined attributes, by set.
-        label: that the file gave its documents.
-        documents: that were read.
-        distributions: of attributes.
-        lengths: by label.
-        samples: that are kept.
+        label: Label that the file gave its documents.
+        documents: Documents that were read.
+        distributions: Distributions of attributes.
+        lengths: Lengths by label.
+        samples: Samples that are kept.
     """
 
     size: int
@@ -236,12 +237,12 @@ def types_of(work: CountJob) -> dict[str, Type]:
 
 def leaves_of(work: CountJob) -> dict[str, list[Leaf]]:
     """Return the values of which distributions are made, by the key of their attribute."""
-    found: dict[str, list[Leaf]] = {}
+    results: dict[str, list[Leaf]] = {}
     for key, type_ in types_of(work).items():
         for leaf in leaves(key, type_):
             if any(is_part(leaf.path, wanted) for wanted in work.settings.attributes):
-                found.setdefault(key, []).append(leaf)
-    return found
+                results.setdefault(key, []).append(leaf)
+    return results
 
 
 def is_part(path: str, wanted: str) -> bool:
@@ -270,7 +271,7 @@ def count_file(work: CountJob, report: Report, group: Group | None = None) -> Co
         content = indexed.content
     known = [json_files.load(work.path_of(part), Record) for part in work.parts]
     states = [_state(work, part, old, content, attributes) for part, old in zip(work.parts, known, strict=True)]
-    todo = [part for part, found in zip(work.parts, states, strict=True) if not found.is_done]
+    todo = [part for part, state in zip(work.parts, states, strict=True) if not state.is_done]
     if not todo:
         number = max(old.documents for old in known if old)
         report(number, 0)
@@ -311,7 +312,7 @@ class _Counts:
 
     Attributes:
         documents: so far.
-        rules: that say what must be read.
+        rules: Rules that say what must be read.
         needs_documents: whether texts, or more of the documents than their sizes, must be.
     """
 
@@ -322,7 +323,7 @@ class _Counts:
         self.needs_documents = bool(
             self._keys.needs_documents or asked.unicode or asked.samples or asked.first is not None
         )
-        self._getters = [(*_place(work, key), leaf) for key, found in leaves_by_key.items() for leaf in found]
+        self._getters = [(*_place(work, key), leaf) for key, leave in leaves_by_key.items() for leaf in leave]
         self._tables = [groups.Groups(join(temporary, str(i))) for i in range(len(asked.by))]
         self._distributions, self._lengths = Distributions(), LengthsByLabel()
         self._samples = Samples(asked.samples)
@@ -337,7 +338,7 @@ class _Counts:
         for label, some in _places(labels).items():
             for place, name, leaf in self._getters:
                 values = [getattr(rows.arguments[i][place], name) for i in some]
-                self._distributions.add(label, leaf, [each for value in values for each in leaf.get(value)])
+                self._distributions.add(label, leaf, [item for value in values for item in leaf.get(value)])
             if asked.lengths:
                 self._lengths.setdefault(label, Histogram()).add(rows.sizes[some, _CHARS])
         for number, label in enumerate(labels if asked.samples else ()):
@@ -354,7 +355,7 @@ class _Counts:
         for part in parts:
             if part.settings.by:
                 groups.write(self._work.path_of(part, "groups"), iter(next(tables)), together)
-            made = Record(
+            record = Record(
                 size=read.size,
                 stamp=read.stamp,
                 content=content,
@@ -365,7 +366,7 @@ class _Counts:
                 lengths=self._lengths if part.settings.lengths else {},
                 samples=self._samples.kept() if part.settings.samples else [],
             )
-            json_files.save(self._work.path_of(part), made, together)
+            json_files.save(self._work.path_of(part), record, together)
 
 
 _CHARS = COLUMNS.index("chars")
@@ -373,10 +374,10 @@ _CHARS = COLUMNS.index("chars")
 
 def _places(labels: Sequence[str]) -> dict[str, list[int]]:
     """Return the places of each label."""
-    found: dict[str, list[int]] = defaultdict(list)
+    results: dict[str, list[int]] = defaultdict(list)
     for place, label in enumerate(labels):
-        found[label].append(place)
-    return found
+        results[label].append(place)
+    return results
 
 
 def _state(work: CountJob, part: Part, record: Record | None, content: str, attributes: Mapping[str, str]) -> State:
@@ -414,10 +415,10 @@ def _place(work: CountJob, key: str) -> tuple[int, str]:
     if work.shard is None:
         return 0, schema.field_name(key)
     return next(
-        (i, schema.field_name(each.key))
+        (i, schema.field_name(item.key))
         for i, joined in enumerate(work.shard.sets)
-        for each in joined.keys
-        if each.name == key and not each.hidden
+        for item in joined.keys
+        if item.name == key and not item.hidden
     )
 
 
@@ -506,13 +507,13 @@ class Merged:
 
 def merged_records(works: Iterable[CountJob]) -> Merged:
     """Return what the records of all files come to."""
-    distributions, found = Distributions(), Merged()
+    distributions, result = Distributions(), Merged()
     for work in works:
         records = (json_files.load_strictly(work.path_of(part), Record) for part in work.parts if not part.settings.by)
         for record in filter(None, records):
             distributions.merge(record.distributions)
-            for label, each in record.lengths.items():
-                found.lengths.setdefault(label, Histogram()).merge(each)
-            found.samples = chosen([*found.samples, *record.samples], work.settings.samples)
-    found.distributions = distributions.finished()
-    return found
+            for label, length in record.lengths.items():
+                result.lengths.setdefault(label, Histogram()).merge(length)
+            result.samples = chosen([*result.samples, *record.samples], work.settings.samples)
+    result.distributions = distributions.finished()
+    return result

@@ -35,7 +35,7 @@ def names_in_file(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str,
     """Return what expressions over a file's documents may use.
 
     Args:
-        writer: of the file; None for documents.
+        writer: Writer of the file; None for documents.
         merged: types of the attributes that are in the documents, in the form of `toolkit.data.schema`.
     """
     return {"document": _DOCUMENT, METADATA: _METADATA} | {
@@ -46,8 +46,8 @@ def names_in_file(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str,
 def types_of(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str, Type]:
     """Return the types of the values in a file, by name; the arguments are those of `names_in_file`."""
     declared = writer.READING.types if writer else {}
-    found = {name: schema.from_annotation(annotation, name) for name, annotation in declared.items()}
-    return found | {key: schema.from_json(type_) for key, type_ in merged.items()}
+    results = {name: schema.from_annotation(annotation, name) for name, annotation in declared.items()}
+    return results | {key: schema.from_json(type_) for key, type_ in merged.items()}
 
 
 def merged_types(manifest: Manifest) -> dict[str, Any]:
@@ -82,8 +82,8 @@ def expected_format(path: str) -> Format | None:
     Raises:
         ConfigError: if no installed format takes it for its own, and its first line is no document.
     """
-    if (found := format_of(path)) is not None:
-        return found
+    if (result := format_of(path)) is not None:
+        return result
     with Lines(path, LONGEST, fixed=True) as lines:
         first = next(lines, None)
     try:
@@ -117,8 +117,8 @@ class FileDocuments:
     """The documents of a file.
 
     Args:
-        path: of the file.
-        writer: of its format; None for documents.
+        path: Path of the file.
+        writer: Writer of its format; None for documents.
         max_bytes: a longer line is an error.
         used_fields: of the values that are needed, by key.
         merged: types of the attributes that are in the documents (see `names_in_file`).
@@ -212,8 +212,8 @@ class FileDocuments:
         if not types:
             return None, None
         defaults = {key: None for key, type_ in types.items() if type_.kind in ("nullable", "any")}
-        found = schema.struct_of({key: schema.to_python(type_) for key, type_ in types.items()}, defaults)
-        return found, found() if len(defaults) == len(types) else None
+        result = schema.struct_of({key: schema.to_python(type_) for key, type_ in types.items()}, defaults)
+        return result, result() if len(defaults) == len(types) else None
 
 
 def label_reader(reading: Reading) -> Callable[[bytes], str | None] | None:

@@ -51,7 +51,7 @@ class Target:
         kind: ``dataset``, a folder with documents and attributes; ``output`` of a mix, with its manifest;
             ``release``, files of an output format without one; ``documents``, files of documents.
         files: those with documents, sorted, relative to `folder`; without those that a mix dropped. Of a dataset none.
-        manifest: of an output.
+        manifest: Manifest of an output.
     """
 
     path: str
@@ -72,10 +72,10 @@ def expected(path: str) -> Target:
     Raises:
         ConfigError: if nothing is there that has documents.
     """
-    found = target_of(path)
-    if found is None:
+    target = target_of(path)
+    if target is None:
         raise ConfigError(f"{path}: expected a dataset, an output or files of documents, got none there{not_in(path)}")
-    return found
+    return target
 
 
 def target_of(path: str) -> Target | None:
@@ -142,8 +142,8 @@ def as_part(path: str) -> re.Match[str] | None:
 
 def _parts(there: list[str], known: Iterable[str] = ()) -> list[str]:
     """Return files that are called as parts are; without the metadata that lie beside texts in the release 21.09."""
-    found = set(known)
-    paths = [path for path in there if path in found or as_part(path)]
+    results = set(known)
+    paths = [path for path in there if path in results or as_part(path)]
     texts = {os.path.dirname(path) for path in paths if _TEXT.search(path)}
     return [path for path in paths if not (os.path.dirname(path) in texts and _METADATA.search(path))]
 
@@ -152,7 +152,7 @@ class Home(NamedTuple):
     """A dataset, an output, or an external folder, that a file or a folder belongs to.
 
     Attributes:
-        root: of the dataset or the output; of other files their folder.
+        root: Root of the dataset or the output; of other files their folder.
         kind: ``dataset``, ``output`` or ``files``.
     """
 
@@ -188,7 +188,7 @@ def _above(path: str) -> Iterator[str]:
 def _is_dataset(root: str) -> bool:
     """Return whether a folder is a dataset of ours; one with a folder `documents` alone may be anybody's."""
     return is_folder(join(root, "documents")) and any(
-        is_folder(join(root, each)) for each in (BOOKKEEPING, "attributes")
+        is_folder(join(root, item)) for item in (BOOKKEEPING, "attributes")
     )
 
 
@@ -232,8 +232,8 @@ def format_of(path: str) -> Format | None:
     for name in () if current().columns[0] else WRITERS.names():
         with suppress(ConfigError):
             writer = WRITERS.find(name)
-            if (found := writer.of_file(path, line)) is not None:
-                return Format(name, _options(found))
+            if (result := writer.of_file(path, line)) is not None:
+                return Format(name, _options(result))
     options = foreign.of_line(line)
     return None if options is None else Format(_FOREIGN, options)
 
@@ -263,11 +263,11 @@ def suffixes() -> frozenset[str]:
 
 @functools.lru_cache(4)
 def _suffixes(names: tuple[str, ...]) -> frozenset[str]:
-    found = set()
+    results = set()
     for name in names:
         with suppress(ConfigError):
-            found.add(WRITERS.find(name).SUFFIX)
-    return frozenset(found)
+            results.add(WRITERS.find(name).SUFFIX)
+    return frozenset(results)
 
 
 def _options(writer: Writer) -> dict[str, Any]:

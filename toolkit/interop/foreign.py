@@ -70,7 +70,9 @@ class ForeignTable(Writer):
 
     def line(self) -> Any:
         """Return the type of a row."""
-        return to_python(Type("object", fields=tuple((name, from_json(each)) for name, each in self.columns.items())))
+        return to_python(
+            Type("object", fields=tuple((name, from_json(column)) for name, column in self.columns.items()))
+        )
 
     def read_file(self, path: str) -> Iterator[tuple[Document, str | None]]:
         for document in self._documents(Input(path, None, LONGEST, None)):
@@ -98,9 +100,9 @@ class ForeignTable(Writer):
     ) -> Iterator[tuple[int | None, str]]:
         bad = _Told()
         try:
-            found = list(column_types(Input(path, None, LONGEST, None))[0])
-            if "id" != self.id not in found:
-                yield None, f"expected the column {self.id!r} of ids, got none{did_you_mean(self.id, found)}"
+            results = list(column_types(Input(path, None, LONGEST, None))[0])
+            if "id" != self.id not in results:
+                yield None, f"expected the column {self.id!r} of ids, got none{did_you_mean(self.id, results)}"
             for row, _ in enumerate(self._documents(Input(path, None, LONGEST, bad)), 1):
                 if first is not None and row >= first:
                     break
@@ -140,19 +142,19 @@ def of_table(path: str) -> dict[str, Any] | None:
     """
     text_field, id_field = current().columns
     try:
-        found = column_types(Input(path, None, LONGEST, None))[0]
+        results = column_types(Input(path, None, LONGEST, None))[0]
     except (ToolkitError, ImportError):
         return None  # it is damaged, or pyarrow is not here: who reads it says so
-    if text_field is None and "annotation" in found:
+    if text_field is None and "annotation" in results:
         return None
-    text = text_field or next((name for name in TEXTS if name in found), None)
+    text = text_field or next((name for name in TEXTS if name in results), None)
     if text is None:
         return None
     for name in (text, id_field):
-        if name is not None and name not in found:
-            hint = did_you_mean(name, found) or f"; there are: {', '.join(found)}"
+        if name is not None and name not in results:
+            hint = did_you_mean(name, results) or f"; there are: {', '.join(results)}"
             raise ConfigError(f"{path}: expected the column {name!r}, got none{hint}")
-    columns = {name: to_json(type_) for name, type_ in found.items()}
+    columns = {name: to_json(type_) for name, type_ in results.items()}
     return {"text": text, "id": id_field or "id", "columns": columns}
 
 

@@ -83,7 +83,7 @@ class _Window:
             DataError: if there is none, or the item, which has this number, is too large.
         """
         source = self._source
-        while not (found := pattern.match(self._held, self._place)):
+        while not (match := pattern.match(self._held, self._place)):
             self._held, self._begin, self._place = self._held[self._begin :], 0, self._place - self._begin
             if len(self._held) > source.max_bytes:
                 message = f"expected an item of at most {source.max_bytes:,} bytes, got more"
@@ -93,14 +93,14 @@ class _Window:
             ):  # which is looked at from its start again
                 raise DataError("expected `]` at the end of the list, got none", path=source.path, line=number)
             self._held += block
-        self._place = found.end()
-        return found[0][-1:]
+        self._place = match.end()
+        return match[0][-1:]
 
     def take(self) -> bytes:
         """Return what is before the last mark, without white space; it is held no longer."""
-        found = self._held[self._begin : self._place - 1].strip(_BLANK)
+        result = self._held[self._begin : self._place - 1].strip(_BLANK)
         self._begin = self._place
-        return found
+        return result
 
     def has_more(self) -> bool:
         """Return whether there is more than white space behind the last mark."""
@@ -223,13 +223,13 @@ class PeopleReader(AnnotationReader):
             try:
                 if not isinstance(item, dict):
                     raise DataError(f"expected an object, got {short(item)}")
-                found = self.draft(item, number, self.ids(), self._values(self.answers(item, source), source, kinds))
+                draft = self.draft(item, number, self.ids(), self._values(self.answers(item, source), source, kinds))
             except msgspec.ValidationError as error:
                 message = f"expected an item as {type(self).__name__} exports it, got: {error}"
                 raise DataError(message, path=source.path, line=number) from None
             except DataError as error:
                 raise DataError(error.message, path=source.path, line=number) from None
-            yield found
+            yield draft
 
     def _values(self, answers: Sequence[Answer], source: Input, kinds: dict[str, What]) -> dict[str, Any]:
         by_question: dict[str, list[Answer]] = {}
@@ -265,7 +265,7 @@ class PeopleReader(AnnotationReader):
             return Texts(texts=["\n".join(value) for value in values], annotators=who)
         votes = {label: sum(label in value for value in values) for value in values for label in value}
         if kind == "labels":
-            return Labels(label=max(votes, key=lambda each: votes[each]), labels=[v for (v,) in values], annotators=who)
+            return Labels(label=max(votes, key=lambda vote: votes[vote]), labels=[v for (v,) in values], annotators=who)
         most = sorted(label for label, count in votes.items() if count > len(values) / 2)
         return LabelSets(labels=most, chosen=values, annotators=who)
 
@@ -289,7 +289,7 @@ def answer_of(question: str, annotator: str, value: Any, *, is_text: bool = Fals
     if isinstance(value, str):
         return Answer(question, annotator, [value], is_text)
     if isinstance(value, list):
-        is_list = bool(value) and all(isinstance(each, str) for each in value)
+        is_list = bool(value) and all(isinstance(item, str) for item in value)
         return Answer(question, annotator, value, is_text) if is_list else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return Answer(question, annotator, float(value)) if is_number else None

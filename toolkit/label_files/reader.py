@@ -55,22 +55,22 @@ class AnnotationReader(Reader):
         Raises:
             DataError: if one is not there.
         """
-        found = self.value_types(inputs)
+        results = self.value_types(inputs)
         if self.values != "rest":
-            if unknown := next((name for name in self.values if name not in found), None):
-                hint = did_you_mean(unknown, found) or f"; there are: {', '.join(found)}"
+            if unknown := next((name for name in self.values if name not in results), None):
+                hint = did_you_mean(unknown, results) or f"; there are: {', '.join(results)}"
                 raise DataError(f"expected the key {unknown!r} of `values`, got none{hint}", path=inputs[0].path)
-            found = {name: found[name] for name in self.values}
-        return own_types({"metadata": {}, "document": found}, (), "the form of the files")
+            results = {name: results[name] for name in self.values}
+        return own_types({"metadata": {}, "document": results}, (), "the form of the files")
 
     def draft(self, row: Mapping[str, Any], number: int, ids: Sequence[str], values: dict[str, Any]) -> Draft:
         """Return what is said of a document.
 
         Args:
-            row: that has its names.
-            number: of the row in the input.
+            row: Row that has its names.
+            number: Number of the row in the input.
             ids: where the id may be, if no option says it.
-            values: by key.
+            values: Values by key.
 
         Raises:
             DataError: if it has no id.

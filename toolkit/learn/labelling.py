@@ -54,9 +54,9 @@ class Origin(ConfigStruct):
     """Shards, and the files that their documents are from, both in order.
 
     Attributes:
-        shards: of them.
+        shards: Shards of them.
         wanted: of these, those that are looked at.
-        files: of which each has some documents, one behind the other.
+        files: Files of which each has some documents, one behind the other.
     """
 
     shards: list[str]
@@ -74,23 +74,23 @@ def origins(dataset: Dataset, shards: Sequence[str]) -> list[Origin]:
     records = ingested.load_all(dataset)
     sources = {record.settings.get("source") or "" for record in records.values()}
     below = f"{sources.pop()}/" if len(sources) == 1 else ""  # the folder of the only source says nothing
-    found: list[Origin] = []
+    origins: list[Origin] = []
     for key, record in records.items():
         wanted = [shard for shard in sorted(record.shards) if shard in there]
         if wanted:
-            files = [RawFile(each.input, each.key.removeprefix(below), each.rows) for each in record.inputs]
+            files = [RawFile(input_.input, input_.key.removeprefix(below), input_.rows) for input_ in record.inputs]
             files = files or [RawFile(record.input, key.removeprefix(below))]
-            found.append(Origin(sorted(record.shards) if record.inputs else wanted, wanted, files))
+            origins.append(Origin(sorted(record.shards) if record.inputs else wanted, wanted, files))
             there -= {*wanted}
     for shard in sorted(there):
         file = dataset.file_of(shard)
-        found.append(Origin([shard], [shard], [RawFile(dataset.shard_path(shard), file)]))
-    return _without_suffixes(found)
+        origins.append(Origin([shard], [shard], [RawFile(dataset.shard_path(shard), file)]))
+    return _without_suffixes(origins)
 
 
-def _without_suffixes(found: Iterable[Origin]) -> list[Origin]:
+def _without_suffixes(origins: Iterable[Origin]) -> list[Origin]:
     """Return the same with names without suffixes, but where two would be called alike."""
-    listed = list(found)
+    listed = list(origins)
     times = Counter(_stem(file.name) for origin in listed for file in origin.files)
     for origin in listed:
         for i, file in enumerate(origin.files):
@@ -170,9 +170,9 @@ class WrittenFiles(Derived, frozen=True, kw_only=True):
     """The record of annotation files.
 
     Attributes:
-        files: that there are.
+        files: Files that there are.
         without: documents that have no value, and no line.
-        written: whether this run has written them.
+        written: True if this run has written them.
     """
 
     files: list[WrittenFile]
@@ -186,9 +186,9 @@ def write_files(work: FilesToWrite, report: Report) -> WrittenFiles:
     Raises:
         DataError: if documents or sets are not what they should be, or a value has no scores.
     """
-    looked_at = [each for each in work.shards if each.work.shard in work.wanted]
-    asked = [each.questions for each in looked_at[:1]]
-    made_of = json_digest([asked, work.files, work.names, work.wanted, [each.made_of() for each in looked_at]])
+    looked_at = [shard for shard in work.shards if shard.work.shard in work.wanted]
+    asked = [item.questions for item in looked_at[:1]]
+    made_of = json_digest([asked, work.files, work.names, work.wanted, [item.made_of() for item in looked_at]])
     before = json_files.load(work.record, WrittenFiles)
 
     def files(before: WrittenFiles) -> list[FileRecord]:
@@ -199,11 +199,11 @@ def write_files(work: FilesToWrite, report: Report) -> WrittenFiles:
     with _Writing(work) as writing:
         for file, document_id, value in _values(work, report):
             writing.add(file, document_id, value)
-    found = WrittenFiles(made_of=made_of, files=writing.files, without=writing.without)
-    json_files.save(work.record, found)
-    for path in {each.path for each in before.files} - {each.path for each in found.files} if before else ():
+    written_files = WrittenFiles(made_of=made_of, files=writing.files, without=writing.without)
+    json_files.save(work.record, written_files)
+    for path in {file.path for file in before.files} - {file.path for file in written_files.files} if before else ():
         remove(join(work.experiment, path))
-    return found
+    return written_files
 
 
 def _values(work: FilesToWrite, report: Report) -> Iterator[tuple[RawFile, str, Any]]:
@@ -303,10 +303,10 @@ class TasksToWrite(ConfigStruct):
 
     Attributes:
         asked: the shard; what is asked, if anything, is what is suggested.
-        form: of the tasks.
-        question: that the suggestion answers.
-        model: whose it is.
-        path: of what is written, a line a task.
+        form: Form of the tasks.
+        question: Question that the suggestion answers.
+        model: Model whose it is.
+        path: Path of what is written, a line a task.
     """
 
     asked: ShardAsked
@@ -325,8 +325,8 @@ def write_tasks(work: TasksToWrite, report: Report) -> int:
     work.asked.made_of()
     with RowOutput(work.path) as output:
         for _, document, values in work.asked.answers():
-            found = _suggestion(work, document, values[0]) if values else None
-            output.write_row(_ENCODER.encode(_FORMS[work.form](document, found)))
+            suggestion = _suggestion(work, document, values[0]) if values else None
+            output.write_row(_ENCODER.encode(_FORMS[work.form](document, suggestion)))
     report(output.rows, 0)
     return output.rows
 
@@ -335,8 +335,8 @@ def gather(paths: Sequence[str], output: NamedOutput) -> None:
     """Write one list of what was written for shards."""
     before = b"[\n"
     with output:
-        for each in paths:
-            with Lines(each, MOST_BYTES, fixed=True) as lines:
+        for path in paths:
+            with Lines(path, MOST_BYTES, fixed=True) as lines:
                 for line in lines:
                     output.write(before + line)
                     before = b",\n"
@@ -351,7 +351,7 @@ def _suggestion(work: TasksToWrite, document: Document, value: Any) -> Suggestio
         return None
     if isinstance(value, bool):
         value = "true" if value else "false"
-    if isinstance(value, list) and not all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         message = f"expected a number, a label or a list of labels to suggest, got {short(value)}"
         raise DataError(f"{message}; name a field of it: `--from SET.KEY.field`", id=document.id)
     if not isinstance(value, int | float | str | list):

@@ -179,8 +179,10 @@ def whole_plan(
 def roots(section: ConfigNode) -> list[str]:
     """Return the roots of the new documents of a section, each once; no stage is loaded."""
     entries = section.value.values() if isinstance(section.value, dict) else ()
-    found = [entry["dataset"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("dataset"), str)]
-    return [*dict.fromkeys(root.rstrip("/") for root in found)]
+    results = [
+        entry["dataset"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("dataset"), str)
+    ]
+    return [*dict.fromkeys(root.rstrip("/") for root in results)]
 
 
 def home_of(root: str) -> Dataset:
@@ -206,10 +208,10 @@ def schema_of(
     try:
         if checks:
             stage.check()
-        found = tagger.settings(stage, recorded_reference(entry.reference), entry.key)
+        results = tagger.settings(stage, recorded_reference(entry.reference), entry.key)
     except ConfigError as error:
         raise type(error)(f"{entry.place}: {error}") from None
-    found["stage"] = found.pop("tagger")
+    results["stage"] = results.pop("tagger")
     reads = {}
     for reference in entry.references():
         other = planned.get(reference.set) or sets.load_schema(dataset, reference.set)
@@ -226,7 +228,7 @@ def schema_of(
             )
         reads[reference.set] = digest_of(other)
     key, type_ = (DOCUMENTS, schema.ANY) if entry.root else (entry.key, value_type(entry))
-    settings = found | dataset.lineage
+    settings = results | dataset.lineage
     known = sets.key_schema(type_, settings, code_of(type(stage)), tagger.model_options(stage))
     return sets.SetSchema(keys={key: known}, reads=dict(sorted(reads.items())))
 
@@ -234,8 +236,8 @@ def schema_of(
 def value_type(entry: Entry) -> schema.Type:
     """Return the declared type of the values of a stage that makes attributes."""
     class_ = STAGES.find(entry.reference)
-    found = schema.from_annotation(entry.values(), f"stage {class_.__name__}")
-    return schema.about(found, found.description or first_line(class_).replace("``", "`"))
+    type_ = schema.from_annotation(entry.values(), f"stage {class_.__name__}")
+    return schema.about(type_, type_.description or first_line(class_).replace("``", "`"))
 
 
 # --- one shard --------------------------------------------------------------------------------------------------------
@@ -279,8 +281,8 @@ def state_of(
     if documents is None or record is None or {*record.reads} != {*work.entry.reads()}:
         return documents, False
     inputs = replace(mine, dataset=work.dataset).inputs(record.reads, quick=quick)
-    found = artifact_state(record, inputs, work.settings, mine.files, quick=quick)
-    return documents, found.is_done and row_index.current(home, work.shard) is not None
+    state = artifact_state(record, inputs, work.settings, mine.files, quick=quick)
+    return documents, state.is_done and row_index.current(home, work.shard) is not None
 
 
 def as_it_was(work: ShardToMake) -> ShardDone | None:
@@ -326,12 +328,12 @@ def make_shard(work: ShardToMake, report: Report, group: Group | None = None) ->
             index, offset = None, 0
             if work.entry.root:
                 index = stack.enter_context(row_index.RowIndexOutput(home, work.shard, replaced=True, group=own))
-            for made in in_order(_Making, work, joint_blocks(work.joined, stack), work.processes, work.joined.path):
-                output.write_rows(made.rows)
-                for entry, size in made.entries if index else ():
+            for result in in_order(_Making, work, joint_blocks(work.joined, stack), work.processes, work.joined.path):
+                output.write_rows(result.rows)
+                for entry, size in result.entries if index else ():
                     index.add(entry, offset)  # type: ignore[union-attr]
                     offset += size + 1
-                report(made.documents, made.stored)
+                report(result.documents, result.stored)
         if index:
             index.finish(output.stat, output.content, head=output.head)
         record = sets.ShardRecord(
@@ -388,22 +390,22 @@ class _Making:
             self._give(document, lines, number)
             documents.append(document)
         try:
-            made = list(self._stage.make(documents))
+            results = list(self._stage.make(documents))
         except (ConfigError, Unreadable):
             raise
         except Exception as error:
             raise self._blame(error, block, documents) from error
         rows, entries = [], []
         if self._entry.root:
-            for each in made:
-                line = self._line(each, block, documents)
+            for item in results:
+                line = self._line(item, block, documents)
                 rows.append(line)
                 entries.append((row_index.entry_of(DOCUMENT_DECODER.decode(line), line), len(line)))
         else:
-            self._check(made, block, documents)
+            self._check(results, block, documents)
             rows = [
-                _ENCODER.encode({"source": each.source, "id": each.id, "attributes": {self._entry.key: value}})
-                for each, value in zip(documents, made, strict=True)
+                _ENCODER.encode({"source": document.source, "id": document.id, "attributes": {self._entry.key: value}})
+                for document, value in zip(documents, results, strict=True)
             ]
         return _Made(rows, entries, len(documents), block.documents.stored)
 

@@ -55,10 +55,10 @@ def sorted_chunks(part: PartPlan, read: Read, compression: str, folder: str | No
     sorted. Disk: as much as the part has, if it does not fit into memory, in files without names.
 
     Args:
-        part: of a shuffled output.
+        part: Part of a shuffled output.
         read: gives members.
-        compression: of these.
-        folder: of temporary files; None for the system's.
+        compression: Compression of these.
+        folder: Folder of temporary files; None for the system's.
     """
     held: list[bytes] = []
     size = 0
@@ -82,16 +82,16 @@ def _in_order(blocks: Iterable[bytes], low: int, high: int, size: int, folder: s
     """Yield the pieces with hashes from `low` to `high`, sorted.
 
     Args:
-        blocks: of frames, in the order of shards and rows.
+        blocks: Blocks of frames, in the order of shards and rows.
         low: the least of them; others are left out.
         high: the greatest of them.
         size: of the frames that are left.
-        folder: of temporary files.
+        folder: Folder of temporary files.
     """
     if fits(size) or low == high:
-        found = [each for block in blocks for each in frames_in(block) if low <= each[0] <= high]
-        found.sort(key=lambda each: each[0])
-        yield from (frame[HEAD:] for _, frame in found)
+        results = [frame for block in blocks for frame in frames_in(block) if low <= frame[0] <= high]
+        results.sort(key=lambda item: item[0])
+        yield from (frame[HEAD:] for _, frame in results)
         return
     with _Ranges(low, high, min(-(-size // RANGE), MOST), folder) as ranges:
         for block in blocks:
@@ -106,8 +106,8 @@ class _Ranges:
     Args:
         low: the least hash of all ranges, which have equal widths.
         high: the greatest.
-        number: of ranges.
-        folder: of the file.
+        number: Number of ranges.
+        folder: Folder of the file.
     """
 
     def __init__(self, low: int, high: int, number: int, folder: str | None) -> None:
@@ -222,13 +222,13 @@ def in_groups(parts: Iterable[PartPlan], stored: int, processes: int) -> Iterato
 
 def save_plan(settings: MixSettings, digest: str, groups: Iterable[list[PartPlan]]) -> list[PartsToWrite]:
     """Write the plan, group by group; return tasks."""
-    found, path = [], f"{_staged(settings.output.path, digest)}-{owner()}.plan"
+    result, path = [], f"{_staged(settings.output.path, digest)}-{owner()}.plan"
     with SealedOutput(path) as output:
         for parts in groups:
             data, stored = msgspec.msgpack.encode(parts), sum(part.stored for part in parts)
             place = output.put(data), len(data)
-            found.append(PartsToWrite(settings, digest, parts[0].path, stored, path, *place))
-    return found
+            result.append(PartsToWrite(settings, digest, parts[0].path, stored, path, *place))
+    return result
 
 
 class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,20 +285,20 @@ def assemble_parts(work: PartsToWrite, report: Report) -> list[PartRecord]:
     Raises:
         DataError: if an intermediate is not what its index says; the other parts are there.
     """
-    found: list[PartRecord] = []
+    part_records: list[PartRecord] = []
     broken: list[ToolkitError] = []
     with Group(_records(work)) as group, _Intermediates(work) as intermediates:
         for part in work.parts:
             try:
                 with group.part():
-                    found.append(_assemble(work, part, group, intermediates, report))
+                    part_records.append(_assemble(work, part, group, intermediates, report))
             except ToolkitError as error:
                 broken.append(error)
     if len(broken) > 1:
         raise DataError("\n".join(map(str, broken)))
     if broken:
         raise broken[0]
-    return found
+    return part_records
 
 
 def _assemble(
@@ -307,7 +307,7 @@ def _assemble(
     output, settings = work.settings.output.path, work.settings
     done = work.record(part)
     if done and all(
-        (found := stat(staged_path(output, work.digest, f.path))) and found.size == f.size for f in done.files
+        (result := stat(staged_path(output, work.digest, f.path))) and result.size == f.size for f in done.files
     ):
         report(done.documents, 0)
         return done
@@ -331,7 +331,7 @@ def _assemble(
             compressed = settings.staged(part.label)
             chunks = map(content.add, sorted_chunks(part, intermediates.reporting(report), compressed, folder))
         if not settings.concatenates(part.label):
-            sinks = [cast("IO[bytes]", _Sink(each, folder)) for each in (out, *beside)]
+            sinks = [cast("IO[bytes]", _Sink(item, folder)) for item in (out, *beside)]
             settings.writer().assemble_files(chunks, sinks)
         elif shuffles:
             for chunk in chunks:
@@ -360,8 +360,8 @@ def _assemble(
         content_size=content.size,
         content_sha256=content.sha256.hexdigest(),
         beside=[
-            StoredFile(path=name, size=each.stat.size, sha256=each.sha256)
-            for name, each in zip(paths[1:], beside, strict=True)
+            StoredFile(path=name, size=item.stat.size, sha256=item.sha256)
+            for name, item in zip(paths[1:], beside, strict=True)
         ],
     )
     group.save((_KIND, part.path), msgspec.json.encode(record))

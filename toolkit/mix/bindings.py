@@ -51,16 +51,16 @@ def compile_rules(settings: MixSettings, stream: Stream, sets: list[JoinedSet], 
     """Return a stream's rules, checked against the types of its sets and compiled; once in a process of the command.
 
     Args:
-        settings: of the mix.
+        settings: Settings of the mix.
         stream: with the rules.
-        sets: that it joins.
+        sets: Sets that it joins.
         translates: see `toolkit.rules.ruleset.RuleSet`.
     """
     output = (settings.output.format, settings.options, settings.output.provenance, settings.label, settings.place)
     key = msgspec.msgpack.encode((output, stream.all_rules, stream.text, sets, stream.own, translates))
-    found = current().kept((RuleSet, key), lambda: _compile(settings, stream, sets, translates=translates))
-    found.start_over()
-    return found
+    result = current().kept((RuleSet, key), lambda: _compile(settings, stream, sets, translates=translates))
+    result.start_over()
+    return result
 
 
 def _rules_of(stream: Stream, sets: list[JoinedSet]) -> list[Rule]:
@@ -68,17 +68,17 @@ def _rules_of(stream: Stream, sets: list[JoinedSet]) -> list[Rule]:
 
     Taggers that saw the chosen text gave null exactly where it is null, so later rules need not test their values.
     """
-    found = stream.all_rules
+    rules = stream.all_rules
     if stream.text is None:
-        return found
+        return rules
     same = [
         key.name
         for joined in sets
         for key in joined.keys
         if key.declared.kind == "nullable" and not key.hidden and _is_null_alike(stream.text, key.settings)
     ]
-    proven = " or ".join((found[0].expression, *(f"{name} is None" for name in same)))
-    return [msgspec.structs.replace(found[0], expression=proven), *found[1:]]
+    proven = " or ".join((rules[0].expression, *(f"{name} is None" for name in same)))
+    return [msgspec.structs.replace(rules[0], expression=proven), *rules[1:]]
 
 
 def _is_null_alike(text: str, settings: Mapping[str, Any] | None) -> bool:
@@ -90,19 +90,19 @@ def _compile(settings: MixSettings, stream: Stream, sets: list[JoinedSet], *, tr
     arguments = (*(f"r{i}" for i in range(len(sets))), "document")
     names = names_for_rules(sets, stream.own)
     folder = null_safe(settings.writer().label(), names)
-    found = RuleSet(_rules_of(stream, sets), names, arguments, settings.label or folder, folder, translates=translates)
-    roots = {field.partition(".")[0] for field in found.fields}
+    result = RuleSet(_rules_of(stream, sets), names, arguments, settings.label or folder, folder, translates=translates)
+    roots = {field.partition(".")[0] for field in result.fields}
     if settings.output.provenance and "provenance" in roots:
         raise ConfigError(f"{settings.place}: expected `provenance` once, got the option and a `set` rule")
     if settings.repeats and COPY in roots:
         place = next(rule.place for rule in stream.rules if rule.field.partition(".")[0] == COPY)
         raise ConfigError(f"{place}: expected another field than {COPY}, which numbers the copies that `repeat` makes")
-    if found.fields and not settings.writer().FIELDS:
+    if result.fields and not settings.writer().FIELDS:
         place = next(rule.place for rule in stream.rules if rule.field)
         raise ConfigError(
             f"{place}: expected `set` with a format that has a place for metadata, got {settings.output.format}"
         )
-    return found
+    return result
 
 
 class Binding(ConfigStruct):
@@ -112,7 +112,7 @@ class Binding(ConfigStruct):
         set: by index.
         key, path: in the set, and fields inside the value.
         after_edits: what becomes of it in a document whose text rules have edited.
-        is_label: whether it is a text, the label of the object that the writer wants.
+        is_label: True if it is a text, the label of the object that the writer wants.
     """
 
     set: int
@@ -126,8 +126,8 @@ def bind_rules(settings: MixSettings, sets: list[JoinedSet], found: RuleSet, tex
     """Return what becomes of the attributes that `set` rules use in a document whose text other rules edit.
 
     Args:
-        settings: of the mix.
-        sets: that are joined.
+        settings: Settings of the mix.
+        sets: Sets that are joined.
         found: the rules.
         text: the chosen text of the documents (see `toolkit.data.chosen_text`).
 
@@ -152,8 +152,8 @@ def bind_writer(
     """Return where the writer's attributes come from, but for those from the metadata (see `metadata_fields`).
 
     Args:
-        settings: of the mix.
-        sets: that are joined.
+        settings: Settings of the mix.
+        sets: Sets that are joined.
         found: the rules.
         text: the chosen text of the documents (see `toolkit.data.chosen_text`).
 
@@ -192,9 +192,9 @@ def metadata_fields(wants: Mapping[str, Wanted], bindings: Mapping[str, Binding]
 
 def _of_metadata(wanted: Wanted, sets: list[JoinedSet]) -> tuple[str, ...] | None:
     """Return the keys that lead to a field of the metadata; None of an attribute, which may be called ``metadata``."""
-    found = path_of(wanted.path)
-    is_key = found is not None and any(key.name == found[0] for joined in sets for key in joined.keys)
-    return None if is_key else found
+    result = path_of(wanted.path)
+    is_key = result is not None and any(key.name == result[0] for joined in sets for key in joined.keys)
+    return None if is_key else result
 
 
 def _check_metadata(where: str, wanted: Wanted, path: tuple[str, ...], found: RuleSet) -> None:
@@ -259,8 +259,8 @@ def _not_null(type_: schema.Type, path: str, rule: str, known: frozenset[str], w
     """Return a type without null.
 
     Args:
-        type_: of the value.
-        path: of the value, among the attributes of the mix.
+        type_: Type of the value.
+        path: Path of the value, among the attributes of the mix.
         rule: the condition under which a document has to be dropped.
         known: the paths that are not null in documents that stay.
         where: for the message.
@@ -307,10 +307,10 @@ def _after_edits(
         raise ConfigError(f"{stale}its set was made only for documents with `when: {asked}`")
     _tagger.cache_clear()  # the file of a tagger may have been edited since
     try:
-        found = tagger_of(key)
+        result = tagger_of(key)
     except ConfigError as error:
         raise ConfigError(f"{stale}{error}") from None
-    for reference in tagger.references(found):
+    for reference in tagger.references(result):
         read = next((k for s in sets if s.set == reference.set for k in s.keys if k.key == reference.key), None)
         if read is None:
             raise ConfigError(f"{stale}its tagger reads {reference.text}; add {reference.set} to `attributes:`")
@@ -350,8 +350,8 @@ def _tagger(encoded: bytes) -> Tagger:
     for field in msgspec.structs.fields(class_):
         if field.required and field.encode_name in unknown:
             raise ConfigError(f"its set does not record where its {field.name} is; run `toolkit tag --overwrite`")
-    found = config.convert(ConfigNode(options), class_, f"tagger {settings['tagger']}")
-    now = tagger.settings(found, settings["tagger"], settings["as"])
+    result = config.convert(ConfigNode(options), class_, f"tagger {settings['tagger']}")
+    now = tagger.settings(result, settings["tagger"], settings["as"])
     now |= {option: settings[option] for option in (chosen_text.OPTION,) if option in settings}
     if now != settings:
         raise ConfigError(
@@ -361,7 +361,7 @@ def _tagger(encoded: bytes) -> Tagger:
         raise ConfigError(
             f"the code of the tagger {settings['tagger']} has changed since: {', '.join(edited)}; run `toolkit tag`"
         )
-    return found
+    return result
 
 
 def _is_model(value: Any) -> bool:
@@ -378,19 +378,19 @@ def recomputed(
     """Return the value that the tagger gives for the edited document, as it is wanted.
 
     Args:
-        binding: of the value.
-        sets: that are joined.
+        binding: Binding of the value.
+        sets: Sets that are joined.
         document: edited.
         per_line: values for each of its lines, by set and key.
-        type_: that is wanted.
+        type_: Type that is wanted.
     """
-    found = tagger_of(_key(binding, sets))
-    for field in tagger.metadata_fields(found):
+    result = tagger_of(_key(binding, sets))
+    for field in tagger.metadata_fields(result):
         document.give(field.text, field.of(document))
-    for reference in tagger.references(found):
+    for reference in tagger.references(result):
         values = msgspec.to_builtins(per_line[reference.set, reference.key])
         document.give(reference.text, msgspec.convert(values, reference.type))
-    value: Any = msgspec.to_builtins(found.tag(document))
+    value: Any = msgspec.to_builtins(result.tag(document))
     for name in binding.path:
         value = value[name]
     return msgspec.convert({"label": value} if binding.is_label else value, type_)
@@ -406,8 +406,8 @@ class ShardToMix(JoinedShard, kw_only=True):
     """One shard to mix.
 
     Attributes:
-        bindings: of the writer's attributes, by option.
-        set_bindings: of the attributes that `set` rules use, where rules edit the text.
+        bindings: Bindings of the writer's attributes, by option.
+        set_bindings: Set bindings of the attributes that `set` rules use, where rules edit the text.
     """
 
     stream: Stream

@@ -58,7 +58,7 @@ class _Kept(NamedTuple):
         mixed: for the writer.
         measured: what its text measures; the text, if that was edited.
         copies: how often it is written.
-        group: of a budget.
+        group: Group of a budget.
     """
 
     joint: Joint
@@ -168,7 +168,7 @@ class Encoder:
         """Return documents that have just been made, encoded.
 
         Args:
-            number: of documents before them in their shard.
+            number: Number of documents before them in their shard.
             batch: the documents, with their rows.
             others: for each joined set, the rows of these documents, just made.
             columns: the values in these rows, by set and key, where they are there as columns.
@@ -206,19 +206,19 @@ class Encoder:
             outcomes = self.rules.outcomes(columns)
         labels = labels_of(self.rules, columns)
         note(
-            self.counted, self.tally, self.rules, columns, [each for _, each in given], labels=labels, outcomes=outcomes
+            self.counted, self.tally, self.rules, columns, [item for _, item in given], labels=labels, outcomes=outcomes
         )
         for (joint, measured), label, outcome in zip(given, labels, outcomes, strict=True):
             try:
-                found = self._decided(joint, measured, label, outcome)
-                rows.append(found if isinstance(found, _Kept) else self._dropped(joint, found))
+                result = self._decided(joint, measured, label, outcome)
+                rows.append(result if isinstance(result, _Kept) else self._dropped(joint, result))
             except DataError as error:
                 fault = self._at(joint, error)
                 break
         encoded = iter(self._encoded([row for row in rows if isinstance(row, _Kept)], fresh))
         if fault:  # of a document behind those that could be encoded
             raise fault
-        self.counted.totals.rows, self.counted.totals.chars = len(rows), sum(each[CHARS] for _, each in given)
+        self.counted.totals.rows, self.counted.totals.chars = len(rows), sum(item[CHARS] for _, item in given)
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
         self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
@@ -287,33 +287,33 @@ class Encoder:
         """Return what is written of each document that stays, in order."""
         if not kept:
             return []
-        copies = [(each, number) for each in kept for number in range(1, each.copies + 1)]
-        mixed = [self._numbered(each.mixed, number) if self.numbers else each.mixed for each, number in copies]
+        copies = [(item, number) for item in kept for number in range(1, item.copies + 1)]
+        mixed = [self._numbered(item.mixed, number) if self.numbers else item.mixed for item, number in copies]
         columns: Mapping[str, Sequence[Any]] = {}
-        documents: Sequence[Document] = [each.document for each, _ in copies]
+        documents: Sequence[Document] = [item.document for item, _ in copies]
         if fresh and not self.rules.edits:
-            rows = [each.joint[1] - fresh.number - 1 for each, _ in copies]
+            rows = [item.joint[1] - fresh.number - 1 for item, _ in copies]
             if rows == [*range(len(fresh.batch))] and self.work.stream.text is None:
                 documents, columns = fresh.batch, fresh.columns
             else:
                 columns = {option: column.taken(rows) for option, column in fresh.columns.items()}
         batch = MixedBatch(documents, mixed, columns)
         try:
-            found = self.writer.encode_batch(batch)
+            result = self.writer.encode_batch(batch)
         except DataError as error:
             raise self._named(error, kept) from None
-        if len(found) != len(copies):
-            raise DataError(f"expected {len(copies)} results of encode_batch, got {len(found)}", path=self.work.path)
+        if len(result) != len(copies):
+            raise DataError(f"expected {len(copies)} results of encode_batch, got {len(result)}", path=self.work.path)
         written: list[list[tuple[str, bytes]]] = []
-        for (each, number), pieces in zip(copies, found, strict=True):
+        for (item, number), pieces in zip(copies, result, strict=True):
             try:
-                placed = self._placed(each, pieces, number)
+                placed = self._placed(item, pieces, number)
                 if number == 1:
                     written.append(placed)
                 else:
                     written[-1].extend(placed)
             except DataError as error:
-                raise self._at(each.joint, error) from None
+                raise self._at(item.joint, error) from None
         return written
 
     def _numbered(self, mixed: Mixed, number: int) -> Mixed:
@@ -323,11 +323,11 @@ class Encoder:
 
     def _named(self, error: DataError, kept: list["_Kept"]) -> DataError:
         """Return the error of a batch as that of the first document that cannot be encoded alone either."""
-        for each in kept:
+        for item in kept:
             try:
-                list(self.writer.encode(each.document, each.mixed))
-            except DataError as found:
-                return self._at(each.joint, found)
+                list(self.writer.encode(item.document, item.mixed))
+            except DataError as fault:
+                return self._at(item.joint, fault)
         return DataError(error.message, path=error.path or self.work.path)
 
     def _at(self, joint: Joint, error: DataError) -> DataError:

@@ -44,9 +44,9 @@ class JoinedShard(ConfigStruct, kw_only=True):
     """A shard with the sets that are joined to it.
 
     Attributes:
-        stream: that it belongs to.
-        sets: that are joined.
-        processes: that work on it.
+        stream: Stream that it belongs to.
+        sets: Sets that are joined.
+        processes: Processes that work on it.
     """
 
     stream: JoinedDataset
@@ -135,13 +135,13 @@ class RowDecoder:
 
     Args:
         joined: the set.
-        keys: of the mix.
-        fields: of the values of keys, where no more is needed (see `toolkit.rules.rule.Needs`).
-        names: whether ``id`` and ``source`` are decoded.
+        keys: Keys of the mix.
+        fields: Fields of the values of keys, where no more is needed (see `toolkit.rules.rule.Needs`).
+        names: True if ``id`` and ``source`` are decoded.
 
     Attributes:
-        decoder: of rows.
-        is_empty: whether none of these keys is in the set.
+        decoder: Decoder of rows.
+        is_empty: True if none of these keys is in the set.
         absent: the values where a row of another program has none at all (Dolma's deduper writes ``[]`` then).
     """
 
@@ -188,7 +188,7 @@ def narrowed(type_: schema.Type, fields: set[str] | None) -> schema.Type:
         return type_
     if type_.kind == "nullable" and type_.item:
         return schema.nullable(narrowed(type_.item, fields))
-    return schema.Type(type_.kind, type_.item, tuple(each for each in type_.fields if each[0] in fields))
+    return schema.Type(type_.kind, type_.item, tuple(field for field in type_.fields if field[0] in fields))
 
 
 Measured = list[int]
@@ -292,10 +292,10 @@ class Joiner:
 
     Args:
         work: the shard and the sets.
-        keys: of the mix, whose values are decoded.
-        fields: of these values, where no more is needed.
-        joined: whether `Document.joined` has the attributes.
-        late: whether texts are decoded when they are asked for, by a caller that looks whether they are texts.
+        keys: Keys of the mix, whose values are decoded.
+        fields: Fields of these values, where no more is needed.
+        joined: True if `Document.joined` has the attributes.
+        late: True if texts are decoded when they are asked for, by a caller that looks whether they are texts.
     """
 
     def __init__(
@@ -311,7 +311,7 @@ class Joiner:
         self._chosen = chosen_text_of(work.stream, work.sets)
         if self._chosen:
             keys, fields = _with_chosen(self._chosen, keys, fields)
-        self._decoders = [row_decoder(each, keys, fields) for each in work.sets]
+        self._decoders = [row_decoder(item, keys, fields) for item in work.sets]
         self._paths = list(map(work.attributes_of, work.sets))
 
     def rows(self, block: JointBlock) -> Iterator[Joint]:
@@ -326,8 +326,8 @@ class Joiner:
         """Return `rows`, each with what its text measures; of a joiner of late texts, which are looked at here.
 
         Args:
-            block: of rows.
-            unicode: whether Unicode's words are counted.
+            block: Block of rows.
+            unicode: True if Unicode's words are counted.
         """
         rows = self._at_once(block)
         if rows is not None and self._chosen:
@@ -337,8 +337,8 @@ class Joiner:
             sizes, bad = measure_json([cast("LateDocument", row[0]).raw_text for row in rows], unicode=unicode)
             if not bad:
                 listed = sizes.tolist()
-                for row, each in zip(rows, listed, strict=True):
-                    cast("LateDocument", row[0]).counted = each[1]
+                for row, item in zip(rows, listed, strict=True):
+                    cast("LateDocument", row[0]).counted = item[1]
                 return zip(rows, listed, strict=True)
         return ((row, measure([row[0].text], unicode=unicode)[0].tolist()) for row in self._one_by_one(block))
 
@@ -348,12 +348,12 @@ class Joiner:
         Of a joiner of late texts, which are looked at here unless `texts` is false: none is needed. Errors are those of
         `rows`.
         """
-        rows, found = self._at_once(block), None
+        rows, result = self._at_once(block), None
         if rows is not None and texts:
-            found = decoded([cast("LateDocument", row[0]).raw_text for row in rows])
-        if rows is None or (texts and found is None):
+            result = decoded([cast("LateDocument", row[0]).raw_text for row in rows])
+        if rows is None or (texts and result is None):
             rows = list(self._one_by_one(block))
-        return Batch([row[0] for row in rows], found), [row[3] for row in rows]
+        return Batch([row[0] for row in rows], result), [row[3] for row in rows]
 
     def fresh(
         self, number: int, documents: Sequence[Document], others: Sequence[Sequence[bytes]], *, unicode: bool
@@ -361,15 +361,15 @@ class Joiner:
         """Return documents that have just been made with their attributes, as `measured` does those of files.
 
         Args:
-            number: of documents before them.
+            number: Number of documents before them.
             documents: with their lines.
             others: for each set, the rows of these documents, which cannot be of others.
-            unicode: whether Unicode's words are counted.
+            unicode: True if Unicode's words are counted.
         """
         lines = zip(*others, strict=True) if others else repeat(())
         rows = [
-            self._joint(document, i, list(of_sets), list(found))
-            for i, (document, of_sets, found) in enumerate(
+            self._joint(document, i, list(of_sets), list(result))
+            for i, (document, of_sets, result) in enumerate(
                 zip(documents, lines, self.values(others), strict=False), number + 1
             )
         ]
@@ -391,21 +391,21 @@ class Joiner:
     def columns(self, ids: list[str], sources: list[str], others: Sequence[Block]) -> list[list[Any]] | None:
         """Return the values in each set of rows for documents; None if something is wrong with one."""
         try:
-            found = [
+            result = [
                 list(map(decoder.decoder.decode, other.lines))
                 for decoder, other in zip(self._decoders, others, strict=True)
             ]
         except BAD_ROW:
             return None
-        for each, rows in zip(self._work.sets, found, strict=True):
+        for item, rows in zip(self._work.sets, result, strict=True):
             if [row.id for row in rows] != ids:
                 return None
             theirs = [row.source for row in rows]
             if theirs != sources and (
-                each.ours or any(b not in (a, None) for a, b in zip(sources, theirs, strict=True))
+                item.ours or any(b not in (a, None) for a, b in zip(sources, theirs, strict=True))
             ):
                 return None
-        return [decoder.columns(rows) for decoder, rows in zip(self._decoders, found, strict=True)]
+        return [decoder.columns(rows) for decoder, rows in zip(self._decoders, result, strict=True)]
 
     def _at_once(self, block: JointBlock) -> list[Joint] | None:
         """Return the rows; None if something is wrong with one."""
@@ -430,13 +430,13 @@ class Joiner:
         lines = zip(*(other.lines for other in others), strict=True) if others else repeat(())
         values = zip(*columns, strict=True) if columns else repeat(())
         make: Any = LateDocument if self._late else Document
-        made: list[Document] = [
+        result: list[Document] = [
             make(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
             for row, raw in zip(rows, documents.lines, strict=True)
         ]
         if not (self._chosen or others or self._work.dataset.duplicate_ids == "allow"):
-            return [(document, number, [], []) for document, number in zip(made, numbers, strict=False)]
-        listed = zip(made, numbers, lines, values, strict=False)
+            return [(document, number, [], []) for document, number in zip(result, numbers, strict=False)]
+        listed = zip(result, numbers, lines, values, strict=False)
         return [self._joint(document, number, [*line], [*value]) for document, number, line, value in listed]
 
     def _joint(self, document: Document, number: int, lines: list[bytes], values: list[Any]) -> Joint:
@@ -460,8 +460,8 @@ class Joiner:
             block = JointBlock(block.number + len(block.documents.lines), Block([], block.documents.fault), ending)
         documents = Rows(iter(block.documents), DOCUMENT_DECODER, path, block.number)
         others = [
-            AttributeRows(other, path, decoder.decoder, any_source=not each.ours, block=rows, number=block.number)
-            for other, each, decoder, rows in zip(
+            AttributeRows(other, path, decoder.decoder, any_source=not item.ours, block=rows, number=block.number)
+            for other, item, decoder, rows in zip(
                 self._paths, self._work.sets, self._decoders, block.others, strict=True
             )
         ]
@@ -469,9 +469,9 @@ class Joiner:
             lines: list[bytes] = []
             values: list[Any] = []
             for other, decoder in zip(others, self._decoders, strict=True):
-                found, other_line = other.take(row.id, row.source, documents.number)
+                result, other_line = other.take(row.id, row.source, documents.number)
                 lines.append(other_line)
-                values.append(decoder.values(found))
+                values.append(decoder.values(result))
             yield self._joint(to_document(row, documents, line), documents.number, lines, values)
 
 
@@ -504,14 +504,14 @@ def at_document(error: DataError, work: JoinedShard, number: int, id: str | None
     """Return the error with the place that it is about, if it says none: the row of a document, or of a foreign set.
 
     Args:
-        error: of a rule or a writer.
+        error: Error of a rule or a writer.
         work: the shard.
-        number: of the row.
+        number: Number of the row.
         id: of the document.
     """
     if error.path:
         return error
-    blamed = [each for each in work.sets if not each.ours and any(key.name in error.keys for key in each.keys)]
+    blamed = [item for item in work.sets if not item.ours and any(key.name in error.keys for key in item.keys)]
     path = work.attributes_of(blamed[0]) if len(blamed) == 1 else work.path
     return DataError(error.message, path=path, line=number, id=id)
 
@@ -522,12 +522,12 @@ def merged(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, msgspec.Raw]:
 
 
 def _merged(sets: list[JoinedSet], rows: Iterable["RawAttributes"]) -> dict[str, msgspec.Raw]:
-    found: dict[str, msgspec.Raw] = {}
+    results: dict[str, msgspec.Raw] = {}
     for joined, row in zip(sets, rows, strict=True):
         if isinstance(row.attributes, dict):
             names = {key.key: key.name for key in joined.keys}
-            found.update({names[key]: value for key, value in row.attributes.items()})
-    return found
+            results.update({names[key]: value for key, value in row.attributes.items()})
+    return results
 
 
 def plain_values(sets: list[JoinedSet], rows: Iterable["RawAttributes"]) -> dict[str, Any]:
@@ -546,8 +546,8 @@ class RawAttributes(msgspec.Struct):
 
     def value(self, key: str, absent: Any = None) -> Any:
         """Return a value as plain data; a row of another program may lack it."""
-        found = self.attributes.get(key) if isinstance(self.attributes, dict) else None
-        return absent if found is None else msgspec.json.decode(found)
+        result = self.attributes.get(key) if isinstance(self.attributes, dict) else None
+        return absent if result is None else msgspec.json.decode(result)
 
 
 RAW_ATTRIBUTES = msgspec.json.Decoder(RawAttributes)

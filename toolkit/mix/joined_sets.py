@@ -43,8 +43,8 @@ class JoinedDataset(ConfigStruct):
     """A dataset with the sets that are joined to it.
 
     Attributes:
-        name: of the stream that it is of a mix; empty for the only one.
-        same_keys: whether two sets may have one key, the value of the later counting where it has one.
+        name: Name of the stream that it is of a mix; empty for the only one.
+        same_keys: True if two sets may have one key, the value of the later counting where it has one.
         text: the text that is taken for that of its documents (see `toolkit.data.chosen_text`); None for their own.
         own: types of the own fields of its documents, if they are known; they decide nothing but what rules may ask.
     """
@@ -72,12 +72,14 @@ def read_joined(section: ConfigNode) -> list[Joined]:
     joined = []
     for i, entry in enumerate(section.value.get("attributes", [])):
         place = section.at("attributes", i)
-        found = JoinedOption(entry) if isinstance(entry, str) else config.convert(place, JoinedOption)
-        if wrong := [name for name in found.as_.values() if not is_name(name)]:
+        joined_option = JoinedOption(entry) if isinstance(entry, str) else config.convert(place, JoinedOption)
+        if wrong := [name for name in joined_option.as_.values() if not is_name(name)]:
             raise place.error(("as",), f"expected {A_NAME}, got {wrong[0]!r}")
-        if (fault := fault_of_name(found.set)) or "/" in found.set:
-            raise place.error((), fault or f"expected the name of an attribute set, without `/`, got {found.set!r}")
-        joined.append(Joined(set=found.set, as_=found.as_, place=place.where(())))
+        if (fault := fault_of_name(joined_option.set)) or "/" in joined_option.set:
+            raise place.error(
+                (), fault or f"expected the name of an attribute set, without `/`, got {joined_option.set!r}"
+            )
+        joined.append(Joined(set=joined_option.set, as_=joined_option.as_, place=place.where(())))
     return joined
 
 
@@ -88,13 +90,13 @@ class Key(ConfigStruct):
         key: in the file.
         name: in the mix.
         type: in the form of `toolkit.data.schema`.
-        default: whether rows may lack it: spans are then none, other values null.
-        present_type: of the value where rows have it, if they may lack it.
-        settings: of its tagger, if we have its records.
+        default: True if rows may lack it: spans are then none, other values null.
+        present_type: Present type of the value where rows have it, if they may lack it.
+        settings: Settings of its tagger, if we have its records.
         code: digests of the tagger's code (see `toolkit.config.plugin_code`).
         descriptions: what the value and its parts are (see `toolkit.data.schema.descriptions`), if we have its records.
         models: where the models of its tagger were, by option, if we have its records.
-        hidden: whether another set has the key too, so that rules cannot tell which is meant.
+        hidden: True if another set has the key too, so that rules cannot tell which is meant.
     """
 
     key: str
@@ -132,8 +134,8 @@ class JoinedSet(ConfigStruct):
 
     Attributes:
         set: its name.
-        keys: of it.
-        ours: whether we have records of it.
+        keys: Keys of it.
+        ours: True if we have records of it.
         reads: for each set that it was made from, the digest of that set's schema.
     """
 
@@ -146,13 +148,13 @@ class JoinedSet(ConfigStruct):
 def scale_of(text: str, sets: Sequence[JoinedSet]) -> Declared:
     """Return the scale that is declared for a value, `SET.KEY[.field]` or `KEY[.field]`; None of other expressions."""
     named = chosen_text.split_reference(text)
-    found = [
+    results = [
         key.settings
         for joined in sets
         for key in joined.keys
         if named and ((joined.set, key.key) == named[:2] or (key.name == named.set and not key.hidden))
     ]
-    return declared_in(found[0]) if found and found[0] else None
+    return declared_in(results[0]) if results and results[0] else None
 
 
 def set_hint(
@@ -166,11 +168,11 @@ def set_hint(
         joined: Sets that it joins.
         planned: Sets that will have been written before the mix.
     """
-    if keys := next((each.keys for each in joined if each.set == name), None):
+    if keys := next((item.keys for item in joined if item.set == name), None):
         return f", the name of a set; in rules, keys stand as names: {', '.join(key.name for key in keys)}"
-    for set_name in sorted({*stream.dataset.sets(), *planned} - {each.set for each in joined}):
-        found = planned.get(set_name) or records.load_schema(stream.dataset, set_name)
-        if set_name == name or (found and name in found.keys):
+    for set_name in sorted({*stream.dataset.sets(), *planned} - {item.set for item in joined}):
+        set_schema = planned.get(set_name) or records.load_schema(stream.dataset, set_name)
+        if set_name == name or (set_schema and name in set_schema.keys):
             return f"; the set {set_name} has it, so add {set_name} to `attributes:`"
     return ""
 
@@ -182,7 +184,7 @@ def names_for_rules(sets: Iterable[JoinedSet], own: OwnTypes | None = None) -> d
     """Return what expressions may use: the keys of set i are fields of the argument ``ri``; and ``document``.
 
     Args:
-        sets: that are joined.
+        sets: Sets that are joined.
         own: types of the own fields of documents, if they are known.
     """
     names = {
@@ -217,7 +219,7 @@ def chosen_text_of(stream: JoinedDataset, sets: list[JoinedSet]) -> ChosenText |
     if stream.text is None:
         return None
     reference = chosen_text.parse_reference(stream.text)
-    place = next((each.place for each in stream.attributes if each.set == reference.set), "")
+    place = next((attribute.place for attribute in stream.attributes if attribute.set == reference.set), "")
     option = "" if place.endswith(f".{chosen_text.OPTION}") else f"{chosen_text.OPTION}: "
     where = f"{place}: {option}{stream.text!r}"
     keys = {key.key: key.name for joined in sets if joined.set == reference.set for key in joined.keys}
@@ -227,12 +229,12 @@ def chosen_text_of(stream: JoinedDataset, sets: list[JoinedSet]) -> ChosenText |
     name, names = keys[reference.key], names_for_rules(sets, stream.own)
     path = ".".join((name, *reference.path))
     try:
-        found = check(null_safe(path, names) or path, names)
+        expression = check(null_safe(path, names) or path, names)
     except ExpressionError as error:
         raise ConfigError(f"{where}: {error}") from None
-    if found.type.not_null != schema.STR:
-        raise ConfigError(f"{where}: expected a text, or null, got a value of type {found.type}")
-    function = compile_function(found.code, (*(f"r{i}" for i in range(len(sets))), "document"))
+    if expression.type.not_null != schema.STR:
+        raise ConfigError(f"{where}: expected a text, or null, got a value of type {expression.type}")
+    function = compile_function(expression.code, (*(f"r{i}" for i in range(len(sets))), "document"))
     return ChosenText(function, name, {*reference.path[:1]})
 
 
@@ -244,7 +246,7 @@ def null_safe(path: str | None, names: Mapping[str, Name]) -> str | None:
     for text in (path, path.removesuffix(".label")) if path else ():
         parts = text.split(".")
         around = [".".join(parts[:i]) for i in range(1, len(parts))]
-        tested = f"{text} if {' and '.join(f'{each} is not None' for each in around) or 'True'} else None"
+        tested = f"{text} if {' and '.join(f'{item} is not None' for item in around) or 'True'} else None"
         for expression in (text, tested):
             with contextlib.suppress(ExpressionError):  # what the format wants is said where its values are bound
                 if check(expression, names).type.not_null == schema.STR or text == path:

@@ -31,9 +31,9 @@ class LockedSet(msgspec.Struct, frozen=True, kw_only=True):
     """A joined set.
 
     Attributes:
-        digest: of the rest.
-        keys: of each its type, its name in the mix and the settings of its tagger, with the tagger's version; those
-            are null in a set of another program.
+        digest: Digest of the rest.
+        keys: Keys of each its type, its name in the mix and the settings of its tagger, with the tagger's version;
+            those are null in a set of another program.
         reads: for each set that it was made from, the digest of that set's schema.
     """
 
@@ -56,11 +56,11 @@ class LockedPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part.
 
     Attributes:
-        label: of its documents.
+        label: Label of its documents.
         documents: in it.
         size, sha256: of its uncompressed bytes; of a format that does not concatenate, of the encoded documents that
             the file was made of.
-        files: of such a format, sha256 of the part's files as they are stored, by path; else none.
+        files: Files of such a format, sha256 of the part's files as they are stored, by path; else none.
     """
 
     label: str
@@ -75,12 +75,12 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         toolkit: version.
-        configuration: of the mix.
-        sets: that are joined; with streams under ``stream/set``.
+        configuration: Configuration of the mix.
+        sets: Sets that are joined; with streams under ``stream/set``.
         models: what the models of the sets' taggers and of the output format are called, by sha256.
         documents: shards; with streams under ``stream/shard``.
         omitted: shards that failed and were left out on request.
-        parts: by path below the output folder.
+        parts: Parts by path below the output folder.
     """
 
     version: Literal[1] = 1
@@ -97,8 +97,8 @@ def lock_of(manifest: Manifest, *, concatenates: bool) -> Lock:
     """Return the lock of an output.
 
     Args:
-        manifest: of the output.
-        concatenates: whether the files of its format are their documents one behind the other.
+        manifest: Manifest of the output.
+        concatenates: True if the files of its format are their documents one behind the other.
     """
     settings = dict(manifest.settings)
     models = {digest: settings["options"][option] for option, digest in settings.pop("models", {}).items()}
@@ -148,13 +148,13 @@ def input_of(work: ShardToMix, report: Report) -> InputEntry:
 
 
 def _set(keys: list[dict[str, Any]], reads: dict[str, str]) -> LockedSet:
-    found = {}
+    results = {}
     for key in keys:
         settings = key["settings"] and dict(key["settings"])
         if settings and isinstance(settings.get("tagger"), str):
             settings["tagger"] = _named(settings["tagger"])
-        found[key["key"]] = {"name": key["name"], "type": key["type"], "settings": settings}
-    return LockedSet(digest=_digest_of(found, reads), keys=found, reads=reads)
+        results[key["key"]] = {"name": key["name"], "type": key["type"], "settings": settings}
+    return LockedSet(digest=_digest_of(results, reads), keys=results, reads=reads)
 
 
 def _digest_of(keys: dict[str, dict[str, Any]], reads: dict[str, str]) -> str:
@@ -183,42 +183,42 @@ def load(path: str) -> Lock:
     """
     remedy = "restore it, or let `toolkit mix -c FILE --lock` write it"
     try:
-        found = json_files.load_strictly(path, Lock, remedy)
+        lock = json_files.load_strictly(path, Lock, remedy)
     except DataError as error:
         raise ConfigError(str(error).replace("a record of", "a lock of", 1)) from None
-    if found is None:
+    if lock is None:
         raise ConfigError(f"{path}: expected the lock of an output, there is none; {remedy}{not_in(path)}")
-    digests = {"configuration": (found.configuration.digest, json_digest(found.configuration.settings))}
-    digests |= {f"sets.{name}": (each.digest, _digest_of(each.keys, each.reads)) for name, each in found.sets.items()}
+    digests = {"configuration": (lock.configuration.digest, json_digest(lock.configuration.settings))}
+    digests |= {f"sets.{name}": (item.digest, _digest_of(item.keys, item.reads)) for name, item in lock.sets.items()}
     for place, (noted, digest) in digests.items():
         if noted != digest:
             raise ConfigError(
                 f"{path}: {place}.digest: expected {digest}, the digest of what it is about, got "
                 f"{noted}: somebody has changed the lock; {remedy}"
             )
-    return found
+    return lock
 
 
 # --- differences ------------------------------------------------------------------------------------------------------
 
 
-def differences(wanted: Lock, found: Lock) -> list[str]:
+def differences(wanted: Lock, lock: Lock) -> list[str]:
     """Return in what the making of an output differs from its lock, a line each: version, settings, sets, models and
     documents, each by name; nothing of parts.
     """
-    lines = [f"toolkit: {_got(wanted.toolkit, found.toolkit)}"] if wanted.toolkit != found.toolkit else []
-    lines += _each("configuration", wanted.configuration.settings, found.configuration.settings)
-    for name, before, now in _pairs(wanted.sets, found.sets):
+    lines = [f"toolkit: {_got(wanted.toolkit, lock.toolkit)}"] if wanted.toolkit != lock.toolkit else []
+    lines += _each("configuration", wanted.configuration.settings, lock.configuration.settings)
+    for name, before, now in _pairs(wanted.sets, lock.sets):
         if before is None or now is None:
             lines.append(f"set {name}: {_there(before)}")
         else:
             lines += _each(
                 f"set {name}", {**before.keys, "made from": before.reads}, {**now.keys, "made from": now.reads}
             )
-    lines += _models(wanted.models, found.models)
-    for name, shard, other in _pairs(wanted.documents, found.documents):
+    lines += _models(wanted.models, lock.models)
+    for name, shard, other in _pairs(wanted.documents, lock.documents):
         lines += _shard(name, shard, other)
-    for name in sorted({*wanted.omitted} ^ {*found.omitted}):
+    for name in sorted({*wanted.omitted} ^ {*lock.omitted}):
         was = name in wanted.omitted
         lines.append(
             f"shard {name}: "
@@ -231,10 +231,10 @@ def differences(wanted: Lock, found: Lock) -> list[str]:
     return lines
 
 
-def part_differences(wanted: Lock, found: Lock) -> list[str]:
+def part_differences(wanted: Lock, lock: Lock) -> list[str]:
     """Return in which parts an output differs from its lock, a line each."""
     lines = []
-    for name, before, now in _pairs(wanted.parts, found.parts):
+    for name, before, now in _pairs(wanted.parts, lock.parts):
         if before is None or now is None:
             lines.append(f"part {name}: {_there(before)}")
         elif before.sha256 != now.sha256:
@@ -260,14 +260,14 @@ def _there(wanted: object) -> str:
     return "the lock has it, but it is missing" if wanted is not None else "it is not in the lock"
 
 
-def _shard(name: str, wanted: LockedShard | None, found: LockedShard | None) -> Iterator[str]:
-    if wanted is None or found is None:
+def _shard(name: str, wanted: LockedShard | None, locked_shard: LockedShard | None) -> Iterator[str]:
+    if wanted is None or locked_shard is None:
         yield f"shard {name}: {_there(wanted)}"
         return
-    if (wanted.digest, wanted.documents) != (found.digest, found.documents):
-        got = f"got {found.documents} with {found.digest}"
+    if (wanted.digest, wanted.documents) != (locked_shard.digest, locked_shard.documents):
+        got = f"got {locked_shard.documents} with {locked_shard.digest}"
         yield f"shard {name}: expected {amount(wanted.documents, 'document')} with the digest {wanted.digest}, {got}"
-    for set_name, before, now in _pairs(wanted.attributes, found.attributes):
+    for set_name, before, now in _pairs(wanted.attributes, locked_shard.attributes):
         if before is None or now is None:
             yield f"shard {name}: the set {set_name}: {_there(before)}"
         else:
@@ -307,9 +307,9 @@ _UNSAID = ("streams", "")
 
 def _by_name(value: Any) -> Any:
     """Return a list of what has names (streams, rules, joined sets) as a mapping; anything else as it is."""
-    if not (isinstance(value, list) and all(isinstance(each, dict) for each in value)):
+    if not (isinstance(value, list) and all(isinstance(item, dict) for item in value)):
         return value
-    names = [each.get("name", each.get("set")) for each in value]
+    names = [item.get("name", item.get("set")) for item in value]
     distinct = None not in names and len({*names}) == len(names)
     return dict(zip(names if distinct else map(str, range(len(value))), value, strict=True))
 

@@ -60,8 +60,8 @@ class Fates(msgspec.Struct):
 
     Attributes:
         kept: xxh3-64 of (source, id) of those that stay, 8 bytes each, little-endian.
-        copies: of those that are dropped as copies, as `COPY` has it; one for each rule and key. If a set was held
-            against other datasets, also of all that are dropped, with `GONE`.
+        copies: Copies of those that are dropped as copies, as `COPY` has it; one for each rule and key. If a set was
+            held against other datasets, also of all that are dropped, with `GONE`.
         written: documents in the output, as `toolkit.records.identity.NOTED` has them, where these are noted.
     """
 
@@ -88,21 +88,21 @@ class _CopyRule(NamedTuple):
 
 def keys_of_copies(sets: Sequence[JoinedSet]) -> dict[str, tuple[int, str, int]]:
     """Return the keys whose values say what a document is a copy of, as `_CopyRule` has them, by name in the mix."""
-    found = {}
+    results = {}
     for i, joined in enumerate(sets):
         for key in joined.keys:
             declared = key.declared.not_null
             if declared and declared.kind == "object" and declared.get(FIELD) == _COPY_OF and not key.hidden:
                 against = bool(key.settings and key.settings.get("against"))
-                found[key.name] = i, schema.field_name(key.key), ELSEWHERE * against
-    return found
+                results[key.name] = i, schema.field_name(key.key), ELSEWHERE * against
+    return results
 
 
 class Copies:
     """Tells which documents rules drop as copies.
 
     Args:
-        rules: of a stream, compiled.
+        rules: Rules of a stream, compiled.
         work: a shard of the stream, with the sets that it joins.
 
     Attributes:
@@ -115,16 +115,20 @@ class Copies:
         keys, names = keys_of_copies(sets), names_for_rules(sets)
         self.rules = [
             _CopyRule(i, *keys[name])
-            for i, each in enumerate(rules.compiled)
-            if each.rule.drops
-            for name in sorted(each.keys & keys.keys())
+            for i, compiled_rule in enumerate(rules.compiled)
+            if compiled_rule.rule.drops
+            for name in sorted(compiled_rule.keys & keys.keys())
             if _mentions(rules, i, name, names)
         ]
-        copying = {each.rule for each in self.rules}
-        self._others = [each for i, each in enumerate(rules.compiled) if each.rule.drops and i not in copying]
-        self._notes_gone = any(each.elsewhere for each in self.rules)
+        copying = {rule.rule for rule in self.rules}
+        self._others = [
+            compiled_rule
+            for i, compiled_rule in enumerate(rules.compiled)
+            if compiled_rule.rule.drops and i not in copying
+        ]
+        self._notes_gone = any(rule.elsewhere for rule in self.rules)
         for name, (set_, key, _) in keys.items():
-            if any((each.set, each.key) == (set_, key) for each in self.rules):
+            if any((rule.set, rule.key) == (set_, key) for rule in self.rules):
                 rules.needs.keys.add(name)
                 rules.needs.fields.setdefault(name, set()).add(FIELD)
         rules.needs.source |= bool(self.rules)
@@ -153,24 +157,28 @@ class Copies:
         if not isinstance(outcome, int):
             self._kept.extend(known_by)
             return
-        found = [each for each in self.rules if each.rule >= outcome and self._drops(self._compiled[each.rule], values)]
-        named = [(each, copied) for each in found if (copied := self._copied(each, values)) is not None]
-        others = {each.rule for each in found} != {each.rule for each, _ in named}  # which asks for something else, too
-        others = others or any(self._drops(each, values) for each in self._others)
-        for each, name in named:
+        results = [
+            rule for rule in self.rules if rule.rule >= outcome and self._drops(self._compiled[rule.rule], values)
+        ]
+        named = [(item, copied) for item in results if (copied := self._copied(item, values)) is not None]
+        others = {item.rule for item in results} != {
+            item.rule for item, _ in named
+        }  # which asks for something else, too
+        others = others or any(self._drops(compiled_rule, values) for compiled_rule in self._others)
+        for item, name in named:
             for own in known_by:
-                flags = each.elsewhere | ONLY * (not others and own == hash_)
-                self._copies.append(COPY.pack(own, self._hash(*name), number, each.rule, each.set, flags))
-        if not (found or others):  # a sample alone
+                flags = item.elsewhere | ONLY * (not others and own == hash_)
+                self._copies.append(COPY.pack(own, self._hash(*name), number, item.rule, item.set, flags))
+        if not (results or others):  # a sample alone
             self._kept.extend(known_by)
         elif self._notes_gone:
             self._copies.extend(COPY.pack(own, own, number, 0, 0, GONE) for own in known_by)
 
     def taken(self) -> Fates:
         """Return what has been noted since the last call."""
-        found = Fates(struct.pack(f"<{len(self._kept)}Q", *self._kept), b"".join(self._copies))
+        fates = Fates(struct.pack(f"<{len(self._kept)}Q", *self._kept), b"".join(self._copies))
         self.start()
-        return found
+        return fates
 
     def _hash(self, source: str, id: str, place: str = "") -> int:
         """Return the hash of a document; where ids may repeat, that of its place in this dataset, if it has one."""
@@ -262,15 +270,15 @@ def judge(noted: Iterable[Noted | None], memory: int = MEMORY) -> Found:
     """
     import numpy as np
 
-    shards = [(number, each) for number, each in enumerate(noted) if each]
-    if not any(each.size for _, each in shards):
+    shards = [(number, item) for number, item in enumerate(noted) if item]
+    if not any(item.size for _, item in shards):
         return Found(Counter(), [])
     record, rows = np.dtype([*_RECORD.items()]), 0
     with Tables(memory) as tables:
-        for number, each in [(0, None), *shards]:
-            for kept in _blocks(each.kept, np.dtype("<u8")) if each else [np.zeros(0, dtype="<u8")]:
+        for number, item in [(0, None), *shards]:
+            for kept in _blocks(item.kept, np.dtype("<u8")) if item else [np.zeros(0, dtype="<u8")]:
                 tables.append("stand", hash=kept, round=np.zeros(len(kept), dtype=np.int64))
-            for copies in _blocks(each.copies, record) if each else [np.zeros(0, dtype=record)]:
+            for copies in _blocks(item.copies, record) if item else [np.zeros(0, dtype=record)]:
                 columns = {name: np.ascontiguousarray(copies[name]) for name in _RECORD}
                 flags = {"sole": ONLY, "elsewhere": ELSEWHERE, "gone": GONE}
                 columns |= {name: copies["flags"] & bit != 0 for name, bit in flags.items()}
@@ -286,7 +294,7 @@ def judge(noted: Iterable[Noted | None], memory: int = MEMORY) -> Found:
     *keys, documents = (column.tolist() for column in counts.values())
     examples = zip(*(column.tolist() for column in first.values()), strict=True)
     return Found(
-        Counter(dict(zip(zip(*keys, strict=True), documents, strict=True))), [Orphan(*each) for each in examples]
+        Counter(dict(zip(zip(*keys, strict=True), documents, strict=True))), [Orphan(*example) for example in examples]
     )
 
 

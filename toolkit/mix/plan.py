@@ -86,21 +86,21 @@ def _count_parts(task: _ToCount, report: Report) -> list[list[list[int]]]:
     import numpy as np
 
     listed = msgspec.msgpack.decode(read_sealed(task.ends), type=list[list[int]])
-    ends = [np.array(each, dtype=np.uint64) for each in listed]
-    sums = [np.zeros((2, len(each)), dtype=np.int64) for each in ends]
+    ends = [np.array(item, dtype=np.uint64) for item in listed]
+    sums = [np.zeros((2, len(item)), dtype=np.int64) for item in ends]
     for label, hashes, sizes in task.source.runs():
         numbers, parts = np.searchsorted(ends[label], hashes), len(ends[label])
         sums[label][0] += np.bincount(numbers, weights=sizes, minlength=parts).astype(np.int64)
         sums[label][1] += np.bincount(numbers, minlength=parts)
-    return [each.tolist() for each in sums]
+    return [sum_.tolist() for sum_ in sums]
 
 
 def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) -> dict[str, list[Cut]]:
     """Return the parts of each label: as few as the part size allows, of sizes that differ by a piece.
 
     Args:
-        stages: by key of the shard.
-        settings: of the mix.
+        stages: Stages by key of the shard.
+        settings: Settings of the mix.
         run: runs tasks, as of a command.
     """
     import numpy as np
@@ -124,17 +124,17 @@ def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) 
     divided = [label for label, cuts in goals.items() if cuts]
     folder = join(work_folder(settings.output.path), "parts", f"cuts-{owner()}")
     sources = _sources(stages, settings, divided, join(folder, "runs"))
-    found = find_bounds(run, "finding where parts end", folder, sources, [goals[label] for label in divided])
-    ends = [sorted({*(around[0].hash for around in each), EVERYTHING} - {-1}) for each in found]
+    bounds = find_bounds(run, "finding where parts end", folder, sources, [goals[label] for label in divided])
+    ends = [sorted({*(around[0].hash for around in item), EVERYTHING} - {-1}) for item in bounds]
     write_sealed(path := join(folder, "ends"), msgspec.msgpack.encode(ends))
     tasks = [Task(f"cut {i}", _ToCount(source=source, ends=path)) for i, source in enumerate(sources, 1)]
     counted = run("finding where parts end", _count_parts, tasks) if divided else []
     remove_tree(folder)
     cuts = {label: [Cut(0, EVERYTHING, *both)] if both[1] else [] for label, both in totals.items()}
     for number, label in enumerate(divided):
-        sums = np.array([each[number] for each in counted], dtype=np.int64).sum(axis=0)
+        sums = np.array([item[number] for item in counted], dtype=np.int64).sum(axis=0)
         lows = [0, *(end + 1 for end in ends[number][:-1])]
-        listed = [Cut(*each) for each in zip(lows, ends[number], *sums.tolist(), strict=True)]
+        listed = [Cut(*item) for item in zip(lows, ends[number], *sums.tolist(), strict=True)]
         cuts[label] = [cut for cut in listed if cut.documents]
     return dict(sorted(cuts.items()))
 
@@ -175,13 +175,13 @@ class PartPlan(ConfigStruct):
     """One output file.
 
     Attributes:
-        label: of its documents.
+        label: Label of its documents.
         path: below the output folder.
         pieces: in order.
         size: uncompressed bytes.
         documents: in it.
         low, high: of a shuffled output, the least and the greatest hash that may be in it.
-        runs: of a shuffled output, in place of pieces, the members of which something is in it: key of the shard,
+        runs: Runs of a shuffled output, in place of pieces, the members of which something is in it: key of the shard,
             offset and length in its intermediate. Members that stand one behind the other are read together.
     """
 
@@ -206,8 +206,8 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings, run: Ru
     A part is closed before a member that would take it over the part size.
 
     Args:
-        stages: by key of the shard.
-        settings: of the mix, which name the parts.
+        stages: Stages by key of the shard.
+        settings: Settings of the mix, which name the parts.
         run: runs tasks, as of a command.
 
     Raises:
@@ -267,17 +267,17 @@ def _shuffled(label: str, cuts: list[Cut], members: list[tuple[str, Member]], se
 
 def _runs(members: list[tuple[str, Member]], cut: Cut) -> list[tuple[str, int, int]]:
     """Return the places of what may have hashes of a part, about a MiB of pieces in each."""
-    found: list[tuple[str, int, int]] = []
+    results: list[tuple[str, int, int]] = []
     size = JOINED
     for key, member in members:
         if member.low <= cut.high and member.high >= cut.low:
-            if size + member.size <= JOINED and found[-1][0] == key and sum(found[-1][1:]) == member.offset:
-                found[-1] = (key, found[-1][1], found[-1][2] + member.length)
+            if size + member.size <= JOINED and results[-1][0] == key and sum(results[-1][1:]) == member.offset:
+                results[-1] = (key, results[-1][1], results[-1][2] + member.length)
                 size += member.size
             else:
-                found.append((key, member.offset, member.length))
+                results.append((key, member.offset, member.length))
                 size = member.size
-    return found
+    return results
 
 
 def _check_paths(parts: Iterable[tuple[str, str]], settings: MixSettings) -> None:
@@ -339,7 +339,11 @@ Inputs = list[tuple[str, str, dict[str, str]]]
 
 def plan_digest(stages: Mapping[str, StageRecord], stage_digest: str, part_size: int, omitted: list[str]) -> str:
     """Return the digest that tells two mixes apart: of inputs, settings, part size, omitted shards."""
-    inputs = [(shard, found.documents, found.attributes) for shard in sorted(stages) for found in (stages[shard],)]
+    inputs = [
+        (shard, stage_record.documents, stage_record.attributes)
+        for shard in sorted(stages)
+        for stage_record in (stages[shard],)
+    ]
     return digest_of(inputs, stage_digest, part_size, omitted)
 
 

@@ -84,10 +84,10 @@ class Unseen(msgspec.Struct, frozen=True, kw_only=True):
     """A field or text of a rule that no document has, or no document of some shards.
 
     Attributes:
-        rule: by name.
-        stream: that the rule decides over.
+        rule: Rule by name.
+        stream: Stream that the rule decides over.
         field: as ``metadata.adult``; or a comparison, ``label == "german"``.
-        compares: whether it is a comparison with a text, which is never true.
+        compares: True if it is a comparison with a text, which is never true.
         shards: the first of those in which no document has it; none if no document at all has it.
         lacking, of: how many shards these are, of how many with documents.
         got: what it is in these shards, if they have it, and it is of another kind than in others: ``a text``.
@@ -110,8 +110,8 @@ class OrphanCount(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rule, set: by name.
-        stream: that the rule decides over.
-        documents: how many.
+        stream: Stream that the rule decides over.
+        documents: Number of documents.
     """
 
     rule: str
@@ -124,10 +124,10 @@ class BudgetFound(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a budget.
 
     Attributes:
-        unit: of amounts.
-        bounds: by group, the greatest hash that is taken.
+        unit: Unit of amounts.
+        bounds: Bounds by group, the greatest hash that is taken.
         groups: sorted by name.
-        redistributed: whether others give what a group lacks.
+        redistributed: True if others give what a group lacks.
     """
 
     unit: Unit
@@ -140,7 +140,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The record of what a mix published. The same inputs and settings give the same manifest, wherever they are.
 
     Attributes:
-        digest: of inputs and settings.
+        digest: Digest of inputs and settings.
         toolkit: version.
         settings: rules, sets, format and its options.
         sets: schema of each joined set, for those who have only the output; with streams under ``stream/set``.
@@ -150,14 +150,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         omitted: shards that failed and were left out on request, with the reason.
         totals: documents and code points, read and kept.
         rules: effect of each, in order.
-        blocklists: of the rules that have one.
+        blocklists: Blocklists of the rules that have one.
         unseen: fields of rules that no document of a shard has.
         orphans: documents that are dropped as copies of documents that are not kept, where that is allowed.
         counts: what the writer left out, or counted besides, by name.
         not_carried: documents of the inputs that have a field which the output does not carry, by its path.
         unlike_dolma: documents that stay here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers to it.
-        statistics: by label as rules have it, what was read and what stays; of a format that parts documents by the
-            labels of the pieces.
+        statistics: Statistics by label as rules have it, what was read and what stays; of a format that parts documents
+            by the labels of the pieces.
         budget: what that came to, if there is one.
         labels: totals by label.
         rejected: totals of the dropped documents, if they are kept.
@@ -264,7 +264,7 @@ def check_output(output: str, datasets: Sequence[Dataset], *, overwrite: bool) -
     if _is_ours(output):
         published, origin = _published_as(output)
         counts = (len(published.parts), "part"), (published.totals.kept, "document")
-        goes = f"{', '.join(amount(*each) for each in counts)}, labels: {few(sorted(published.labels))}"
+        goes = f"{', '.join(amount(*count) for count in counts)}, labels: {few(sorted(published.labels))}"
         return origins.check(output, origin, datasets, goes, overwrite=overwrite)
     for relative in list_files(output):
         if _is_ours(output):  # another run has just published it
@@ -282,7 +282,7 @@ def _published_as(output: str) -> tuple[Manifest, Origin]:
     manifest = intent.manifest if intent else load_manifest(output)
     assert manifest is not None, "it is ours"
     shards = {entry.shard: entry.documents for entry in manifest.inputs if entry.rows}
-    recorded = intent.datasets if intent else (found.datasets if (found := origins.load(output)) else {})
+    recorded = intent.datasets if intent else (origin.datasets if (origin := origins.load(output)) else {})
     return manifest, Origin(datasets=recorded, shards=shards)
 
 
@@ -350,7 +350,8 @@ def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, 
             name = os.path.relpath(file.path, os.path.dirname(path) or ".")
             lines.setdefault(path, []).append((name, file.sha256))
     return {
-        path: "".join(f"{digest}  {name}\n" for name, digest in sorted(found)) for path, found in sorted(lines.items())
+        path: "".join(f"{digest}  {name}\n" for name, digest in sorted(results))
+        for path, results in sorted(lines.items())
     }
 
 
@@ -358,9 +359,9 @@ def publish(output: str, manifest: Manifest, datasets: Sequence[Dataset], keeps:
     """Make the staged parts of a manifest the output.
 
     Args:
-        output: of the mix.
-        manifest: of what is staged.
-        datasets: that it was made from.
+        output: Output of the mix.
+        manifest: Manifest of what is staged.
+        datasets: Datasets that it was made from.
         keeps: digest of the settings whose intermediates stay, because the documents do not.
     """
     old = load_manifest(output)
@@ -425,7 +426,7 @@ def clear_work(output: str, keeps: str = "") -> None:
     """Delete intermediates and staged parts.
 
     Args:
-        output: of the mix.
+        output: Output of the mix.
         keeps: digest of the settings whose intermediates stay.
     """
     remove_tree(join(work_folder(output), "parts"))
@@ -450,8 +451,8 @@ def unchanged_manifest(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now
     if manifest is None or [(e.stream, e.shard) for e in manifest.inputs] != [(w.stream.name, w.shard) for w in listed]:
         return None
     now = for_each(inputs, listed)
-    found: plan.Inputs = sorted((work.key, *digests) for work, digests in zip(listed, now, strict=True) if digests)
-    digest = plan.digest_of(found, settings.stage_digest(), settings.output.part_size, [])
+    results: plan.Inputs = sorted((work.key, *digests) for work, digests in zip(listed, now, strict=True) if digests)
+    digest = plan.digest_of(results, settings.stage_digest(), settings.output.part_size, [])
     published = state(Derived(made_of=manifest.digest), [("", digest)], files=lambda _: _files(output, manifest))
     return manifest if published.is_done and not is_unfinished(output) else None
 
@@ -504,5 +505,5 @@ def is_unchanged(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> b
     """Return True if what is published was made by these settings, of these shards, among others, as they are."""
     if not listed:
         return True
-    found = Published(listed[0].settings)
-    return all(for_each(lambda work: found.has(work, inputs(work)), listed))
+    result = Published(listed[0].settings)
+    return all(for_each(lambda work: result.has(work, inputs(work)), listed))

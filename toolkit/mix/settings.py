@@ -106,11 +106,11 @@ class Stream(JoinedDataset):
 
     Attributes:
         weight: its share of the output's characters, relative to those of the other streams.
-        share: of its documents that are left to come to that; known when all streams have been looked at.
+        share: Share of its documents that are left to come to that; known when all streams have been looked at.
         overlaps: what spans that overlap become (see `toolkit.text.editing`): ``first``, as Dolma does.
         past_end: what a span becomes whose end is past the text (see `toolkit.text.editing`).
-        order: of its shards in the output: numbers by globs over shards, the lowest first, and within one number by
-            path; None for the order of their names.
+        order: Order of its shards in the output: numbers by globs over shards, the lowest first, and within one number
+            by path; None for the order of their names.
         budget: the rule that the budget of the mix becomes; its bounds are known when all streams have been looked at.
     """
 
@@ -136,19 +136,19 @@ class Stream(JoinedDataset):
     @property
     def all_rules(self) -> list[Rule]:
         """Return the rules, the sample that a weight comes to, and what a budget comes to."""
-        found = list(self.rules)
+        rules = list(self.rules)
         if self.share is not None:
-            found.append(Sample(name=f"weight {self.weight:g}", share=self.share, seed="weight"))
+            rules.append(Sample(name=f"weight {self.weight:g}", share=self.share, seed="weight"))
         if self.budget is not None:
-            found.append(self.budget)
-        return found
+            rules.append(self.budget)
+        return rules
 
-    def recorded(self, found: list[Rule]) -> dict[str, Any]:
+    def recorded(self, rules: list[Rule]) -> dict[str, Any]:
         """Return the settings, with these rules, without the places where things are."""
         return {
             "name": self.name,
             "attributes": [{"set": joined.set, "as": joined.as_} for joined in self.attributes],
-            "rules": [rule.recorded() for rule in found],
+            "rules": [rule.recorded() for rule in rules],
             "same_keys": self.same_keys,
             "overlaps": self.overlaps,
             **self.dataset.lineage,
@@ -171,17 +171,17 @@ class MixSettings(ConfigStruct):
     Attributes:
         streams: what is mixed, sorted by name.
         output: what all formats share.
-        options: of the format.
+        options: Options of the format.
         label: expression of a document's label, instead of that of the format.
         rejected: folder for the documents that are dropped, None if they are not kept.
-        unicode_words: whether the statistics have Unicode's words, too.
+        unicode_words: True if the statistics have Unicode's words, too.
         budget: how much is taken; None for everything.
-        allow_empty: whether an output without documents is published.
+        allow_empty: True if an output without documents is published.
         orphans: ``allow`` publishes also if documents are dropped as copies of documents that are not kept.
         splits: shares of the splits by which the files are parted; each is a folder of its own.
-        deletes: whether the documents of a shard are deleted when it is mixed.
+        deletes: True if the documents of a shard are deleted when it is mixed.
         place: of the output in the file, for messages.
-        columns: that documents bring, for a format with `COLUMNS`, once all shards are known.
+        columns: Columns that documents bring, for a format with `COLUMNS`, once all shards are known.
     """
 
     streams: list[Stream]
@@ -298,8 +298,8 @@ class MixSettings(ConfigStruct):
         """Return the settings as the manifest holds them."""
         streams = [stream.recorded(stream.rules) for stream in self.streams]
         settings = {**self._settings(streams), "part_size": int(self.output.part_size)}
-        found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(settings))
-        return found
+        results: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(settings))
+        return results
 
     @staticmethod
     def added_fields(recorded: Mapping[str, Any]) -> list[str]:
@@ -324,16 +324,16 @@ class MixSettings(ConfigStruct):
 def _options(writer: Writer) -> dict[str, Any]:
     """Return the options of a format as they are recorded: of model files what they are called, and their digests."""
     named = model_options(writer)
-    found = {"options": config.plain(writer) | {option: model_name(path) for option, path in named.items()}}
-    return found | ({"models": {option: digest(path) for option, path in named.items()}} if named else {})
+    results = {"options": config.plain(writer) | {option: model_name(path) for option, path in named.items()}}
+    return results | ({"models": {option: digest(path) for option, path in named.items()}} if named else {})
 
 
 @cached(16)
 def writer_with(format_: str, options: bytes, columns: str = "") -> Writer:
     class_ = find_writer(format_, "mix.output.format")
-    found = config.convert(ConfigNode(msgspec.json.decode(options)), class_, f"format {format_}")
-    found.__dict__["own_columns"] = columns
-    return found
+    writer = config.convert(ConfigNode(msgspec.json.decode(options)), class_, f"format {format_}")
+    writer.__dict__["own_columns"] = columns
+    return writer
 
 
 def split_of(id: bytes, shares: Mapping[str, float]) -> str:
@@ -522,14 +522,14 @@ def _with_names(format_: str, options: dict[str, Any], sets: list[Joined]) -> di
     """
     writer = writer_with(format_, msgspec.json.encode(options, order="sorted"))
     paths = {wanted.path for wanted in writer.wants().values()}
-    found = dict(options)
+    results = dict(options)
     for option, value in options.items():
         set_name, _, path = value.partition(".") if isinstance(value, str) and value in paths else ("", "", "")
-        joined = next((each for each in sets if path and each.set == set_name), None)
+        joined = next((item for item in sets if path and item.set == set_name), None)
         if joined and not is_name(set_name):
             key, dot, fields = path.partition(".")
-            found[option] = f"{joined.as_.get(key, key)}{dot}{fields}"
-    return found
+            results[option] = f"{joined.as_.get(key, key)}{dot}{fields}"
+    return results
 
 
 def _check_one_label(place: ConfigNode, label: str | None) -> None:
@@ -550,10 +550,10 @@ def _streams(section: ConfigNode, base: str, dataset: Callable[[], Dataset]) -> 
     scope = reading.read_scope(section, base)
     if "streams" not in section.value:
         shared, text, nulls = _chosen(section, shared, section.value.get(chosen_text.OPTION), base)
-        found = [*nulls, *_rules(section, base, scope)]
-        reading.check_names(found)
-        reading.check_used(section, scope, found)
-        return [Stream(name="", dataset=dataset(), attributes=shared, rules=found, text=text)]
+        rules = [*nulls, *_rules(section, base, scope)]
+        reading.check_names(rules)
+        reading.check_used(section, scope, rules)
+        return [Stream(name="", dataset=dataset(), attributes=shared, rules=rules, text=text)]
     streams: dict[str, Stream] = {}
     for place in _entries(section.at("streams")):
         stream = _stream(place, section, base, scope, shared, dataset)
@@ -572,7 +572,7 @@ def _entries(place: ConfigNode) -> list[ConfigNode]:
     value = place.value
     if not isinstance(value, list | dict) or not value:
         raise place.error((), "expected streams: a list of {name: …, dataset: …}, or {NAME: {dataset: …}}")
-    found = []
+    results = []
     for key in value if isinstance(value, dict) else range(len(value)):
         entry = place.at(key)
         if not isinstance(entry.value, dict):
@@ -581,8 +581,8 @@ def _entries(place: ConfigNode) -> list[ConfigNode]:
             if "name" in entry.value:
                 raise entry.error(("name",), f"expected no `name` here, because {key!r} is the name of the stream")
             entry.value = {"name": key, **entry.value}
-        found.append(entry)
-    return found
+        results.append(entry)
+    return results
 
 
 def _stream(
@@ -604,18 +604,18 @@ def _stream(
     inner = reading.merged(scope, own)  # a stream knows better than the mix
     own_text = place.value.get(chosen_text.OPTION, section.value.get(chosen_text.OPTION))
     joined, text, nulls = _chosen(place, [*read_joined(place), *shared], own_text, base)
-    found = [*nulls, *_rules(place, base, inner), *_rules(section, base, inner)]
+    rules = [*nulls, *_rules(place, base, inner), *_rules(section, base, inner)]
     if "sample" in place.value:
         sample = place.at()
         sample.value = [{"sample": given.sample}]
-        found += reading.read_rules(sample, base)
-    reading.check_names(found)
-    reading.check_used(place, own, found)
+        rules += reading.read_rules(sample, base)
+    reading.check_names(rules)
+    reading.check_used(place, own, rules)
     return Stream(
         name=given.name,
         dataset=dataset() if given.dataset is None else _opened(place, given.dataset),
         attributes=joined,
-        rules=found,
+        rules=rules,
         text=text,
         weight=given.weight,
         same_keys=given.same_keys,
@@ -637,9 +637,9 @@ def _chosen(
         reference = chosen_text.parse_reference(given)
     except ConfigError as error:
         raise place.error((chosen_text.OPTION,), str(error)) from None
-    if not any(each.set == reference.set for each in joined):
+    if not any(item.set == reference.set for item in joined):
         joined = [*joined, Joined(set=reference.set, place=place.where((chosen_text.OPTION,)))]
-    name = next(each.as_.get(reference.key, reference.key) for each in joined if each.set == reference.set)
+    name = next(item.as_.get(reference.key, reference.key) for item in joined if item.set == reference.set)
     nulls = place.at()
     nulls.value = [{"drop": reference.expression(name), "name": chosen_text.NULL}]
     return joined, reference.text, reading.read_rules(nulls, base)
@@ -652,9 +652,9 @@ def _edited(place: ConfigNode, joined: list[Joined]) -> tuple[list[Joined], None
     for edit in edits_in(read_edits(place.at(chosen_text.OPTION))):
         if edit.spans:
             reference = chosen_text.parse_reference(edit.spans)
-            if not any(each.set == reference.set for each in joined):
+            if not any(item.set == reference.set for item in joined):
                 joined = [*joined, Joined(set=reference.set, place=where)]
-            name = next(each.as_.get(reference.key, reference.key) for each in joined if each.set == reference.set)
+            name = next(item.as_.get(reference.key, reference.key) for item in joined if item.set == reference.set)
             edit = msgspec.structs.replace(edit, spans=".".join((name, *reference.path)))
         edits.append(edit)
     return joined, None, [EditText(name=chosen_text.OPTION, edited=edits, place=where)]

@@ -58,21 +58,21 @@ class TableSieve:
 
     def taken(self) -> Counted:
         """Return what was counted of the rows that have been dropped since the last time."""
-        found = self._counted
-        found.statistics = self._tally.counted()
+        result = self._counted
+        result.statistics = self._tally.counted()
         self._start()
-        return found
+        return result
 
     def __call__(self, number: int, columns: Mapping[str, Any]) -> tuple[Sequence[bool], Callable[[], None]] | None:
-        found = self._values(number, columns)
-        if found is None:
+        result = self._values(number, columns)
+        if result is None:
             return None
         try:
-            outcomes, labels = self._rules.outcomes(found), labels_of(self._rules, found)
+            outcomes, labels = self._rules.outcomes(result), labels_of(self._rules, result)
         except DataError:
             return None
         dropped = [isinstance(outcome, int) for outcome in outcomes]
-        return [not each for each in dropped], lambda: self._count(columns["text"], found, dropped, labels, outcomes)
+        return [not item for item in dropped], lambda: self._count(columns["text"], result, dropped, labels, outcomes)
 
     def _values(self, number: int, columns: Mapping[str, Any]) -> list[Sequence[Any]] | None:
         """Return the values of rows by argument of rules, in place of the documents what these are asked for."""
@@ -80,7 +80,7 @@ class TableSieve:
 
         rows = len(columns["text"])
         beside = [Block(rows_of.ahead(number, rows)) for rows_of in self.others]
-        if any(len(each.lines) < rows for each in beside):
+        if any(len(item.lines) < rows for item in beside):
             return None
         given: dict[str, Sequence[Any]] = {name: columns[name] for name in ("id", "source")}
         given[_CHARS] = pc.utf8_length(columns["text"]).to_pylist()
@@ -118,7 +118,7 @@ class TableSieve:
             outcomes=[*compress(outcomes, dropped)],
         )
         self._counted.totals.rows += len(some)
-        self._counted.totals.chars += sum(each[CHARS] for each in measured)
+        self._counted.totals.chars += sum(item[CHARS] for item in measured)
 
 
 def _plain(column: Any) -> list[Any] | None:
@@ -128,7 +128,7 @@ def _plain(column: Any) -> list[Any] | None:
     is_, (field,) = pa.types, plain_schema(pa.schema([pa.field("", column.type)]), "")
     type_ = field.type
     plain = (is_.is_boolean, is_.is_integer, is_.is_float64, is_.is_string, is_.is_large_string)
-    if not any(each(type_) for each in plain):
+    if not any(item(type_) for item in plain):
         return None
-    found: list[Any] = values_of(column, type_)
-    return [each if each is not None and isfinite(each) else None for each in found] if not_finite(column) else found
+    result: list[Any] = values_of(column, type_)
+    return [item if item is not None and isfinite(item) else None for item in result] if not_finite(column) else result

@@ -84,15 +84,15 @@ class StageRecord(Artifact, frozen=True, kw_only=True):
         rules: effect of each rule, in order.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         counts: what the writer left out, by name.
-        statistics: by label, what was read and what stays.
+        statistics: Statistics by label, what was read and what stays.
         own: top-level fields of the documents that are their own.
         not_carried: documents that have a field which the output does not carry, by its path.
         unlike_dolma: documents of which Dolma decides otherwise.
         groups: what a budget has taken of each group.
         seen: bits by the text of a place of the rules (see `toolkit.rules.expression_tree`).
-        members: by label, in the order of the documents.
-        sizes: by label, for each run of a shuffled output where in the intermediate the hashes and sizes of its pieces
-            are (see `toolkit.mix.shuffle.sizes_of`), and how many.
+        members: Members by label, in the order of the documents.
+        sizes: Sizes by label, for each run of a shuffled output where in the intermediate the hashes and sizes of its
+            pieces are (see `toolkit.mix.shuffle.sizes_of`), and how many.
         size, stamp: of the intermediate.
         noted: bytes of each file in which documents are noted, by its suffix: those that stay and copies that do not,
             with rules about such; those that are written, where their ids are compared.
@@ -211,8 +211,8 @@ def as_it_was(work: ShardToMix) -> ShardDone | None:
     if load_stage(work.settings.output.path, work.settings.stage_digest(), work.key) is None:
         return None
     now = inputs_now(work)
-    made = made_from(work, *now) if now else None
-    return ShardDone(shard=work.shard, documents=made.totals.rows) if made else None
+    stage_record = made_from(work, *now) if now else None
+    return ShardDone(shard=work.shard, documents=stage_record.totals.rows) if stage_record else None
 
 
 def mix_together(tasks: list[Task[ShardToMix]], report: Report) -> list[Result[ShardDone]]:
@@ -234,9 +234,9 @@ def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> S
             named, nothing was written.
     """
     documents, inputs = inputs_of(work, learn=True)
-    if made := made_from(work, documents.content, inputs):
-        report(made.totals.rows, 0)
-        return ShardDone(shard=work.shard, documents=made.totals.rows)
+    if stage_record := made_from(work, documents.content, inputs):
+        report(stage_record.totals.rows, 0)
+        return ShardDone(shard=work.shard, documents=stage_record.totals.rows)
     with nullcontext(group) if group else _group(work) as own:
         with ExitStack() as stack:
             output = stack.enter_context(StageOutput(work, own))
@@ -273,7 +273,7 @@ class StageOutput:
 
     Args:
         work: the shard.
-        group: that it appears with.
+        group: Group that it appears with.
     """
 
     def __init__(self, work: ShardToMix, group: Group) -> None:
@@ -321,7 +321,7 @@ class StageOutput:
         """Add the index of the intermediate to the group, after the block.
 
         Args:
-            state: of the documents.
+            state: State of the documents.
             inputs: content digests of the joined sets.
 
         Raises:
@@ -385,7 +385,7 @@ class _Members:
         self._sizes[label] = self._sizes.get(label, 0) + len(data)
         self._held += len(data)
         while self._held > HELD:
-            self._write(max(self._sizes, key=lambda each: (self._sizes[each], each)))
+            self._write(max(self._sizes, key=lambda size: (self._sizes[size], size)))
 
     def flush(self) -> None:
         for label in sorted(self._pieces):

@@ -33,7 +33,7 @@ class Wanted:
         path: ``KEY[.field…]`` among the attributes of the mix, or ``metadata.field…`` of the document; what the option
             holds.
         type: a msgspec type that the value is decoded to.
-        not_null: whether a null must have been ruled out before (for the dotted path given here, relative to the
+        not_null: True if a null must have been ruled out before (for the dotted path given here, relative to the
             value), because the format has no place for it.
     """
 
@@ -142,14 +142,14 @@ class Reading:
 
     Attributes:
         text: the key of the text in a line.
-        joined: whether the text is lines joined by line feeds, without one behind the last.
+        joined: True if the text is lines joined by line feeds, without one behind the last.
         headers: the key of the WARC headers in a line, if they do not stand in ``metadata``.
         values: the key of an object in a line whose fields expressions may use (``toolkit stats --by``). Unless there
             are `headers`, it is another one than ``metadata``.
         types: the types of these fields, by name. What may be null may be absent. A format whose lines are no JSON can
             have ``label`` here.
         label: an expression over these fields that gives the label of a document; if empty, it has that of its part.
-        is_language: whether the label is that of a language, in each row that of the folder which its file lies in.
+        is_language: True if the label is that of a language, in each row that of the folder which its file lies in.
     """
 
     text: str = "text"
@@ -293,7 +293,7 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         """Return the paths of the files that belong to a part of a format that does not concatenate: an index, say.
 
         Args:
-            path: of the part.
+            path: Path of the part.
         """
         return ()
 
@@ -316,9 +316,9 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         """Return the path of a part below the output folder.
 
         Args:
-            label: of its documents.
-            number: of the part, from 1.
-            parts: of the label.
+            label: Label of its documents.
+            number: Number of the part, from 1.
+            parts: Parts of the label.
             compression: suffix.
         """
         return part_name(self.stem(label), self.SUFFIX + compression, number, parts)
@@ -338,7 +338,7 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         A file that is damaged is still one of its format: `check` says what is wrong with it.
 
         Args:
-            path: of the file, with all its suffixes.
+            path: Path of the file, with all its suffixes.
             line: the first one, decompressed; empty if there is none.
         """
         return None
@@ -369,8 +369,8 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         """Return the documents of a file with their labels (None: that of the part); for lines that are no JSON.
 
         Args:
-            lines: of the file, without their line ends.
-            max_bytes: of a document; a longer one is a DataError.
+            lines: Lines of the file, without their line ends.
+            max_bytes: Maximum bytes of a document; a longer one is a DataError.
 
         Returns:
             None if lines are JSON objects: then they are read as `READING` and `ID` say.
@@ -409,8 +409,8 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         """Yield what is wrong with a file of a format that does not concatenate, each with its row, from 1, or None.
 
         Args:
-            path: of the file.
-            documents: that it should have, if that is known.
+            path: Path of the file.
+            documents: Documents that it should have, if that is known.
             first: look at so many rows only.
         """
         return iter(())
@@ -448,7 +448,7 @@ def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any], at: str = "met
         DataError: if something else than an object is where a mapping goes: it is not replaced.
     """
     try:
-        found = msgspec.json.decode(old or b"{}", type=dict[str, msgspec.Raw] | None) or {}
+        result = msgspec.json.decode(old or b"{}", type=dict[str, msgspec.Raw] | None) or {}
     except msgspec.ValidationError:
         wanted, got = ", ".join(f"{at}.{key}" for key in new), bytes(old or b"")[:80].decode(errors="replace")
         raise DataError(
@@ -456,10 +456,10 @@ def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any], at: str = "met
             f"{at} itself"
         ) from None
     for key, value in new.items():
-        inside = found.get(key)
+        inside = result.get(key)
         nests = isinstance(value, Mapping) and inside is not None
-        found[key] = merge_fields(inside, value, f"{at}.{key}") if nests else msgspec.Raw(msgspec.json.encode(value))
-    return msgspec.Raw(msgspec.json.encode(found))
+        result[key] = merge_fields(inside, value, f"{at}.{key}") if nests else msgspec.Raw(msgspec.json.encode(value))
+    return msgspec.Raw(msgspec.json.encode(result))
 
 
 def not_carried(writer: Writer, fields: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -469,20 +469,20 @@ def not_carried(writer: Writer, fields: Iterable[Mapping[str, int]]) -> dict[str
         writer: Writer of the output.
         fields: Documents by the paths of their fields (see `toolkit.data.metadata_fields.FieldCounts`).
     """
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for counts in fields:
         carried = (*writer.carries([path for path in counts if path not in SAME]),)
 
         def is_carried(path: str) -> bool:
-            return any(path == each or path.startswith(f"{each}.") for each in carried)  # noqa: B023
+            return any(path == item or path.startswith(f"{item}.") for item in carried)  # noqa: B023
 
         for path, documents in counts.items():
             if not path.endswith(".") and path not in SAME and not is_carried(path):
-                found[path.replace(DOT, ".")] += documents
+                result[path.replace(DOT, ".")] += documents
         for same, path in SAME.items():
-            if path in found and is_carried(same.partition("=")[2]):
-                found[path] -= counts.get(same, 0)
-    return dict(sorted((+found).items()))
+            if path in result and is_carried(same.partition("=")[2]):
+                result[path] -= counts.get(same, 0)
+    return dict(sorted((+result).items()))
 
 
 def part_name(stem: str, suffix: str, number: int, parts: int) -> str:

@@ -70,9 +70,9 @@ def page(
     """
     style_texts, script_texts = [text(name) for name in styles], [text(name) for name in scripts]
     allowed = policy(style_texts, script_texts, **more)
-    found = _environment().get_template(template)
-    made: str = found.render(styles=style_texts, scripts=script_texts, policy=allowed, **values)
-    return made
+    result = _environment().get_template(template)
+    output: str = result.render(styles=style_texts, scripts=script_texts, policy=allowed, **values)
+    return output
 
 
 @cache
@@ -90,5 +90,5 @@ def _environment() -> Any:
 
 
 def _hashes(texts: Sequence[str]) -> str:
-    digests = (hashlib.sha256(each.encode()).digest() for each in texts)
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests) or "'none'"

@@ -64,12 +64,14 @@ def linked_data(croissant: bytes) -> str:
 
     Search engines refuse very long ones; the sets of files, which record sets refer to, stay.
     """
-    found: dict[str, Any] = msgspec.json.decode(croissant)
+    results: dict[str, Any] = msgspec.json.decode(croissant)
     if len(croissant) > LARGEST:
-        found["distribution"] = [each for each in found.get("distribution", []) if each.get("@type") != "cr:FileObject"]
-        for record in found.get("recordSet", []):
+        results["distribution"] = [
+            item for item in results.get("distribution", []) if item.get("@type") != "cr:FileObject"
+        ]
+        for record in results.get("recordSet", []):
             record.pop("examples", None)
-    return assets.embedded(msgspec.json.encode(found))
+    return assets.embedded(msgspec.json.encode(results))
 
 
 def digest(card: str) -> str:
@@ -136,11 +138,11 @@ def _finish(tokens: "list[Token]", pictures: dict[str, bytes]) -> None:
             case "fence":
                 tokens[i] = _raw(f'<pre dir="auto" tabindex="0"><code>{html.escape(token.content)}</code></pre>\n')
             case "inline":
-                for each in token.children or []:
-                    name = str(each.attrs.get("src", ""))
-                    if each.type == "image" and name in pictures:
+                for child in token.children or []:
+                    name = str(child.attrs.get("src", ""))
+                    if child.type == "image" and name in pictures:
                         data = base64.b64encode(pictures[name]).decode()
-                        each.attrs |= {"src": f"data:image/png;base64,{data}", "class": "picture"}
+                        child.attrs |= {"src": f"data:image/png;base64,{data}", "class": "picture"}
 
 
 def _finish_cell(tokens: "Sequence[Token]", place: int) -> None:

@@ -76,5 +76,5 @@ def render(facts: bytes, jsonld: bytes | None = None) -> bytes:
     values: dict[str, Any] = {"facts": Markup(assets.embedded(facts))}  # noqa: S704 - escaped by `embedded`
     values["jsonld"] = None if jsonld is None else Markup(assets.embedded(jsonld))  # noqa: S704
     report = msgspec.json.decode(facts, type=_Report)
-    made = assets.page("report.html", STYLES, SCRIPTS, title=report.title, report=report, sections=SECTIONS, **values)
-    return made.encode()
+    result = assets.page("report.html", STYLES, SCRIPTS, title=report.title, report=report, sections=SECTIONS, **values)
+    return result.encode()

@@ -89,8 +89,8 @@ class Target:
         return list(parts[:chosen])
 
     def _has(self, file: File) -> bool:
-        found = stat(self.path(file))
-        return found is not None and found.size == file.size
+        result = stat(self.path(file))
+        return result is not None and result.size == file.size
 
     def path(self, file: File) -> str:
         """Return where a file is fetched to."""
@@ -153,8 +153,8 @@ class FetchJob:
 
     Attributes:
         source, target: where it is, and where it will be.
-        file: of the release.
-        may_replace: whether what is in its place was fetched before.
+        file: File of the release.
+        may_replace: True if what is in its place was fetched before.
         most: bytes that are taken of it, at most; None for those that are announced.
     """
 
@@ -172,11 +172,11 @@ def fetch(job: FetchJob, report: Callable[[int, int], None]) -> Became:
         ConfigError: if another file is in its place that no fetch has written.
         DataError: if its bytes are not those of its checksum, also when it is fetched again.
     """
-    found = stat(job.target)
-    may_be_right = found and (found.size == job.file.size or not job.file.size)
+    result = stat(job.target)
+    may_be_right = result and (result.size == job.file.size or not job.file.size)
     if may_be_right and checksums.stored(job.target, job.file.digest) == job.file.digest:
         return "there"
-    if found and not job.may_replace:
+    if result and not job.may_replace:
         raise ConfigError(
             f"{job.target}: expected no file, or one that `toolkit fetch` has written, got a file "
             f"that no checksum file lists; move it away, or choose another --to"
@@ -190,7 +190,7 @@ def fetch(job: FetchJob, report: Callable[[int, int], None]) -> Became:
         except DataError:
             if attempt == ATTEMPTS:
                 raise
-    return "replaced" if found else "fetched"
+    return "replaced" if result else "fetched"
 
 
 class _TooLong(DataError):

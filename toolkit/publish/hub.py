@@ -72,14 +72,14 @@ class Repository:
     """A dataset of the Hub as the place of a publication; it may have an earlier one, or not be there yet.
 
     Args:
-        address: of it.
+        address: Address of it.
         output: the folder of the files, on a disk.
-        files: that are published.
+        files: Files that are published.
 
     Attributes:
-        address: of it.
-        exists: whether it is there.
-        private: whether only those who may see it; of one that is not there, whether it will be.
+        address: Address of it.
+        exists: True if it is there.
+        private: True if only those who may see it; of one that is not there, whether it will be.
 
     Raises:
         ConfigError: if nobody is logged in, or something else is there that would be taken for its data.
@@ -192,8 +192,8 @@ class Repository:
                 yield f"{join(str(self.address), path)}: expected the sha256 {file.digest}, got another file; run again"
 
     def _is_there(self, tree: _Tree, file: File) -> bool:
-        found = tree.files.get(file.path)
-        return found is not None and found.is_(file, self._path(file))
+        result = tree.files.get(file.path)
+        return result is not None and result.is_(file, self._path(file))
 
     def _path(self, file: File) -> str:
         return join(self._output, file.path)
@@ -216,9 +216,9 @@ class Repository:
         listed = self._api.list_repo_tree(name, repo_type="dataset", revision=revision, recursive=True)
         refs = info.sha if revision == "main" else self._api.repo_info(name, repo_type="dataset", revision=revision).sha
         files = {
-            each.path: _Found(each.size, each.lfs.sha256 if each.lfs else None, each.blob_id)
-            for each in listed
-            if isinstance(each, RepoFile)
+            item.path: _Found(item.size, item.lfs.sha256 if item.lfs else None, item.blob_id)
+            for item in listed
+            if isinstance(item, RepoFile)
         }
         return _Tree(refs, bool(info.private), files)
 
@@ -231,10 +231,10 @@ class Repository:
         if fault := fault_of_name(path):
             raise DataError(fault, path=str(self.address))
         name, revision = self.address.name, self.address.revision
-        found = self._ask(
+        result = self._ask(
             lambda: self._api.hf_hub_download(name, path, repo_type="dataset", revision=revision, local_dir=folder)
         )
-        with open(found, "rb") as stream:
+        with open(result, "rb") as stream:
             return stream.read()
 
     def _ask(self, request: Callable[[], T]) -> T:

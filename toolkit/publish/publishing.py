@@ -77,13 +77,13 @@ def files_of(output: str) -> list[File]:
             "away first"
         )
     parts = [file for part in manifest.parts if part.label != REJECTED for file in part.files]
-    found = [File(file.path, file.sha256, file.size, "the manifest") for file in parts]
+    files = [File(file.path, file.sha256, file.size, "the manifest") for file in parts]
     for path, text in manifest.files.items():
         if ".." not in path.split("/"):  # or it lists dropped documents, whose folder is apart from the output
             data = text.encode()
-            found.append(File(path, hashlib.sha256(data).hexdigest(), len(data), "the manifest"))
+            files.append(File(path, hashlib.sha256(data).hexdigest(), len(data), "the manifest"))
     described = sorted(filter(targets.is_description, list_files(output)), key=_last)
-    return [*found, *(_described(output, path) for path in described)]
+    return [*files, *(_described(output, path) for path in described)]
 
 
 def _last(path: str) -> tuple[int, str]:

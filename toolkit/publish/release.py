@@ -61,15 +61,15 @@ def parse(address: str, option: str = "") -> Address:
 
     Args:
         address: ``hf://datasets/USER/NAME``, with ``@REVISION`` behind it or not.
-        option: that it was given by, for messages.
+        option: Option that it was given by, for messages.
 
     Raises:
         ConfigError: if it is none of a dataset.
     """
-    found = _NAME.fullmatch(address)
-    if not found or not set(found[1].split("/")).isdisjoint({".", ".."}):
+    match = _NAME.fullmatch(address)
+    if not match or not set(match[1].split("/")).isdisjoint({".", ".."}):
         raise ConfigError(f"{option}{': ' if option else ''}expected {FORM}, got {address}")
-    return Address(found[1], found[2] or "main")
+    return Address(match[1], match[2] or "main")
 
 
 _NUMBER = re.compile(r"_part_(\d{1,18})(?!\d)")
@@ -162,8 +162,8 @@ class Release:
         most_listed: bytes of a checksum file or a manifest, at most.
 
     Attributes:
-        address: of the folder.
-        name: of the release: the last part of what was given.
+        address: Address of the folder.
+        name: Name of the release: the last part of what was given.
         listings: what each checksum file says that was read, by its path.
 
     Raises:
@@ -175,8 +175,8 @@ class Release:
         self._most_listed = most_listed
         self.name = self.address.rpartition("/")[2]
         if is_hub(address):
-            found = parse(address)
-            self.address, self.name = found.files, found.name.rpartition("/")[2]
+            result = parse(address)
+            self.address, self.name = result.files, result.name.rpartition("/")[2]
         self.listings: dict[str, Listing] = {}
         self._store = store_of(self.address)
         if not self._store.can_list and "?" in self.address:
@@ -212,8 +212,10 @@ class Release:
             return sorted({part.label for part in self._manifest.parts} - {REJECTED, ""})
         if not self._store.can_list:
             return []
-        found = filter(targets.is_checksum_file, list_files(self.address))
-        return sorted({os.path.dirname(path).removesuffix("_meta") or path.rpartition("_")[0] for path in found} - {""})
+        result = filter(targets.is_checksum_file, list_files(self.address))
+        return sorted(
+            {os.path.dirname(path).removesuffix("_meta") or path.rpartition("_")[0] for path in result} - {""}
+        )
 
     def _load_manifest(self) -> publish.Manifest | None:
         """Return the manifest; None if there is none.
@@ -245,17 +247,21 @@ class Release:
         manifest = self._manifest
         assert manifest
         listed = {path: listing for listing, paths in self.listings.items() for path in paths}
-        found = [
+        part_records = [
             part
             for part in manifest.parts
             if part.label != REJECTED and label in (part.label, manifest.label_of_rows(part.label))
         ]
-        if not found:
+        if not part_records:
             raise self._no_such(label, "none in its manifest")
-        if unlisted := next((file.path for part in found for file in part.files if file.path not in listed), None):
+        if unlisted := next(
+            (file.path for part in part_records for file in part.files if file.path not in listed), None
+        ):
             raise DataError("expected a checksum file that lists it, got none in the manifest", path=self.at(unlisted))
-        files = [[File(file.path, file.sha256, file.size, listed[file.path]) for file in part.files] for part in found]
-        return _in_order([Part(tuple(each)) for each in files])
+        files = [
+            [File(file.path, file.sha256, file.size, listed[file.path]) for file in part.files] for part in part_records
+        ]
+        return _in_order([Part(tuple(file)) for file in files])
 
     def _listed(self, label: str) -> list[Part]:
         """Return the parts of a label by the first checksum file that there is of it."""
@@ -276,12 +282,12 @@ class Release:
         """Return the parts that a checksum file lists, with the sizes that the store says."""
         digests = self.listings[listing]
         parts: dict[str, list[File]] = {}
-        for (path, digest), found in zip(digests.items(), stat_each([*map(self.at, digests)]), strict=True):
-            if found is None:
+        for (path, digest), stat in zip(digests.items(), stat_each([*map(self.at, digests)]), strict=True):
+            if stat is None:
                 raise DataError(f"expected the file that {listing} lists, got nothing there", path=self.at(path))
             folder, name = os.path.split(path)
             stem = join(folder, name.partition(".")[0])  # of a file, and of an index beside it
-            parts.setdefault(stem, []).append(File(path, digest, found.size, listing))
+            parts.setdefault(stem, []).append(File(path, digest, stat.size, listing))
         if not parts:
             raise DataError("expected files with their checksums, got none", path=self.at(listing))
         return _in_order([Part(tuple(files)) for files in parts.values()])
@@ -309,16 +315,16 @@ def listing_of(address: str, path: str, data: bytes, label: str | None = None) -
     """Return what a checksum file says.
 
     Args:
-        address: of the file, for messages.
-        path: of it, below the release.
+        address: Address of the file, for messages.
+        path: Path of it, below the release.
         data: its bytes.
-        label: whose files it lists alone.
+        label: Label whose files it lists alone.
 
     Raises:
         DataError: if a line is none with a checksum, or names no data file in the folder of the checksum file; of a
             label, if it names a file of another one.
     """
-    found: Listing = {}
+    results: Listing = {}
     for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
         known = checksums.parsed(line)
         if known is None:
@@ -328,8 +334,8 @@ def listing_of(address: str, path: str, data: bytes, label: str | None = None) -
         listed = join(os.path.dirname(path), name)
         if fault := fault_of_name(name) or _fault_of_public_name(name) or _fault_of_data(listed, label):
             raise DataError(fault, path=address, line=number)
-        found[listed] = digest
-    return found
+        results[listed] = digest
+    return results
 
 
 def _fault_of_public_name(name: str) -> str | None:
@@ -344,7 +350,7 @@ def _fault_of_data(path: str, label: str | None) -> str | None:
 
     Args:
         path: below the release.
-        label: that it must be of, by its folder, or by its name if it has no folder of the label.
+        label: Label that it must be of, by its folder, or by its name if it has no folder of the label.
     """
     name = os.path.basename(path)
     endings = "|".join(map(re.escape, sorted({*_BESIDE, *targets.suffixes()})))
@@ -361,6 +367,6 @@ def _in_order(parts: list[Part]) -> list[Part]:
 
     def place(part: Part) -> tuple[str, int, str]:
         folder, name = os.path.split(part.path)
-        return folder, int(found[-1]) if (found := _NUMBER.findall(name)) else 0, name
+        return folder, int(results[-1]) if (results := _NUMBER.findall(name)) else 0, name
 
     return sorted(parts, key=place)

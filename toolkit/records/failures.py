@@ -50,8 +50,8 @@ class FailureRecords:
 
     def load(self) -> dict[str, FailureRecord]:
         """Return all of them, by key."""
-        found = {key: self._log.load(self._kind, key, FailureRecord) for key in self._log.keys(self._kind)}
-        return {key: record for key, record in found.items() if record}
+        results = {key: self._log.load(self._kind, key, FailureRecord) for key in self._log.keys(self._kind)}
+        return {key: record for key, record in results.items() if record}
 
     def note(self, key: str, record: FailureRecord) -> None:
         """Note that a task failed. What cannot be noted is still told at the end of the run."""

@@ -65,10 +65,10 @@ def look_at(dataset: Dataset, set_name: str, shard: str, group: Group | None = N
     path, before = dataset.attribute_file(set_name, shard), _load(dataset, set_name, shard)
     if before and _is_current(before, path):
         return before
-    found = stat(path)
-    if found is None:
+    result = stat(path)
+    if result is None:
         raise missing_file(path, dataset, shard, None)
-    seen = _look_at_table(path, found) if path.endswith(TABLE) else _look_at_rows(path, found)
+    seen = _look_at_table(path, result) if path.endswith(TABLE) else _look_at_rows(path, result)
     if before and seen.rows and (gone := _gone(before, seen)):
         raise DataError(
             f"expected the keys that the file had before, got none of {', '.join(gone)}; restore the file, or run "
@@ -104,14 +104,14 @@ def forget(dataset: Dataset, shards: Iterable[str], set_names: Iterable[str]) ->
 def types_of(seen: Iterable[Seen]) -> dict[str, tuple[schema.Type, schema.Type | None]]:
     """Return the type of each key of an external set; and that where rows have it, if some lack it."""
     types: dict[str, schema.Type] = {}
-    files = [found for found in seen if found.rows]
-    for found in files:
-        for key, value in found.types.items():
+    files = [result for result in seen if result.rows]
+    for file in files:
+        for key, value in file.types.items():
             type_ = schema.from_json(value)
             types[key] = schema.union(types[key], type_) if key in types else type_
     result: dict[str, tuple[schema.Type, schema.Type | None]] = {}
     for key, type_ in types.items():
-        optional = not all(key in found.everywhere for found in files)
+        optional = not all(key in file.everywhere for file in files)
         if type_ == schema.list_of(schema.NEVER):
             type_ = schema.SPANS
         present = type_ if optional else None
@@ -135,9 +135,9 @@ def values_of(dataset: Dataset, set_name: str, shard: str) -> Iterator[tuple[int
 
 
 def _load(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
-    made = apart.found(dataset.bookkeeping, set_name, shard)
-    if made:
-        return load(made + apart.RECORD, Seen)
+    result = apart.found(dataset.bookkeeping, set_name, shard)
+    if result:
+        return load(result + apart.RECORD, Seen)
     return record_logs.of(dataset).load(*place_of(set_name, shard), Seen)
 
 
@@ -152,13 +152,13 @@ def _save(dataset: Dataset, set_name: str, shard: str, seen: Seen, group: Group 
         log.save({place: record})
 
 
-def _look_at_table(path: str, found: Stat) -> Seen:
+def _look_at_table(path: str, stat: Stat) -> Seen:
     from toolkit.data.tables import attributes as table_rows
 
     rows, types = table_rows.look(path)
     return Seen(
-        size=found.size,
-        stamp=found.stamp,
+        size=stat.size,
+        stamp=stat.stamp,
         content=stored_digest(path, xxhash.xxh3_128()),
         rows=rows,
         types={key: schema.to_json(type_) for key, type_ in types.items()},
@@ -166,7 +166,7 @@ def _look_at_table(path: str, found: Stat) -> Seen:
     )
 
 
-def _look_at_rows(path: str, found: Stat) -> Seen:
+def _look_at_rows(path: str, stat: Stat) -> Seen:
     types: dict[str, schema.Type] = {}
     counts: dict[str, int] = {}
     whole = 0  # rows that have all keys and no new types
@@ -193,8 +193,8 @@ def _look_at_rows(path: str, found: Stat) -> Seen:
                 known = decoder_of(struct) if struct else None
     counts = {key: count + whole for key, count in counts.items()}
     return Seen(
-        size=found.size,
-        stamp=found.stamp,
+        size=stat.size,
+        stamp=stat.stamp,
         content=lines.content or "",
         rows=rows.number,
         types={key: schema.to_json(t) for key, t in types.items()},

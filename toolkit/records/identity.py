@@ -139,17 +139,17 @@ def _confirmed(shards: Sequence[Documents], repeated: Array) -> Iterator[Duplica
     places: list[Array] = []
     which: list[Array] = []
     for shard in shards:
-        first, found, mine = 0, [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        first, results, mine = 0, [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for block in shard.hashes():
             near = np.minimum(np.searchsorted(repeated, block), len(repeated) - 1)
             there = np.flatnonzero(repeated[near] == block)
-            found.append(there + first)
+            results.append(there + first)
             mine.append(near[there])
             first += len(block)
-        places.append(np.concatenate(found))
+        places.append(np.concatenate(results))
         which.append(np.concatenate(mine))
     for low, high in ((0, 1), (1, len(repeated))):  # who looks for one reads a few documents
-        chosen = [each[(low <= of) & (of < high)] for each, of in zip(places, which, strict=True)]
+        chosen = [place[(low <= of) & (of < high)] for place, of in zip(places, which, strict=True)]
         number = np.repeat(np.arange(len(shards)), list(map(len, chosen)))
         place = np.concatenate(chosen)
         keys = np.concatenate([np.empty(0, KEY), *(s.keys(p) for s, p in zip(shards, chosen, strict=True) if len(p))])
@@ -269,10 +269,10 @@ class NotedDocuments:
         yield self._read()["low"]
 
     def keys(self, places: Array) -> Array:
-        found = np.empty(len(places), KEY)
+        result = np.empty(len(places), KEY)
         chosen = self._read()[places]
-        found["high"], found["low"] = chosen["high"], chosen["low"]
-        return found
+        result["high"], result["low"] = chosen["high"], chosen["low"]
+        return result
 
     def row(self, place: int) -> int:
         return int(self._read()["row"][place])
@@ -324,7 +324,7 @@ def check_unique(dataset: Dataset, shards: Sequence[str], max_bytes: int, *, wri
     if state(before and before.among(now), inputs.items()).is_done:
         return
     ensured = for_each(partial(row_index.ensure, dataset, max_bytes=max_bytes), shards)
-    indexed = [IndexedDocuments(dataset, *each) for each in zip(shards, (s.rows for s in ensured), strict=True)]
+    indexed = [IndexedDocuments(dataset, *item) for item in zip(shards, (s.rows for s in ensured), strict=True)]
     for duplicate in find_duplicate_ids(indexed):
         raise duplicate.error(indexed, ADVICE)
     if write:

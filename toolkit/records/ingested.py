@@ -49,18 +49,18 @@ class InputRecord(Artifact, frozen=True, kw_only=True):
         input: its path; of a pack, those of the first and the last.
         size, stamp, content: of the input as stored: the quick test, and xxh3-128. A pack has the sum of the sizes, no
             stamp, and the digest of the inputs' keys and contents.
-        settings: of the entry.
+        settings: Settings of the entry.
         shards: written, each with its digest.
-        counts: by reason.
-        deleted: whether the shards were deleted when they had been mixed.
-        entry: of the configuration that the input belongs to, by its name.
+        counts: Counts by reason.
+        deleted: True if the shards were deleted when they had been mixed.
+        entry: Entry of the configuration that the input belongs to, by its name.
         max_rejected: share of the entry's items that may be bad.
         rejects: the reject file below the bookkeeping folder; empty if there is none.
         salvaged: what was read of damaged inputs, a sentence for each.
         left_out: the file of the items that became no document, below the bookkeeping folder; empty if each item became
             one; None by a version that did not note them.
-        inputs: of a pack, in the order of their documents.
-        types: that the own fields of the documents were held against; None if that was not done.
+        inputs: Inputs of a pack, in the order of their documents.
+        types: Types that the own fields of the documents were held against; None if that was not done.
     """
 
     version: int = 1
@@ -85,7 +85,7 @@ class InputRecord(Artifact, frozen=True, kw_only=True):
     @property
     def paths(self) -> list[str]:
         """Return the paths of the inputs, in the order of their documents."""
-        return [each.input for each in self.inputs] or [self.input]
+        return [input_.input for input_ in self.inputs] or [self.input]
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,8 +114,8 @@ def keys(dataset: Dataset) -> list[str]:
 def attempts(dataset: Dataset) -> dict[str, Attempt]:
     """Return the attempts that did not end, by the keys of inputs, sorted."""
     log = record_logs.inputs_of(dataset)
-    found = {key: _attempt(log, key) for key, record in log.items(INGEST) if _is_attempt(record)}
-    return {key: attempt for key, attempt in found.items() if attempt}
+    results = {key: _attempt(log, key) for key, record in log.items(INGEST) if _is_attempt(record)}
+    return {key: attempt for key, attempt in results.items() if attempt}
 
 
 def load_attempt(dataset: Dataset, key: str) -> Attempt | None:
@@ -167,8 +167,8 @@ def forget(dataset: Dataset, keys: Iterable[str]) -> None:
 def shards_now(dataset: Dataset, keys: Iterable[str]) -> set[str]:
     """Return the shards of inputs by their records and attempts as they are now: other runs may work on them."""
     log = record_logs.open_inputs(dataset)
-    found = (_record(log, key) or _attempt(log, key) for key in keys)
-    return {shard for each in found if each for shard in each.shards}
+    result = (_record(log, key) or _attempt(log, key) for key in keys)
+    return {shard for item in result if item for shard in item.shards}
 
 
 class Inputs(Mapping[str, InputRecord]):
@@ -176,7 +176,7 @@ class Inputs(Mapping[str, InputRecord]):
 
     Args:
         log: has the records.
-        keys: of those that are not damaged, sorted.
+        keys: Keys of those that are not damaged, sorted.
     """
 
     def __init__(self, log: RecordLog, keys: Sequence[str]) -> None:
@@ -227,10 +227,10 @@ def load_all(dataset: Dataset) -> Inputs:
     Raises:
         DataError: if records are damaged, naming all files that are: nobody knows which shards there should be.
     """
-    found, damaged = load_each(dataset)
+    inputs, damaged = load_each(dataset)
     if damaged:
         raise DataError("\n".join(damaged))
-    return found
+    return inputs
 
 
 def load_undamaged(dataset: Dataset) -> Iterator[InputRecord]:
@@ -268,7 +268,7 @@ def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
     """Check that each input is in one pack, or in a shard of its own; it may be in two while packs are made anew.
 
     Args:
-        dataset: of the records.
+        dataset: Dataset of the records.
         inputs: by `load_all`.
 
     Raises:
@@ -278,9 +278,9 @@ def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
         return
     first: dict[str, str] = {}
     for name, record in inputs.items():
-        for key in [each.key for each in record.inputs] or [name]:
+        for key in [input_.key for input_ in record.inputs] or [name]:
             if (before := first.setdefault(key, name)) != name:
-                shards = [dataset.shard_path(min(inputs[each].shards)) for each in (before, name)]
+                shards = [dataset.shard_path(min(inputs[item].shards)) for item in (before, name)]
                 raise DataError(
                     f"expected the documents of each input once, got those of {key} here and in "
                     f"{shards[1]}: packs have changed, and not all were made again; run `toolkit ingest`",

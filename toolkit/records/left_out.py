@@ -85,7 +85,7 @@ class LeftOutOutput(OptionalRows):
     """Writes the file of an input, or pack. A context manager.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         together: the files that it appears with.
     """
 
@@ -114,10 +114,10 @@ class LeftOutOutput(OptionalRows):
         lines.numbers.append(number - self._number)
         lines.reasons.append(reason)
         self._number = number
-        found = _UUID.fullmatch(id) if id else None
-        if found:
-            self._uuids += uuid.UUID(found[1]).bytes
-        lines.ids.append("" if found else id[:LONGEST] if id else None)
+        match = _UUID.fullmatch(id) if id else None
+        if match:
+            self._uuids += uuid.UUID(match[1]).bytes
+        lines.ids.append("" if match else id[:LONGEST] if id else None)
         lines.urls.append((url or "")[:LONGEST])
         lines.sources.append(source)
         self._flush_full()
@@ -130,7 +130,7 @@ class LeftOutOutput(OptionalRows):
         lines = self._lines
         if not (lines.numbers or lines.jumps):
             return
-        ids = lines.ids if any(each != "" for each in lines.ids) else []
+        ids = lines.ids if any(id_ != "" for id_ in lines.ids) else []
         urls = lines.urls if any(lines.urls) else []
         sources = lines.sources if any(lines.sources) else []
         uuids = base64.b64encode(self._uuids).decode()
@@ -164,18 +164,18 @@ _NAMED = msgspec.json.Decoder(_Named)
 def identity(row: bytes) -> tuple[str | None, str | None]:
     """Return the id and the URL in a row of JSON, as far as it has them."""
     try:
-        found = _NAMED.decode(row)
+        result = _NAMED.decode(row)
     except (*BAD_ROW, RecursionError):
         return None, None
-    url = found.url if isinstance(found.url, str) else url_of({"metadata": found.metadata})
-    return (found.id if isinstance(found.id, str) else None), url
+    url = result.url if isinstance(result.url, str) else url_of({"metadata": result.metadata})
+    return (result.id if isinstance(result.id, str) else None), url
 
 
 def is_called(row: bytes, id: str, wanted: str) -> bool:
     """Return whether a document has an id, or a URL.
 
     Args:
-        row: of the document, as JSON.
+        row: Row of the document, as JSON.
         id: of the document.
         wanted: an id or a URL.
     """
@@ -206,25 +206,27 @@ def input_of(dataset: Dataset, shard: str, row: int) -> tuple[str, int | None] |
     """Return the path of the input that a document is from, and the ordinal of its item, None if that is not known.
 
     Args:
-        dataset: of the shard.
+        dataset: Dataset of the shard.
         shard: with the document.
-        row: of the document, from 1.
+        row: Row of the document, from 1.
 
     Returns:
         None for shards that are no ingest's.
     """
-    record = next((each for each in ingested.load_undamaged(dataset) if shard in each.shards), None)
+    record = next(
+        (input_record for input_record in ingested.load_undamaged(dataset) if shard in input_record.shards), None
+    )
     if record is None:
         return None
     names = list(record.shards)
     states = [row_index.current(dataset, name) for name in names[: names.index(shard)]]
     before = [state.rows for state in states if state]
     key, path, row = "", record.input, row + sum(before)
-    for each in record.inputs:
-        key, path = each.key, each.input
-        if row <= each.rows:
+    for input_ in record.inputs:
+        key, path = input_.key, input_.input
+        if row <= input_.rows:
             break
-        row -= each.rows
+        row -= input_.rows
     if len(before) < len(states) or record.left_out is None:
         return path, None
     number = row
@@ -246,7 +248,7 @@ def _lines_of(dataset: Dataset, record: InputRecord) -> Iterator[Lines]:
 
 
 def _items(lines: Lines, record: InputRecord) -> Iterator[LeftOut]:
-    path = next((each.input for each in record.inputs if each.key == lines.input), record.input)
+    path = next((input_.input for input_ in record.inputs if input_.key == lines.input), record.input)
     uuids, number, at = base64.b64decode(lines.uuids), 0, 0
     for i, (step, reason) in enumerate(zip(lines.numbers, lines.reasons, strict=True)):
         number += step
@@ -331,11 +333,11 @@ def too_many(inputs: Iterable[Judged], bookkeeping: str) -> list[Verdict]:
         bookkeeping: folder of the records, below which reject files are.
     """
     entries: dict[str, _Items] = {}
-    for each in inputs:
-        if (items := entries.get(each.entry)) is None:
-            items = entries[each.entry] = _Items(each.max_rejected)
-        items.add(each)
-    return [found for name in sorted(entries) if (found := entries[name].judged(name, bookkeeping))]
+    for input_ in inputs:
+        if (items := entries.get(input_.entry)) is None:
+            items = entries[input_.entry] = _Items(input_.max_rejected)
+        items.add(input_)
+    return [verdict for name in sorted(entries) if (verdict := entries[name].judged(name, bookkeeping))]
 
 
 class _Items:
@@ -374,10 +376,10 @@ class _Items:
 
 def by_reason(inputs: Iterable[Judged]) -> dict[str, int]:
     """Return how many items of some inputs were rejected, by reason, the most first."""
-    found: Counter[str] = Counter()
-    for each in inputs:
-        found.update(_reasons(each))
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    result: Counter[str] = Counter()
+    for input_ in inputs:
+        result.update(_reasons(input_))
+    return dict(sorted(result.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _reasons(each: Judged) -> dict[str, int]:

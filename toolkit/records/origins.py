@@ -109,9 +109,9 @@ def origin_of(datasets: Sequence[Dataset]) -> Origin:
     return Origin(datasets=places_of(datasets), shards={shard: contents[shard] for shard in least(contents)})
 
 
-def union(found: Iterable[Origin]) -> Origin:
+def union(origins: Iterable[Origin]) -> Origin:
     """Return the origin of what is made from several things."""
-    listed = list(found)
+    listed = list(origins)
     shards = {shard: content for origin in listed for shard, content in origin.shards.items()}
     return Origin(
         datasets={name: place for origin in listed for name, place in origin.datasets.items()},
@@ -132,7 +132,7 @@ def check(what: str, origin: Origin | None, new: Origin | Sequence[Dataset], goe
         origin: its origin; None if there is nothing, or nothing of the toolkit.
         new: the datasets, or the origin, of what would replace it.
         goes: a sentence part that says what would be replaced.
-        overwrite: whether it may be replaced in any case.
+        overwrite: True if it may be replaced in any case.
 
     Raises:
         ConfigError: if it was made from another dataset, and may not be replaced.
@@ -158,13 +158,13 @@ class _Origins(msgspec.Struct, frozen=True):
 
 def load(folder: str, name: str = OUTPUT) -> Origin | None:
     """Return the origin of an output, or of a file in its folder; None if none is recorded."""
-    found = json_files.load(path_of(folder), _Origins)
-    return found.origins.get(name) if found else None
+    origins = json_files.load(path_of(folder), _Origins)
+    return origins.origins.get(name) if origins else None
 
 
 def save(folder: str, origins: Mapping[str, Origin]) -> None:
     """Record origins beside those of other names."""
-    found = json_files.load(path_of(folder), _Origins)
-    before: dict[str, Any] = found.origins if found else {}
+    result = json_files.load(path_of(folder), _Origins)
+    before: dict[str, Any] = result.origins if result else {}
     if before | {**origins} != before:
         json_files.save(path_of(folder), _Origins(dict(sorted({**before, **origins}.items()))))

@@ -32,7 +32,7 @@ class KeySchema(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         type: in the form of `toolkit.data.schema`.
-        settings: of its tagger (see `toolkit.tag.tagger.settings`).
+        settings: Settings of its tagger (see `toolkit.tag.tagger.settings`).
         code: digests of the tagger's own code, where it does not belong to the toolkit (see `plugin_code`).
             Apart from the settings, because who edits it can say that the values stay the same.
         descriptions: what the value and its parts are, by `toolkit.data.schema.descriptions`; who words one otherwise
@@ -76,7 +76,8 @@ class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
     def of_values(self) -> "SetSchema":
         """Return the schema without what says nothing of values: code, descriptions, places of models."""
         keys = {
-            key: msgspec.structs.replace(found, code={}, descriptions={}, models={}) for key, found in self.keys.items()
+            key: msgspec.structs.replace(key_schema, code={}, descriptions={}, models={})
+            for key, key_schema in self.keys.items()
         }
         return msgspec.structs.replace(self, keys=keys)
 
@@ -117,12 +118,12 @@ class ShardRecord(Artifact, frozen=True, kw_only=True):
 
     Attributes:
         input: the version of the documents that it describes.
-        settings: of the set's taggers, in full.
+        settings: Settings of the set's taggers, in full.
         reads: content digest of the same shard in each set that was read.
         rows: in and out, which are equal.
-        counts: by reason.
+        counts: Counts by reason.
         output: the attribute file.
-        seconds: of work.
+        seconds: Seconds of work.
     """
 
     version: int = 1
@@ -150,15 +151,15 @@ def load_schema(dataset: Dataset, set_name: str) -> SetSchema | None:
 
 def command_of(dataset: Dataset, set_name: str) -> str:
     """Return the command that makes a set of ours: ``tag``, or another one, which its settings tell."""
-    found = load_schema(dataset, set_name)
-    settings = [key.settings for key in found.keys.values()] if found else []
-    if any("align" in each for each in settings):
+    set_schema = load_schema(dataset, set_name)
+    settings = [key.settings for key in set_schema.keys.values()] if set_schema else []
+    if any("align" in setting for setting in settings):
         return "align"
-    if any("stage" in each for each in settings):
+    if any("stage" in setting for setting in settings):
         return "make"
-    if any(each.get("tagger", "").startswith(_ANNOTATORS) for each in settings):
+    if any(setting.get("tagger", "").startswith(_ANNOTATORS) for setting in settings):
         return "annotate"
-    kinds = {each["kind"] for each in settings if "kind" in each}
+    kinds = {setting["kind"] for setting in settings if "kind" in setting}
     return next((_COMMANDS.get(kind, "dedup") for kind in kinds), "tag")
 
 
@@ -172,8 +173,8 @@ _ANNOTATORS = "toolkit.learn.annotate."
 _COMMANDS = {"sample": "sample", "rank": "calibrate", "map": "calibrate"}
 
 
-def save_schema(dataset: Dataset, set_name: str, found: SetSchema) -> None:
-    save(_schema_path(dataset, set_name), found)
+def save_schema(dataset: Dataset, set_name: str, set_schema: SetSchema) -> None:
+    save(_schema_path(dataset, set_name), set_schema)
 
 
 def _schema_path(dataset: Dataset, set_name: str) -> str:
@@ -256,7 +257,7 @@ class Aligned(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def contents(self) -> list[str]:
         """Return the digests of the inputs, by which two versions are told apart."""
-        return [each.content for each in self.inputs]
+        return [input_.content for input_ in self.inputs]
 
 
 def place_of_aligned(set_name: str) -> Place:
@@ -271,9 +272,11 @@ def load_aligned(dataset: Dataset, set_name: str) -> Aligned | None:
 
 def changed_input(aligned: Aligned) -> str:
     """Return the path of an input that is another now; one that is not there any more has not changed."""
-    paths = [each.path for each in aligned.inputs]
-    there = {path: found for path, found in zip(paths, stat_each(paths), strict=True) if found}
-    files = [FileRecord(each.path, each.size, each.stamp, each.content, stored_xxh3) for each in aligned.inputs]
+    paths = [input_.path for input_ in aligned.inputs]
+    there = {path: stat for path, stat in zip(paths, stat_each(paths), strict=True) if stat}
+    files = [
+        FileRecord(input_.path, input_.size, input_.stamp, input_.content, stored_xxh3) for input_ in aligned.inputs
+    ]
     return files_state((file for file in files if file.path in there), stat=there.get).changed
 
 
@@ -330,11 +333,11 @@ class ShardAttributes:
         if record and self.documents is None:
             return NOT_INDEXED
         names = record.reads if record and reads is None else reads or ()
-        found = state(record, self.inputs(names, quick=quick), settings, self.files, quick=quick)
-        if record and learn and found.stamps:
-            output = msgspec.structs.replace(record.output, stamp=found.stamps[self.path])
+        result = state(record, self.inputs(names, quick=quick), settings, self.files, quick=quick)
+        if record and learn and result.stamps:
+            output = msgspec.structs.replace(record.output, stamp=result.stamps[self.path])
             save_records(self.dataset, self.shard, {self.set: msgspec.structs.replace(record, output=output)})
-        return found
+        return result
 
     def inputs(self, reads: Iterable[str], *, quick: bool = False) -> Iterator[tuple[str, str | None]]:
         """Yield the digests of the documents and of the shard in sets, for `toolkit.storage.artifact.state`."""
@@ -374,17 +377,17 @@ class ShardAttributes:
             raise missing_attributes(self.dataset, self.set, self.shard)
         if record is None:
             raise DataError(f"expected a complete file, got one without its completion record; {run}", path=path)
-        found = self.state(learn=learn) if self.documents else state(record, files=self.files)
-        if found.is_done:
+        result = self.state(learn=learn) if self.documents else state(record, files=self.files)
+        if result.is_done:
             return record.output.content
-        if found.name == "missing":
+        if result.name == "missing":
             message = f"expected the file that its record describes, got one that was changed later; {run}"
             raise DataError(message, path=path)
-        if found.error:
-            raise found.error
-        if found.changed:
-            replace(self, set=found.changed).content()  # which raises where that is stale itself
-        of = f"the set {found.changed}" if found.changed else self.dataset.shard_path(self.shard)
-        made = "made from " if found.changed else "of "
-        message = f"expected attributes {made}{of} as it is now, got those {made}an earlier version; {run}"
+        if result.error:
+            raise result.error
+        if result.changed:
+            replace(self, set=result.changed).content()  # which raises where that is stale itself
+        of = f"the set {result.changed}" if result.changed else self.dataset.shard_path(self.shard)
+        output = "made from " if result.changed else "of "
+        message = f"expected attributes {output}{of} as it is now, got those {output}an earlier version; {run}"
         raise StaleError(message, path=path)

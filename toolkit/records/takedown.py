@@ -176,8 +176,8 @@ def load(dataset: Dataset, shard: str) -> ClearedShard | None:
 
 def load_all(dataset: Dataset) -> dict[str, ClearedShard]:
     """Return the records of all shards in which something was cleared, sorted."""
-    found = ((shard, load(dataset, shard)) for shard in record_logs.of(dataset).keys(KIND) if shard)
-    return {shard: cleared for shard, cleared in found if cleared}
+    result = ((shard, load(dataset, shard)) for shard in record_logs.of(dataset).keys(KIND) if shard)
+    return {shard: cleared for shard, cleared in result if cleared}
 
 
 # --- what is left of a document ---------------------------------------------------------------------------------------
@@ -215,8 +215,8 @@ def cleared_row(source: str, id: str, types: OwnTypes | None) -> bytes:
     """Return the row of a cleared document; own fields that cannot be null have the zero of their type."""
     fields: dict[str, Any] = {"id": id, "text": "", "source": source}
     for root, own in (types.fields if types else {}).items():
-        found = {name: from_json(value) for name, value in own.items()}
-        needed = {name: empty(type_) for name, type_ in found.items() if type_.kind not in _NO_NULL}
+        results = {name: from_json(value) for name, value in own.items()}
+        needed = {name: empty(type_) for name, type_ in results.items() if type_.kind not in _NO_NULL}
         fields |= needed if root == DOCUMENT else {METADATA: needed} if needed else {}
     return _ENCODER.encode(fields)
 

@@ -60,10 +60,10 @@ class Attributes:
     """Counts attributes, block by block.
 
     Args:
-        sets: that are joined.
+        sets: Sets that are joined.
         fields: what is counted.
         least: takes the documents that are near thresholds.
-        rules: that decide.
+        rules: Rules that decide.
         labels: numbers of the labels, which grow.
     """
 
@@ -89,7 +89,7 @@ class Attributes:
         place = self._fields.tokens
         if place is None:
             return np.zeros(len(block.chars), dtype=np.int64)
-        return np.array([getattr(each, place.key) or 0 for each in block.columns[place.set]], dtype=np.int64)
+        return np.array([getattr(column, place.key) or 0 for column in block.columns[place.set]], dtype=np.int64)
 
     def add(
         self,
@@ -103,17 +103,17 @@ class Attributes:
 
         Args:
             block: with their attributes.
-            labels: of each document, its number.
+            labels: Labels of each document, its number.
             dropped: of each, the rule that drops it, -1 where it stays.
-            hashes: of each.
-            rows: of each, from 1.
+            hashes: Hashes of each.
+            rows: Rows of each, from 1.
         """
         import numpy as np
 
         names = list(self._labels)
         kept = (dropped < 0).astype(np.int64)
         met_by = {
-            rule: np.array([not isinstance(each, int) and rule in each for each in block.outcomes], dtype=bool)
+            rule: np.array([not isinstance(outcome, int) and rule in outcome for outcome in block.outcomes], dtype=bool)
             for rule in self._annotating
         }
         self.lengths.add(np.array(block.chars, dtype=float), labels, kept)
@@ -134,22 +134,22 @@ class Attributes:
                     add_ranks(self._least, key, NEAR, hashes[those], rows[those], distances[those])
         for spans, at in zip(self._spans, self._fields.spans, strict=True):
             _add_spans(spans, map(at.get, block.columns[at.place.set]), labels)
-        for number, each in enumerate(self._fields.duplicates):
-            self._add_duplicates(number, block.columns[each.place.set], hashes, rows)
+        for number, duplicate in enumerate(self._fields.duplicates):
+            self._add_duplicates(number, block.columns[duplicate.place.set], hashes, rows)
 
     def _add_duplicates(self, number: int, column: Sequence[Any], hashes: Any, rows: Any) -> None:
-        at, found = self._fields.duplicates[number], self.duplicates[number]
+        at, counts = self._fields.duplicates[number], self.duplicates[number]
         for i, row in enumerate(column):
             value = getattr(row, at.place.key)
             if value is None:
                 continue
-            found.documents += 1
+            counts.documents += 1
             size = getattr(value, at.sized) if at.sized else 0
             if value.duplicate_of is None:
                 if size and size > 1:
-                    found.clusters[size] = found.clusters.get(size, 0) + 1
+                    counts.clusters[size] = counts.clusters.get(size, 0) + 1
                 continue
-            found.copies += 1
+            counts.copies += 1
             if at.near and value.jaccard is not None:
                 source, *name = value.duplicate_of
                 key = int(hashes[i]), int(rows[i])  # several documents may have one hash, where ids repeat
@@ -159,13 +159,13 @@ class Attributes:
     def marks(self) -> list[list[dict[str, int]]]:
         """Return for each score and threshold the documents for which the comparison holds, by label."""
         names = list(self._labels)
-        return [[{names[i]: n for i, n in sorted(each.items())} for each in marks] for marks in self._marks]
+        return [[{names[i]: n for i, n in sorted(mark.items())} for mark in marks] for marks in self._marks]
 
     @property
     def spans(self) -> list[dict[str, list[int]]]:
         """Return for each attribute, by label, documents with spans, spans, their code points."""
         names = list(self._labels)
-        return [{names[i]: counts for i, counts in sorted(each.items())} for each in self._spans]
+        return [{names[i]: counts for i, counts in sorted(span.items())} for span in self._spans]
 
 
 def _concerned(label: str, others: Sequence[str], names: Sequence[str]) -> "np.ndarray[Any, Any]":
@@ -192,13 +192,13 @@ def _getter_of(sets: Sequence[JoinedSet], score: ScoreAt, rules: RuleSet) -> Cal
 def _computed(part: Callable[..., Any] | None, values: Sequence[Any]) -> float:
     """Return what a part of a rule gives for a document; not a number where it cannot be computed, or is none."""
     try:
-        found = part(*values) if part else None
+        result = part(*values) if part else None
     except (
         *FAULTS,
         OverflowError,
     ):  # a null, or a text where a number should be: the rule has tested that before it compares
         return float("nan")
-    return _float(found if schema.is_number(found) else None)
+    return _float(result if schema.is_number(result) else None)
 
 
 def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray[Any, Any]"]:
@@ -210,8 +210,8 @@ def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray
     def slowly(values: Sequence[Any]) -> "np.ndarray[Any, Any]":
         import numpy as np
 
-        found = (leaf.get(getattr(value, place.key)) for value in values)
-        return np.array([_float(each[0]) if each else np.nan for each in found], dtype=float)
+        result = (leaf.get(getattr(value, place.key)) for value in values)
+        return np.array([_float(item[0]) if item else np.nan for item in result], dtype=float)
 
     inner = [] if at.startswith("len(") else at.removeprefix(place.name).split(".")[1:]
     path = attrgetter(".".join([place.key, *map(schema.field_name, inner)]))

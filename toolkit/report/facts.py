@@ -18,7 +18,7 @@ class Lengths(msgspec.Struct, kw_only=True):
     """How long documents are, in code points.
 
     Attributes:
-        edges: of the bins.
+        edges: Edges of the bins.
         before: counts of bins, by label; of documents that are read.
         after: counts of bins, by label; of documents that stay.
     """
@@ -33,9 +33,9 @@ class Mark(msgspec.Struct, kw_only=True):
 
     Attributes:
         rule: its name.
-        label: that the value is for; empty for all (others).
+        label: Label that the value is for; empty for all (others).
         value: the number.
-        sign: of the comparison with the score at its left: ``<``, ``<=``, ``>``, ``>=``, ``==``, ``!=``.
+        sign: Sign of the comparison with the score at its left: ``<``, ``<=``, ``>``, ``>=``, ``==``, ``!=``.
         drops: which values the rule drops: ``below`` or ``above``; empty for a rule that drops nothing, and where it
             cannot be told.
         text: ``language.prob < 0.6``.
@@ -57,9 +57,9 @@ class Score(msgspec.Struct, kw_only=True):
 
     Attributes:
         field: ``language.prob``, as expressions name it.
-        set: that it is of.
-        edges: of the bins.
-        counts: of bins, by label; of documents that are read.
+        set: Set that it is of.
+        edges: Edges of the bins.
+        counts: Counts of bins, by label; of documents that are read.
         after: of bins, by label; of documents that stay.
         on_edges, after_on_edges: those of them whose value is the lower edge of the bin itself, such as 0.
         nulls: documents without a value, by label.
@@ -86,8 +86,8 @@ class Spans(msgspec.Struct, kw_only=True):
 
     Attributes:
         field: ``emails``, as expressions name it.
-        set: that it is of.
-        pii: whether its tagger finds personal data.
+        set: Set that it is of.
+        pii: True if its tagger finds personal data.
         labels: by label: documents with spans, spans, their code points.
     """
 
@@ -117,7 +117,7 @@ class SetMade(msgspec.Struct, kw_only=True):
     Attributes:
         set, stream: by name; the stream is empty if the mix has one.
         keys: name of the attribute, and its declared type.
-        settings: of its taggers, by key; empty for external sets.
+        settings: Settings of its taggers, by key; empty for external sets.
     """
 
     set: str
@@ -130,10 +130,10 @@ class Input(msgspec.Struct, kw_only=True):
     """The inputs of one entry of ``ingest:``, or of one source.
 
     Attributes:
-        source: of the documents.
+        source: Source of the documents.
         inputs: files.
-        documents: that were made.
-        bytes: of the inputs, as stored.
+        documents: Documents that were made.
+        bytes: Bytes of the inputs, as stored.
         rejected: items that were left out, by reason.
     """
 
@@ -149,10 +149,11 @@ class Stage(msgspec.Struct, kw_only=True):
 
     Attributes:
         stage: ``ingest``, ``tag``, ``mix`` …
-        set: that it made, if it makes sets.
-        documents: that went through.
-        bytes: of their texts, uncompressed, or of the documents that ingest has written; null where that is not noted.
-        seconds: of work, of all processes together.
+        set: Set that it made, if it makes sets.
+        documents: Documents that went through.
+        bytes: Bytes of their texts, uncompressed, or of the documents that ingest has written; null where that is not
+            noted.
+        seconds: Seconds of work, of all processes together.
     """
 
     stage: str
@@ -170,7 +171,7 @@ class Sizes(msgspec.Struct, kw_only=True):
         chars: code points.
         bytes: in UTF-8.
         lines, words: as `toolkit stats` counts them.
-        tokens: of the tokenizer whose counts are joined.
+        tokens: Tokens of the tokenizer whose counts are joined.
     """
 
     documents: int = 0
@@ -227,9 +228,9 @@ class RuleFacts(msgspec.Struct, kw_only=True):
     """The effect of a rule.
 
     Attributes:
-        name: of the rule; several streams may have rules of one name.
-        stream: that it decides over; empty if the mix has one.
-        group: of rules that it is in; empty without.
+        name: Name of the rule; several streams may have rules of one name.
+        stream: Stream that it decides over; empty if the mix has one.
+        group: Group of rules that it is in; empty without.
         kind: ``drop``, ``keep``, ``annotate``, ``replace``, ``cut_lines``, ``route``, ``repeat`` …
         expression: as it is written in the configuration; empty for rules without one.
         role: ``drops``, ``annotates``, ``edits``, ``routes``, ``sets``, ``repeats``.
@@ -294,7 +295,7 @@ class Duplicates(msgspec.Struct, kw_only=True):
 
     Attributes:
         set, kind: by name.
-        documents: that the set describes.
+        documents: Documents that the set describes.
         dropped: copies, of which another document is kept.
         clusters: how many of a size there are, sorted by size; empty where the set does not say.
     """
@@ -311,8 +312,8 @@ class Orphans(msgspec.Struct, kw_only=True):
 
     Attributes:
         rule, stream: that drops them; the stream is empty if the mix has one.
-        set: that says what they are copies of.
-        documents: how many.
+        set: Set that says what they are copies of.
+        documents: Number of documents.
     """
 
     rule: str
@@ -352,7 +353,7 @@ class Sample(msgspec.Struct, kw_only=True):
         applied: rules that annotate or edit it, if it stays.
         for_rules: rules that it was chosen for, by name: it is near their threshold, or one of those that they drop.
         values: what these rules, and the one that dropped it, saw: ``{"language.prob": 0.59}``.
-        lines: of the text that is shown, if a joined set has labels of lines; a label for each.
+        lines: Lines of the text that is shown, if a joined set has labels of lines; a label for each.
         spans: in the text that is shown.
         header, footer: lines at the beginning and the end of the whole text that are taken for boilerplate; null where
             no set says that.
@@ -417,9 +418,9 @@ class Pair(msgspec.Struct, kw_only=True):
     """Two near duplicates.
 
     Attributes:
-        set: that says so.
+        set: Set that says so.
         one, other: the document that is kept, and its copy.
-        similarity: of their texts as shown, 0 to 1 (Jaccard's, of their words); null if it was not computed.
+        similarity: Similarity of their texts as shown, 0 to 1 (Jaccard's, of their words); null if it was not computed.
         cluster: documents in their cluster; null where the set does not say.
     """
 
@@ -440,8 +441,8 @@ class Language(msgspec.Struct, kw_only=True):
     Attributes:
         name: ``Finnish``; the label itself where that is not known.
         script: ``Latin``; empty where that is not known.
-        rtl: whether it is written from right to left.
-        tag: of BCP 47, as ``lang=`` of HTML has it; empty where the label is no language.
+        rtl: True if it is written from right to left.
+        tag: Tag of BCP 47, as ``lang=`` of HTML has it; empty where the label is no language.
     """
 
     name: str
@@ -454,23 +455,23 @@ class Run(msgspec.Struct, kw_only=True):
     """One configuration's dataset and mix, or one output.
 
     Attributes:
-        name: of the configuration's file, or of the output folder.
+        name: Name of the configuration's file, or of the output folder.
         dataset: root of the documents; empty for an output alone.
         output: folder of the mix; empty without one.
         config: text of the configuration as it is resolved (YAML); of an output the settings of its mix.
-        mixed: whether the mix has been made from these inputs and settings: sizes after it, budgets and copies are what
+        mixed: True if the mix has been made from these inputs and settings: sizes after it, budgets and copies are what
             was written.
-        complete: whether all documents were looked at.
+        complete: True if all documents were looked at.
         notes: what a reader must know of these numbers: that an output is of another configuration, say.
         missing: by the name of a part that is not there (`samples`, `scores` …), why.
-        versions: of the toolkit and what it was run with.
-        models: that taggers used.
-        sets: that are joined.
+        versions: Versions of the toolkit and what it was run with.
+        models: Models that taggers used.
+        sets: Sets that are joined.
         came_in: what ingest has read.
         stages: the work of each.
-        totals: of all labels.
+        totals: Totals of all labels.
         labels: sizes, the label with most documents first.
-        groups: by source, host …
+        groups: Groups by source, host …
         rules: in the order in which they decide.
         left_out: what the output format counted besides: documents or lines, by what it did with them. Some were left
             out (`documents below min_text_length`), some were written (`documents without warc_headers`).
@@ -478,11 +479,11 @@ class Run(msgspec.Struct, kw_only=True):
         budget: if the mix has one.
         duplicates: by each set that says so.
         orphans: documents of which no copy is kept, by rule and set.
-        lengths: of documents.
+        lengths: Lengths of documents.
         scores: numbers that joined sets have for each document.
-        spans: that joined sets have.
+        spans: Spans that joined sets have.
         samples: documents; what follows names them by their places here.
-        drawn: by label, documents drawn by lot.
+        drawn: Drawn by label, documents drawn by lot.
         of_rules: the samples of rules.
         pairs: near duplicates.
     """
@@ -522,11 +523,11 @@ class Report(msgspec.Struct, kw_only=True):
     """A report on one run, or on two.
 
     Attributes:
-        version: of this form.
+        version: Version of this form.
         origin: datasets that it is on.
-        title: of the page.
+        title: Title of the page.
         toolkit: version that made it.
-        languages: of all labels, by label.
+        languages: Languages of all labels, by label.
         runs: one, or two side by side.
     """
 

@@ -43,14 +43,14 @@ class MarkAt(ConfigStruct):
 def marks_of(number: int, rule: Rule, path: str) -> Iterator[MarkAt]:
     """Yield the thresholds that a rule, by its number, has for a number of documents."""
     sides: dict[str, set[str]] = {}
-    for each in comparisons(rule):
-        if path_of(each.left, each.paths) == path:
-            sides.setdefault(each.sign, set()).add(_side(rule, each))
-    found = thresholds([rule], path)
-    for mark in found:
+    for comparison in comparisons(rule):
+        if path_of(comparison.left, comparison.paths) == path:
+            sides.setdefault(comparison.sign, set()).add(_side(rule, comparison))
+    results = thresholds([rule], path)
+    for mark in results:
         (drops, *more) = sides[mark.sign]
         side = "" if more else drops
-        yield MarkAt(number, mark.label, mark.number, mark.sign, side, mark.text, mark.others(found))
+        yield MarkAt(number, mark.label, mark.number, mark.sign, side, mark.text, mark.others(results))
 
 
 def holds(mark: MarkAt, values: Any, lower: Any = None) -> Any:
@@ -58,7 +58,7 @@ def holds(mark: MarkAt, values: Any, lower: Any = None) -> Any:
 
     Args:
         mark: the threshold.
-        values: of the score; of a mark that says how two numbers are compared, the first of them.
+        values: Values of the score; of a mark that says how two numbers are compared, the first of them.
         lower: the second, for such a mark.
     """
     match mark.how:
@@ -79,14 +79,19 @@ def computed_of(rule: Rule, known: Collection[str]) -> Iterator[str]:
     """Yield what a rule computes of a document, or takes from its metadata, and compares with a number.
 
     Args:
-        rule: of a stream.
+        rule: Rule of a stream.
         known: numbers that there are beside that, by their paths, and ratios of two.
     """
-    for each in comparisons(rule):
-        names = {node.id for node in ast.walk(each.left) if isinstance(node, ast.Name)}
-        is_of_document = names and not names & {*rule.parameters, *each.paths}
-        path = path_of(each.left, each.paths)
-        if is_of_document and each.is_by_size and path not in known and numbers(each.right, rule.parameters):
+    for comparison in comparisons(rule):
+        names = {node.id for node in ast.walk(comparison.left) if isinstance(node, ast.Name)}
+        is_of_document = names and not names & {*rule.parameters, *comparison.paths}
+        path = path_of(comparison.left, comparison.paths)
+        if (
+            is_of_document
+            and comparison.is_by_size
+            and path not in known
+            and numbers(comparison.right, rule.parameters)
+        ):
             yield path
 
 
@@ -97,32 +102,32 @@ def ratio_marks(number: int, rule: Rule, known: Collection[str]) -> Iterator[tup
     """Yield the thresholds that a rule has for ratios of two numbers, with the paths of these.
 
     Args:
-        number: of the rule.
-        rule: of a stream.
+        number: Number of the rule.
+        rule: Rule of a stream.
         known: the paths of numbers that there are.
     """
-    for each in comparisons(rule):
-        if not each.is_by_size:
+    for comparison in comparisons(rule):
+        if not comparison.is_by_size:
             continue
-        for upper, lower, value, how in _ratios(each):
+        for upper, lower, value, how in _ratios(comparison):
             values = numbers(value, rule.parameters)
             if upper not in known or lower not in known or min(values.values(), default=0) <= 0:
                 continue
             for label, factor in values.items():
                 at = 1 / factor if how in ("over", "floor") else factor
                 others = [one for one in values if one] if not label else []
-                text = f"{upper} / {lower} {each.sign} {at:g}"
-                mark = MarkAt(number, label, at, each.sign, _side(rule, each), text, others, how, factor)
+                text = f"{upper} / {lower} {comparison.sign} {at:g}"
+                mark = MarkAt(number, label, at, comparison.sign, _side(rule, comparison), text, others, how, factor)
                 yield upper, lower, mark
 
 
-def _ratios(found: Comparison) -> Iterator[tuple[str, str, ast.expr, How]]:
+def _ratios(comparison: Comparison) -> Iterator[tuple[str, str, ast.expr, How]]:
     """Yield upper, lower and value of ``A / B < v``, ``A < v * B``, ``A < B / v`` and ``A < B // v``."""
 
     def path(node: ast.expr) -> str:
-        return path_of(node, found.paths)
+        return path_of(node, comparison.paths)
 
-    match found.left, found.right:
+    match comparison.left, comparison.right:
         case ast.BinOp(left=upper, op=ast.Div(), right=lower), value:
             yield path(upper), path(lower), value, ""
         case ast.BinOp(), _:
@@ -136,11 +141,11 @@ def _ratios(found: Comparison) -> Iterator[tuple[str, str, ast.expr, How]]:
             yield path(upper), path(lower), value, "floor"
 
 
-def _side(rule: Rule, found: Comparison) -> str:
+def _side(rule: Rule, comparison: Comparison) -> str:
     """Return which numbers a rule drops by a comparison, ``below`` or ``above``; empty if it cannot be told."""
-    if rule.ROLE is not Role.DROPS or found.turned is None or not found.is_by_size:
+    if rule.ROLE is not Role.DROPS or comparison.turned is None or not comparison.is_by_size:
         return ""
-    return "below" if (found.sign in ("<", "<=")) != found.turned else "above"
+    return "below" if (comparison.sign in ("<", "<=")) != comparison.turned else "above"
 
 
 MOST_SCORES = 80
@@ -156,7 +161,7 @@ class Place(ConfigStruct):
     Attributes:
         set: place of the set among those that are joined.
         key: name of the field of the set's values.
-        name: of the attribute in the mix.
+        name: Name of the attribute in the mix.
     """
 
     set: int
@@ -173,7 +178,7 @@ class ScoreAt(ConfigStruct):
         path: as expressions name it.
         rule: number of the rule that computes it, or takes it from the metadata; none of what sets have.
         set: name of the set.
-        whole: whether it is always an integer.
+        whole: True if it is always an integer.
         marks: thresholds.
         description: what it is.
     """
@@ -198,8 +203,8 @@ class SpansAt(ConfigStruct):
 
     Attributes:
         path: as expressions name them: the attribute, or a field of it.
-        fields: of the value, in which they are.
-        personal: whether they are personal data.
+        fields: Fields of the value, in which they are.
+        personal: True if they are personal data.
     """
 
     place: Place
@@ -220,8 +225,8 @@ class DuplicatesAt(ConfigStruct):
     """The duplicates of documents.
 
     Attributes:
-        near: whether the set says how similar they are.
-        sized: whether the set says how many documents a cluster has.
+        near: True if the set says how similar they are.
+        sized: True if the set says how many documents a cluster has.
     """
 
     place: Place
@@ -250,14 +255,14 @@ class Fields(ConfigStruct):
     @property
     def keys(self) -> set[str]:
         """Return the attributes that are counted."""
-        places = [self.tokens, *(each.place for each in self.scores)]
-        places += [*(each.place for each in self.spans), *(each.place for each in self.duplicates)]
+        places = [self.tokens, *(score.place for score in self.scores)]
+        places += [*(span.place for span in self.spans), *(duplicate.place for duplicate in self.duplicates)]
         return {place.name for place in places if place}
 
     @property
     def shown(self) -> set[str]:
         """Return the attributes that samples show."""
-        places = [*(each.place for each in self.spans), *filter(None, [self.lines, self.edges])]
+        places = [*(span.place for span in self.spans), *filter(None, [self.lines, self.edges])]
         return {place.name for place in places}
 
 
@@ -343,10 +348,10 @@ def _type_at(type_: Type, path: str) -> Type | None:
     said = type_.description
     for name in filter(None, path.split(".")):
         inner = type_.not_null
-        found = inner.get(name)
-        if found is None:
+        result = inner.get(name)
+        if result is None:
             return None
-        type_, said = found, found.description
+        type_, said = result, result.description
     inner = type_.not_null
     return schema.about(inner, said or inner.description)
 
@@ -355,19 +360,19 @@ def ratios_of(rules: Sequence[Rule], known: Mapping[str, ScoreAt]) -> list[Score
     """Return the ratios of two numbers that rules have thresholds for: ``A < 0.6 * B``, ``A < B // 2``, ``A / B < 1``.
 
     Args:
-        rules: of a stream.
+        rules: Rules of a stream.
         known: numbers that there are, by their paths.
     """
-    found: dict[tuple[str, str], ScoreAt] = {}
+    results: dict[tuple[str, str], ScoreAt] = {}
     for i, rule in enumerate(rules):
         for upper, lower, mark in ratio_marks(i, rule, known):
             first = known[upper]
             about = f"{upper} by {lower}; null where that is 0."
             empty = ScoreAt(first.place, upper, first.set, whole=False, description=about, over=lower)
-            before = found.get((upper, lower), empty)
+            before = results.get((upper, lower), empty)
             if mark not in before.marks:
-                found[upper, lower] = msgspec.structs.replace(before, marks=[*before.marks, mark])
-    return list(found.values())
+                results[upper, lower] = msgspec.structs.replace(before, marks=[*before.marks, mark])
+    return list(results.values())
 
 
 def _computed(rules: Sequence[Rule], known: set[str]) -> Iterator[ScoreAt]:

@@ -54,16 +54,16 @@ class Gathered(NamedTuple):
     """A mix whose facts are gathered.
 
     Attributes:
-        name: of the run.
-        settings: of the mix.
+        name: Name of the run.
+        settings: Settings of the mix.
         works: its shards.
-        sets: that each stream joins.
+        sets: Sets that each stream joins.
         budget: what it comes to, if there is one.
-        manifest: of its output, if that was made of just these inputs by these settings.
+        manifest: Manifest of its output, if that was made of just these inputs by these settings.
         config: text of the configuration.
-        folders: that counts, and columns of shards, are kept in, by the bookkeeping folder of the dataset.
+        folders: Folders that counts, and columns of shards, are kept in, by the bookkeeping folder of the dataset.
         temporary: for what does not fit into memory.
-        share: of the samples that the run has, if there are two.
+        share: Share of the samples that the run has, if there are two.
     """
 
     name: str
@@ -113,8 +113,8 @@ def _merged(given: Gathered, stream: Stream, fields: Fields, tasks: Sequence[cou
     rules = stream.all_rules
     merged = counted.Merged(len(rules), fields)
     for number, task in enumerate(tasks):
-        if task.work.stream.name == stream.name and (found := counted.load(task)):
-            merged.add(number, found)
+        if task.work.stream.name == stream.name and (shard_counts := counted.load(task)):
+            merged.add(number, shard_counts)
     return _OfStream(stream, rules, fields, merged, samples.select(merged, fields, rules))
 
 
@@ -131,11 +131,11 @@ class _Shown(NamedTuple):
 
 def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount], run: Run) -> _Shown:
     rows: dict[int, dict[int, list[int]]] = {}
-    for each in streams:
-        for (shard, row), rules in each.selected.rows.items():
+    for stream in streams:
+        for (shard, row), rules in stream.selected.rows.items():
             rows.setdefault(shard, {})[row] = rules
     length = samples.text_bytes(sum(map(len, rows.values())), given.share)
-    pairs = [pair for each in streams for found in each.merged.pairs.found.values() for pair in found]
+    pairs = [pair for stream in streams for results in stream.merged.pairs.found.values() for pair in results]
     others = sorted({row_hash(pair[4], pair[5].partition("\0")[0]) for pair in pairs})
     works = []
     for number, task in enumerate(tasks):
@@ -163,9 +163,9 @@ def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counte
 
 
 def _pairs(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.Pair]:
-    for each in streams:
-        for number, at in enumerate(each.fields.duplicates):
-            for _, shard, row, similarity, source, id_, size in each.merged.pairs.found.get(str(number), []):
+    for stream in streams:
+        for number, at in enumerate(stream.fields.duplicates):
+            for _, shard, row, similarity, source, id_, size in stream.merged.pairs.found.get(str(number), []):
                 other, one = shown.texts.get(("", f"{shard}:{row}")), shown.texts.get((source, id_))
                 if one and other:
                     similarity = samples.jaccard(one.text, other.text) if similarity is None else similarity
@@ -187,15 +187,19 @@ def _assembled(
 ) -> facts.Run:
     manifest = given.manifest
     datasets = {
-        each.stream.name: (each.stream.dataset, given.sets.get(each.stream.name, []), _shards(given, each.stream))
-        for each in streams
+        stream.stream.name: (
+            stream.stream.dataset,
+            given.sets.get(stream.stream.name, []),
+            _shards(given, stream.stream),
+        )
+        for stream in streams
     }
-    made = of_output.sets_made(given.sets)
+    results = of_output.sets_made(given.sets)
     own: list[Dataset] = []
     for dataset, _, _ in datasets.values():
         own += [] if dataset in own else [dataset]
     every = _labels(streams, manifest)
-    many = {each.label for each in every[: counted.MOST_LABELS]}
+    many = {label_sizes.label for label_sizes in every[: counted.MOST_LABELS]}
     labels = every[: counted.MOST_LABELS] + _together(every[counted.MOST_LABELS :])
     return facts.Run(
         name=given.name,
@@ -203,9 +207,9 @@ def _assembled(
         output=given.settings.output.path,
         config=given.config,
         mixed=manifest is not None,
-        versions=of_output.versions(made, manifest),
+        versions=of_output.versions(results, manifest),
         models=of_output.models([(dataset, joined) for dataset, joined, _ in datasets.values()]),
-        sets=made,
+        sets=results,
         came_in=of_output.came_in(own),
         stages=of_output.stages(datasets),
         totals=manifest.totals if manifest else _over(streams, lambda sums: sums.totals),
@@ -233,15 +237,15 @@ def _shards(given: Gathered, stream: Stream) -> list[str]:
 
 def _over(streams: Sequence[_OfStream], of: Callable[[counted.Sums], T]) -> T:
     """Return what sums have of all streams."""
-    first, *others = (of(each.merged.sums) for each in streams)
+    first, *others = (of(stream.merged.sums) for stream in streams)
     return partials.total(copy.deepcopy(first), others)
 
 
 def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[facts.LabelSizes]:
     """Return the sizes of each label; of what was mixed those that the mix has counted, of edited texts."""
     before, after = _over(streams, lambda sums: sums.before), _over(streams, lambda sums: sums.after)
-    tokens = any(each.fields.tokens for each in streams)
-    found = []
+    tokens = any(stream.fields.tokens for stream in streams)
+    results = []
     for label, numbers in before.items():
         sizes = facts.LabelSizes(
             label=label,
@@ -252,21 +256,21 @@ def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[fac
             tokens_after = sizes.after.tokens
             sizes.after = of_output.sizes_of(manifest.statistics[label].after)
             sizes.after.tokens = tokens_after
-        found.append(sizes)
-    return sorted(found, key=lambda each: (-each.before.documents, each.label))
+        results.append(sizes)
+    return sorted(results, key=lambda item: (-item.before.documents, item.label))
 
 
 def _together(listed: Sequence[facts.LabelSizes]) -> list[facts.LabelSizes]:
     """Return the sizes of all labels that are not shown by themselves; nothing if there are none."""
     if not listed:
         return []
-    found = facts.LabelSizes(label=REST, before=facts.Sizes(), after=facts.Sizes())
-    for each in listed:
-        for mine, theirs in ((found.before, each.before), (found.after, each.after)):
+    label_sizes = facts.LabelSizes(label=REST, before=facts.Sizes(), after=facts.Sizes())
+    for item in listed:
+        for mine, theirs in ((label_sizes.before, item.before), (label_sizes.after, item.after)):
             for name in facts.Sizes.__struct_fields__:
                 if (number := getattr(theirs, name)) is not None:
                     setattr(mine, name, (getattr(mine, name) or 0) + number)
-    return [found]
+    return [label_sizes]
 
 
 def _shown_labels(found: Mapping[str, Sequence[int]], labels: set[str]) -> dict[str, tuple[int, ...]]:
@@ -284,15 +288,15 @@ def _counts_by_label(found: Mapping[str, int], labels: set[str]) -> dict[str, in
 
 
 def _rules(streams: Sequence[_OfStream], many: set[str], manifest: Manifest | None) -> list[facts.RuleFacts]:
-    found = []
-    for each in streams:
-        for i, rule in enumerate(each.rules):
-            count, labels = each.merged.sums.effects[i], each.merged.sums.by_label
+    results = []
+    for stream in streams:
+        for i, rule in enumerate(stream.rules):
+            count, labels = stream.merged.sums.effects[i], stream.merged.sums.by_label
             by_label = _shown_labels({label: of[i] for label, of in labels.items() if any(of[i])}, many)
-            found.append(
+            results.append(
                 facts.RuleFacts(
                     name=rule.name,
-                    stream=each.stream.name,
+                    stream=stream.stream.name,
                     group=rule.group,
                     kind=rule.kind,
                     expression=written(rule),
@@ -302,9 +306,9 @@ def _rules(streams: Sequence[_OfStream], many: set[str], manifest: Manifest | No
                     **msgspec.structs.asdict(count),
                 )
             )
-    for mine, theirs in zip(found, manifest.rules if manifest else (), strict=False):
+    for mine, theirs in zip(results, manifest.rules if manifest else (), strict=False):
         mine.documents, mine.chars, mine.spans = theirs.documents, theirs.chars, theirs.spans
-    return found
+    return results
 
 
 def written(rule: Rule) -> str:
@@ -314,16 +318,16 @@ def written(rule: Rule) -> str:
 
 
 def _budget(given: Gathered, streams: Sequence[_OfStream]) -> facts.Budget | None:
-    found = given.manifest.budget if given.manifest else given.budget
-    return of_output.budget_of(found, _over(streams, lambda sums: sums.budget))
+    result = given.manifest.budget if given.manifest else given.budget
+    return of_output.budget_of(result, _over(streams, lambda sums: sums.budget))
 
 
 def _duplicates(streams: Sequence[_OfStream]) -> Iterator[facts.Duplicates]:
-    for each in streams:
-        for at, found in zip(each.fields.duplicates, each.merged.sums.duplicates, strict=True):
-            clusters = sorted(found.clusters.items())
+    for stream in streams:
+        for at, duplicate in zip(stream.fields.duplicates, stream.merged.sums.duplicates, strict=True):
+            clusters = sorted(duplicate.clusters.items())
             yield facts.Duplicates(
-                set=at.set, kind=at.kind, documents=found.documents, dropped=found.copies, clusters=clusters
+                set=at.set, kind=at.kind, documents=duplicate.documents, dropped=duplicate.copies, clusters=clusters
             )
 
 
@@ -332,15 +336,15 @@ def _orphans(
 ) -> list[facts.Orphans]:
     """Return the documents that nothing stands for: those of the mix, or those that it would have."""
     if given.manifest:
-        found = given.manifest.orphans
+        results = given.manifest.orphans
     else:
-        sizes = {number: size for each in streams for number, size in each.merged.fates.items()}
+        sizes = {number: size for stream in streams for number, size in stream.merged.fates.items()}
         noted = (
             orphans.Noted(f"{task.base}.kept", f"{task.base}.copies", sizes[number]) if number in sizes else None
             for number, task in enumerate(tasks)
         )
-        found = orphan_counts([task.work for task in tasks], orphans.judge(noted))
-    return [facts.Orphans(**msgspec.structs.asdict(each)) for each in found]
+        results = orphan_counts([task.work for task in tasks], orphans.judge(noted))
+    return [facts.Orphans(**msgspec.structs.asdict(orphan_count)) for orphan_count in results]
 
 
 def _join(together: Spread, other: Spread) -> None:
@@ -349,24 +353,24 @@ def _join(together: Spread, other: Spread) -> None:
 
 def _lengths(streams: Sequence[_OfStream], labels: set[str]) -> facts.Lengths:
     together = Spread()
-    for each in streams:
-        _join(together, each.merged.lengths)
+    for stream in streams:
+        _join(together, stream.merged.lengths)
     bins = together.shown(counted.BINS, labels, whole=True)
     return facts.Lengths(edges=bins.edges, before=bins.counts, after=bins.after)
 
 
 def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Score]:
     """Yield the scores of all streams; those that are called alike are one."""
-    found: dict[str, list[tuple[_OfStream, int]]] = {}
-    for each in streams:
-        for i, score in enumerate(each.fields.scores):
-            found.setdefault(score.title, []).append((each, i))
-    for path, places in found.items():
+    results: dict[str, list[tuple[_OfStream, int]]] = {}
+    for stream in streams:
+        for i, score in enumerate(stream.fields.scores):
+            results.setdefault(score.title, []).append((stream, i))
+    for path, places in results.items():
         together = Spread()
-        for each, i in places:
-            _join(together, each.merged.scores[i])
+        for stream, i in places:
+            _join(together, stream.merged.scores[i])
         first = places[0][0].fields.scores[places[0][1]]
-        marked = any(each.fields.scores[i].marks for each, i in places)
+        marked = any(item.fields.scores[i].marks for item, i in places)
         whole = together.whole if first.rule is not None else first.whole
         bins = together.shown(counted.MARKED_BINS if marked else counted.BINS, labels, whole=whole)
         yield facts.Score(
@@ -374,7 +378,7 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
             set=first.set,
             **bins._asdict(),
             nulls=_counts_by_label(together.nulls, labels),
-            marks=[mark for each, i in places for mark in _marks(each, i, labels)],
+            marks=[mark for item, i in places for mark in _marks(item, i, labels)],
             description=first.description,
         )
 
@@ -394,35 +398,37 @@ def _marks(each: _OfStream, number: int, labels: set[str]) -> Iterator[facts.Mar
 
 
 def _spans(streams: Sequence[_OfStream], many: set[str]) -> Iterator[facts.Spans]:
-    found: dict[str, facts.Spans] = {}
-    for each in streams:
-        for at, labels in zip(each.fields.spans, each.merged.sums.spans, strict=True):
-            mine = found.setdefault(at.path, facts.Spans(field=at.path, set=at.set, pii=at.personal, labels={}))
+    results: dict[str, facts.Spans] = {}
+    for stream in streams:
+        for at, labels in zip(stream.fields.spans, stream.merged.sums.spans, strict=True):
+            mine = results.setdefault(at.path, facts.Spans(field=at.path, set=at.set, pii=at.personal, labels={}))
             for label, numbers in _shown_labels(labels, many).items():
                 before = mine.labels.get(label, (0, 0, 0))
                 mine.labels[label] = (before[0] + numbers[0], before[1] + numbers[1], before[2] + numbers[2])
-    yield from found.values()
+    yield from results.values()
 
 
 def _drawn(streams: Sequence[_OfStream], shown: _Shown) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for each in streams:
-        for label, places in each.selected.drawn.items():
-            found.setdefault(label, []).extend(shown.places[at] for at in places)
-    return found
+    results: dict[str, list[int]] = {}
+    for stream in streams:
+        for label, places in stream.selected.drawn.items():
+            results.setdefault(label, []).extend(shown.places[at] for at in places)
+    return results
 
 
 def _of_rules(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.RuleSamples]:
-    for each in streams:
-        for found in each.selected.of_rules:
+    for stream in streams:
+        for of_rule in stream.selected.of_rules:
             yield facts.RuleSamples(
-                rule=each.rules[found.rule].name,
-                stream=each.stream.name,
-                field=found.field,
-                value=found.value,
-                dropped=[shown.places[at] for at in found.dropped],
-                kept=[shown.places[at] for at in found.kept],
-                labels={label: [shown.places[at] for at in places] for label, places in found.labels.items() if places},
+                rule=stream.rules[of_rule.rule].name,
+                stream=stream.stream.name,
+                field=of_rule.field,
+                value=of_rule.value,
+                dropped=[shown.places[at] for at in of_rule.dropped],
+                kept=[shown.places[at] for at in of_rule.kept],
+                labels={
+                    label: [shown.places[at] for at in places] for label, places in of_rule.labels.items() if places
+                },
             )
 
 
@@ -442,7 +448,7 @@ def _groups(given: Gathered, tasks: Sequence[counted.ShardToCount]) -> Iterator[
         heap = top.setdefault(kind, [])
         (heapq.heappush if len(heap) < TOP else heapq.heappushpop)(heap, (row[0], value, row))
     for kind in ("source", "host", "tld", "crawl"):
-        shown = sorted(top.get(kind, []), key=lambda each: (-each[0], each[1]))
+        shown = sorted(top.get(kind, []), key=lambda item: (-item[0], item[1]))
         if not shown or [value for _, value, _ in shown] == ["null"]:
             continue
         rest = sums[kind]

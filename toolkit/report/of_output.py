@@ -27,59 +27,59 @@ from toolkit.text.languages import tables
 
 def languages_of(labels: Iterable[str]) -> dict[str, Language]:
     """Return the names of labels that are languages, with their scripts; a label that is none is its own name."""
-    found = {}
+    results = {}
     for label in sorted(set(labels)):
         said = tables.language(label)
-        found[label] = Language(name=said.title or label, script=said.script, rtl=said.rtl, tag=said.tag or "")
-    return found
+        results[label] = Language(name=said.title or label, script=said.script, rtl=said.rtl, tag=said.tag or "")
+    return results
 
 
 def came_in(datasets: Iterable[Dataset]) -> list[Input]:
     """Return what ingest has read, by source; empty for documents that were there."""
-    found: dict[str, Input] = {}
+    results: dict[str, Input] = {}
     for dataset in datasets:
         for record in ingested.load_all(dataset).values():
             source = str(record.settings.get("source") or record.entry)
-            each = found.setdefault(source, Input(source=source))
-            each.inputs += len(record.paths)
-            each.documents += record.rows
-            each.bytes += record.size
+            input_ = results.setdefault(source, Input(source=source))
+            input_.inputs += len(record.paths)
+            input_.documents += record.rows
+            input_.bytes += record.size
             for name, count in record.counts.items():
                 if name != "documents" and left_out.read_items({name: 1}):
-                    each.rejected[name] = each.rejected.get(name, 0) + count
-    return [found[source] for source in sorted(found)]
+                    input_.rejected[name] = input_.rejected.get(name, 0) + count
+    return [results[source] for source in sorted(results)]
 
 
 def stages(datasets: Mapping[str, tuple[Dataset, Sequence[JoinedSet], Sequence[str]]]) -> list[Stage]:
     """Return the work of ingest, and of each joined set, by what their records say.
 
     Args:
-        datasets: by stream its dataset, the sets that it joins, its shards.
+        datasets: Datasets by stream its dataset, the sets that it joins, its shards.
     """
-    found: dict[tuple[str, str], Stage] = {}
+    results: dict[tuple[str, str], Stage] = {}
     seen = set[str]()
     for dataset, joined, shards in datasets.values():
         if dataset.documents not in seen:
             seen.add(dataset.documents)
             for record in ingested.load_all(dataset).values():
-                size = sum(each.content_size for each in record.shards.values())
-                _add(found, "ingest", "", record.rows, size, record.seconds)
-        for each in joined:
-            if f"{dataset.attributes}\n{each.set}" in seen or not each.ours:
+                size = sum(shard.content_size for shard in record.shards.values())
+                _add(results, "ingest", "", record.rows, size, record.seconds)
+        for item in joined:
+            if f"{dataset.attributes}\n{item.set}" in seen or not item.ours:
                 continue
-            seen.add(f"{dataset.attributes}\n{each.set}")
-            command = records.command_of(dataset, each.set)
+            seen.add(f"{dataset.attributes}\n{item.set}")
+            command = records.command_of(dataset, item.set)
             for shard in shards:
-                if made := records.load_record(dataset, each.set, shard):
-                    _add(found, command, each.set, made.rows, made.input.bytes, made.seconds)
-    return list(found.values())
+                if shard_record := records.load_record(dataset, item.set, shard):
+                    _add(results, command, item.set, shard_record.rows, shard_record.input.bytes, shard_record.seconds)
+    return list(results.values())
 
 
 def _add(found: dict[tuple[str, str], Stage], stage: str, set_: str, documents: int, size: int, seconds: float) -> None:
-    each = found.setdefault((stage, set_), Stage(stage=stage, set=set_, documents=0, bytes=0, seconds=0.0))
-    each.documents += documents
-    each.bytes = (each.bytes or 0) + size
-    each.seconds = round(each.seconds + seconds, 3)
+    item = found.setdefault((stage, set_), Stage(stage=stage, set=set_, documents=0, bytes=0, seconds=0.0))
+    item.documents += documents
+    item.bytes = (item.bytes or 0) + size
+    item.seconds = round(item.seconds + seconds, 3)
 
 
 def sets_made(sets: Mapping[str, Sequence[JoinedSet]]) -> list[SetMade]:
@@ -98,24 +98,24 @@ def sets_made(sets: Mapping[str, Sequence[JoinedSet]]) -> list[SetMade]:
 
 def models(datasets: Iterable[tuple[Dataset, Sequence[JoinedSet]]]) -> list[Model]:
     """Return the models of joined sets, and of those that they were made from."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for dataset, joined in datasets:
-        names = {name for each in joined if each.ours for name in (each.set, *each.reads)}
+        names = {name for item in joined if item.ours for name in (item.set, *item.reads)}
         for name in sorted(names):
-            found |= records.load_models(dataset, name)
-    return [Model(name=name, sha256=digest) for digest, name in sorted(found.items(), key=lambda each: each[::-1])]
+            results |= records.load_models(dataset, name)
+    return [Model(name=name, sha256=digest) for digest, name in sorted(results.items(), key=lambda item: item[::-1])]
 
 
 def versions(made: Sequence[SetMade], manifest: Manifest | None, *, here: bool = True) -> list[Named]:
     """Return the versions of the toolkit, now and when the mix was made, of Python if it runs here, and of taggers."""
-    found = {NAME: VERSION, **({"Python": platform.python_version()} if here else {})}
+    results = {NAME: VERSION, **({"Python": platform.python_version()} if here else {})}
     if manifest and (manifest.toolkit != VERSION or not here):
-        found[f"{NAME}, of the mix"] = manifest.toolkit
-    for each in made:
-        for settings in each.settings.values():
+        results[f"{NAME}, of the mix"] = manifest.toolkit
+    for item in made:
+        for settings in item.settings.values():
             if name := tagger_of(settings):
-                found[name] = str(settings.get("version", ""))
-    return [Named(name=name, version=version) for name, version in found.items() if version]
+                results[name] = str(settings.get("version", ""))
+    return [Named(name=name, version=version) for name, version in results.items() if version]
 
 
 def tagger_of(settings: Mapping[str, Any]) -> str:
@@ -146,8 +146,8 @@ def run_of_output(folder: str, name: str) -> facts.Run:
     """Return the facts of an output.
 
     Args:
-        folder: of the output.
-        name: of the run.
+        folder: Folder of the output.
+        name: Name of the run.
 
     Raises:
         ConfigError: if it is none, or is just being written.
@@ -179,22 +179,22 @@ def run_of_output(folder: str, name: str) -> facts.Run:
         left_out=dict(manifest.counts),
         not_carried=manifest.not_carried,
         budget=budget_of(manifest.budget),
-        orphans=[facts.Orphans(**msgspec.structs.asdict(each)) for each in manifest.orphans],
+        orphans=[facts.Orphans(**msgspec.structs.asdict(orphan)) for orphan in manifest.orphans],
     )
 
 
 def _labels(manifest: publish.Manifest) -> list[facts.LabelSizes]:
-    found = [
-        facts.LabelSizes(label=label, before=sizes_of(each.before), after=sizes_of(each.after))
-        for label, each in manifest.statistics.items()
+    label_sizes = [
+        facts.LabelSizes(label=label, before=sizes_of(statistic.before), after=sizes_of(statistic.after))
+        for label, statistic in manifest.statistics.items()
     ]
-    return sorted(found, key=lambda each: (-each.before.documents, each.label))
+    return sorted(label_sizes, key=lambda item: (-item.before.documents, item.label))
 
 
-def sizes_of(found: Counts) -> facts.Sizes:
+def sizes_of(counts: Counts) -> facts.Sizes:
     """Return the sizes of texts that were counted."""
     names = ("documents", "chars", "bytes", "lines", "words")
-    return facts.Sizes(**{name: getattr(found, name) for name in names})
+    return facts.Sizes(**{name: getattr(counts, name) for name in names})
 
 
 def _rules(manifest: publish.Manifest) -> list[facts.RuleFacts]:
@@ -202,11 +202,11 @@ def _rules(manifest: publish.Manifest) -> list[facts.RuleFacts]:
     written = {
         (stream["name"], rule["name"]): rule for stream in manifest.settings["streams"] for rule in stream["rules"]
     }
-    found = []
+    results = []
     for effect in manifest.rules:
         rule = written.get((effect.stream, effect.name), {})
         texts = [str(rule.get("expression", "")) or " or ".join(map(str, rule.get("patterns", ())))]
-        found.append(
+        results.append(
             facts.RuleFacts(
                 name=effect.name,
                 stream=effect.stream,
@@ -223,7 +223,7 @@ def _rules(manifest: publish.Manifest) -> list[facts.RuleFacts]:
                 copies=effect.copies,
             )
         )
-    return found
+    return results
 
 
 def budget_of(found: BudgetFound | None, counts: Mapping[str, GroupCount] | None = None) -> facts.Budget | None:
@@ -247,10 +247,10 @@ def budget_of(found: BudgetFound | None, counts: Mapping[str, GroupCount] | None
 
 
 def _sets(manifest: publish.Manifest) -> list[facts.SetMade]:
-    found = []
+    results = []
     for path, keys in manifest.sets.items():
         stream, _, name = path.rpartition("/")
         types = {key["name"]: str(key["type"]) for key in keys}
         settings = {key["name"]: key["settings"] for key in keys if key.get("settings")}
-        found.append(facts.SetMade(set=name, stream=stream, keys=types, settings=settings))
-    return found
+        results.append(facts.SetMade(set=name, stream=stream, keys=types, settings=settings))
+    return results

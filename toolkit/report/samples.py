@@ -68,7 +68,7 @@ class Selection(NamedTuple):
 
     Attributes:
         rows: for each the rules that it was chosen for.
-        drawn: by label.
+        drawn: Drawn by label.
         of_rules: for each rule and threshold.
     """
 
@@ -79,11 +79,11 @@ class Selection(NamedTuple):
 
 def select(found: Merged, fields: Fields, rules: Sequence[Rule]) -> Selection:
     """Return the documents of a stream that are shown."""
-    chosen = {tuple(key.split("\n", 1)): each for key, each in found.chosen.found.items()}
+    chosen = {tuple(key.split("\n", 1)): item for key, item in found.chosen.found.items()}
     rows: dict[At, list[int]] = {}
 
     def taken(listed: Iterable[Chosen], rule: int | None = None) -> list[At]:
-        places = [(each.shard, each.row) for each in listed]
+        places = [(item.shard, item.row) for item in listed]
         for place in places:
             known = rows.setdefault(place, [])
             if rule is not None and rule not in known:
@@ -107,8 +107,8 @@ def select(found: Merged, fields: Fields, rules: Sequence[Rule]) -> Selection:
             of_rules.append(OfRule(i, path, value, sides[0], sides[1], by_label))
             by_label = {}
         if not marks:
-            mine = (each for key, each in chosen.items() if key[0] == "dropped" and key[1].startswith(f"{i}\n"))
-            least = sorted(each for listed in mine for each in listed) or chosen.get(("applied", str(i)), [])
+            mine = (item for key, item in chosen.items() if key[0] == "dropped" and key[1].startswith(f"{i}\n"))
+            least = sorted(item for listed in mine for item in listed) or chosen.get(("applied", str(i)), [])
             if rule.drops or least:
                 of_rules.append(OfRule(i, "", None, taken(least[:5], i), [], by_label))
     return Selection(rows, drawn, of_rules)
@@ -118,7 +118,7 @@ def _costly(found: Merged, rules: Sequence[Rule]) -> list[dict[str, int]]:
     """Return for each rule the labels whose dropped documents are shown, and how many of each."""
     shown: list[dict[str, int]] = [{} for _ in rules]
     dropping = [i for i, rule in enumerate(rules) if rule.drops]
-    lost = {label: sum(each[i][0] for i in dropping) for label, each in found.sums.by_label.items()}
+    lost = {label: sum(item[i][0] for i in dropping) for label, item in found.sums.by_label.items()}
     for place, label in enumerate(sorted(lost, key=lambda label: (-lost[label], label))[:MOST_LABELS]):
         costliest = max(dropping, key=lambda i: (found.sums.by_label[label][i][0], -i), default=None)
         if costliest is not None and found.sums.by_label[label][costliest][0]:
@@ -136,7 +136,7 @@ def text_bytes(samples: int, share: float) -> int:
 
     Args:
         samples: how many there are.
-        share: of `SAMPLE_BYTES` that they have.
+        share: Share of `SAMPLE_BYTES` that they have.
     """
     return max(_LEAST, min(_MOST, int(share * SAMPLE_BYTES) // max(1, samples) - _BESIDE))
 
@@ -157,7 +157,7 @@ class ShardToShow(ConfigStruct):
     Attributes:
         base: path of what is kept of it, without the suffix.
         work: the shard with its mix.
-        fields: whose spans, lines and edges are shown.
+        fields: Fields whose spans, lines and edges are shown.
         rows: from 1, ascending; for each the numbers of the rules that it was chosen for.
         documents: hashes of source and id of documents whose rows are not known, wherever they are.
         length: bytes of UTF-8 that are shown of a text.
@@ -215,16 +215,16 @@ def _shown(task: ShardToShow) -> Shown:
     of_pairs = sorted({*task.pair_rows, *_rows_of(work, task.documents)})
     wanted = sorted({*task.rows, *of_pairs})
     reader = _Reader(task, rules)
-    found = Shown([], [])
+    result = Shown([], [])
     for number, document, values in _joined(work, rules, task.fields, wanted):
         try:
             if number in task.rows:
-                found.samples.append(reader.sample(number, document, values))
+                result.samples.append(reader.sample(number, document, values))
             if number in of_pairs:
-                found.pairs.append(reader.pair(number, document, values))
+                result.pairs.append(reader.pair(number, document, values))
         except DataError as error:
             raise at_document(error, work, number, document.id) from None
-    return found
+    return result
 
 
 def _rows_of(work: ShardToMix, hashes: Sequence[int]) -> list[int]:
@@ -233,11 +233,11 @@ def _rows_of(work: ShardToMix, hashes: Sequence[int]) -> list[int]:
 
     if not hashes:
         return []
-    wanted, number, found = np.array(hashes, dtype=np.uint64), 0, list[int]()
+    wanted, number, results = np.array(hashes, dtype=np.uint64), 0, list[int]()
     for block in row_index.read(work.dataset, work.shard):
-        found += [number + 1 + int(row) for row in np.isin(block["hash"], wanted).nonzero()[0]]
+        results += [number + 1 + int(row) for row in np.isin(block["hash"], wanted).nonzero()[0]]
         number += len(block)
-    return found
+    return results
 
 
 def _joined(
@@ -249,12 +249,12 @@ def _joined(
     joiner = Joiner(work, rules.needs.keys | fields.shown, joined=rules.needs.joined)
     with ExitStack() as stack:
         lines = stack.enter_context(work.dataset.lines(work.shard, work.max_document_bytes))
-        others = [stack.enter_context(attribute_lines(work.attributes_of(each))) for each in work.sets]
+        others = [stack.enter_context(attribute_lines(work.attributes_of(item))) for item in work.sets]
         before = 0
         for number in wanted:
             skipped = number - before - 1
-            for each in (lines, *others):
-                next(islice(each, skipped, skipped), None)
+            for item in (lines, *others):
+                next(islice(item, skipped, skipped), None)
             before = number
             block = JointBlock(number - 1, Block(list(islice(lines, 1))), [Block(list(islice(o, 1))) for o in others])
             for document, _, _, values in joiner.rows(block):
@@ -266,7 +266,7 @@ class _Reader:
 
     Args:
         task: says what is shown.
-        rules: of the stream.
+        rules: Rules of the stream.
     """
 
     def __init__(self, task: ShardToShow, rules: RuleSet) -> None:
@@ -329,44 +329,48 @@ class _Reader:
                 if (score.over or score.rule is not None) and any(mark.rule == rule for mark in score.marks)
             }
             self._scores[rule] = {title: part for title, part in parts.items() if part}
-        found = {}
+        results = {}
         for title, part in self._scores[rule].items():
             with contextlib.suppress(*FAULTS, OverflowError):
-                found[title] = part(*values)
-        return found
+                results[title] = part(*values)
+        return results
 
     def _others(self, dropping: int, values: list[Any]) -> list[str]:
-        found = []
-        for each in self._rules.compiled[dropping + 1 :]:
+        results = []
+        for compiled_rule in self._rules.compiled[dropping + 1 :]:
             with contextlib.suppress(DataError):  # it counts on what the first rule has ruled out
-                if each.rule.drops and each.holds(values):
-                    found.append(each.rule.name)
-        return found
+                if compiled_rule.rule.drops and compiled_rule.holds(values):
+                    results.append(compiled_rule.rule.name)
+        return results
 
     def _applied(self, outcome: Any, values: list[Any]) -> list[int]:
         rules = self._rules
         applied = rules.applied(*values) if rules.applies else []
-        edits = [i for i, each in enumerate(rules.compiled) if each.preview(values)[0]] if rules.edits else []
+        edits = (
+            [i for i, compiled_rule in enumerate(rules.compiled) if compiled_rule.preview(values)[0]]
+            if rules.edits
+            else []
+        )
         return sorted({*rules_in(outcome), *applied, *edits, *(rules.repeated(*values) if rules.repeats else ())})
 
     def _lines(self, row: list[Any], most: int) -> list[Line]:
         place = self._task.fields.lines
-        found = getattr(row[place.set], place.key) if place else None
-        return [Line(None, None) if each is None else Line(each.label, each.prob) for each in (found or [])[:most]]
+        result = getattr(row[place.set], place.key) if place else None
+        return [Line(None, None) if item is None else Line(item.label, item.prob) for item in (result or [])[:most]]
 
     def _edges(self, row: list[Any]) -> tuple[int | None, int | None]:
         place = self._task.fields.edges
-        found = getattr(row[place.set], place.key) if place else None
-        return (None, None) if found is None else (found.header_lines, found.footer_lines)
+        result = getattr(row[place.set], place.key) if place else None
+        return (None, None) if result is None else (result.header_lines, result.footer_lines)
 
     def _spans(self, row: list[Any], length: int) -> list[Marked]:
-        found = [
-            Marked(each.path, span.start, min(span.end, length), span.score)
-            for each in self._task.fields.spans
-            for span in each.get(row[each.place.set]) or ()
+        results = [
+            Marked(spans.path, span.start, min(span.end, length), span.score)
+            for spans in self._task.fields.spans
+            for span in spans.get(row[spans.place.set]) or ()
             if span.start < length
         ]
-        return sorted(found, key=lambda each: (each.start, each.end))[:_MARKED]
+        return sorted(results, key=lambda item: (item.start, item.end))[:_MARKED]
 
 
 def cut(text: str, length: int) -> str:

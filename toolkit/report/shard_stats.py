@@ -82,8 +82,8 @@ class ShardToCount(ConfigStruct):
     def settings(self) -> str:
         """Return the digest of what determines the counts beside the inputs."""
         work = self.work
-        made = (VERSION, work.settings.stage_digest(), work.stream.name, work.settings.label, self.fields)
-        return json_digest(msgspec.to_builtins(made))
+        result = (VERSION, work.settings.stage_digest(), work.stream.name, work.settings.label, self.fields)
+        return json_digest(msgspec.to_builtins(result))
 
     @property
     def base(self) -> str:
@@ -96,14 +96,14 @@ class Sums(msgspec.Struct, kw_only=True):
 
     Attributes:
         totals: documents and code points.
-        effects: of each rule, in order.
+        effects: Effects of each rule, in order.
         by_label: for each label and rule, the numbers of `EFFECT`; the label is empty for documents without one.
         before, after: for each label, the numbers of `SIZES`; after with copies, before edits.
         budget: what a budget takes of each group.
         unlike_dolma: documents of which Dolma decides otherwise.
         marks: for each score and threshold, documents for which the comparison holds, by label.
         spans: for each attribute, by label: documents with spans, spans, their code points.
-        duplicates: of each set.
+        duplicates: Duplicates of each set.
     """
 
     totals: Totals
@@ -123,11 +123,11 @@ class ShardCounts(Artifact, frozen=True, kw_only=True):
 
     Attributes:
         content, attributes: digests of the inputs.
-        labels: that there are, in the order of their numbers in what follows.
-        lengths: of documents.
+        labels: Labels that there are, in the order of their numbers in what follows.
+        lengths: Lengths of documents.
         scores: distributions, in the order of `Fields`.
         ranks: samples.
-        pairs: of near duplicates, by the number of their set.
+        pairs: Pairs of near duplicates, by the number of their set.
         fates: bytes of what is noted of documents, where rules drop copies.
     """
 
@@ -157,8 +157,8 @@ def count_shard(task: ShardToCount, report: Report, group: Group | None = None) 
     documents, inputs = inputs_of(task.work)
     together = group.files if group else None
 
-    def files(found: ShardCounts) -> list[FileRecord]:
-        suffixes = ("groups",) if found.fates is None else ("groups", "kept", "copies")
+    def files(shard_counts: ShardCounts) -> list[FileRecord]:
+        suffixes = ("groups",) if shard_counts.fates is None else ("groups", "kept", "copies")
         return [FileRecord(f"{task.base}.{suffix}") for suffix in suffixes]
 
     if not state(load(task), [("", documents.content), *inputs.items()], files=files).is_done:
@@ -167,11 +167,11 @@ def count_shard(task: ShardToCount, report: Report, group: Group | None = None) 
         counting = _Counting(task, columns)
         counting.run()
         groups.write(f"{task.base}.groups", counting.groups(), together)
-        made = counting.counts(documents.content, inputs)
-        if made.fates is not None:
+        shard_counts = counting.counts(documents.content, inputs)
+        if shard_counts.fates is not None:
             write_file(f"{task.base}.kept", counting.fates.kept, together)
             write_file(f"{task.base}.copies", counting.fates.copies, together)
-        partials.save(f"{task.base}.counts", made, together)
+        partials.save(f"{task.base}.counts", shard_counts, together)
     report(documents.rows, 0)
     return documents.rows
 
@@ -186,7 +186,7 @@ class _Counting:
 
     Args:
         task: the shard.
-        columns: of its documents.
+        columns: Columns of its documents.
     """
 
     def __init__(self, task: ShardToCount, columns: Columns) -> None:
@@ -277,7 +277,7 @@ class _Counting:
             labels=names,
             sums=sums,
             lengths=of.lengths.packed(),
-            scores=[each.packed() for each in of.scores],
+            scores=[score.packed() for score in of.scores],
             ranks=self._least.found,
             pairs=of.pairs.found,
             fates=len(self.fates.kept) + len(self.fates.copies) if self._copies.rules else None,
@@ -285,15 +285,15 @@ class _Counting:
 
     def groups(self) -> Iterator[groups.Group]:
         """Yield documents, code points and bytes, before and after, by source, host, top-level domain and crawl."""
-        found: dict[str, list[int]] = {}
+        results: dict[str, list[int]] = {}
         for kind, values in self._columns.values.items():
             for value, sums in zip(values, self._sums[kind].tolist(), strict=True):
-                found[msgspec.json.encode([kind, value]).decode()] = sums
+                results[msgspec.json.encode([kind, value]).decode()] = sums
                 if kind == "host":
                     key = msgspec.json.encode(["tld", _tld(value)]).decode()
-                    before = found.get(key, [0] * len(sums))
-                    found[key] = [a + b for a, b in zip(before, sums, strict=True)]
-        yield from sorted(found.items())
+                    before = results.get(key, [0] * len(sums))
+                    results[key] = [a + b for a, b in zip(before, sums, strict=True)]
+        yield from sorted(results.items())
 
 
 def _shown(label: str | None) -> str:
@@ -343,9 +343,9 @@ class Merged:
     """The counts of a stream.
 
     Attributes:
-        sums: of all shards.
+        sums: Sums of all shards.
         chosen: samples, by key.
-        pairs: of near duplicates, by the number of their set: hash, number of the shard, row, and the rest.
+        pairs: Pairs of near duplicates, by the number of their set: hash, number of the shard, row, and the rest.
         fates: by the number of a shard, bytes of what is noted of its documents, where rules drop copies.
     """
 
@@ -361,22 +361,24 @@ class Merged:
         self.chosen, self.pairs = Least[Chosen](), Least[tuple[Any, ...]]()
         self.fates: dict[int, int] = {}
 
-    def add(self, shard: int, found: ShardCounts) -> None:
+    def add(self, shard: int, shard_counts: ShardCounts) -> None:
         """Add those of a shard, by its number."""
-        partials.add(self.sums, found.sums)
-        if found.fates is not None:
-            self.fates[shard] = found.fates
-        for mine, theirs in zip([self.lengths, *self.scores], [found.lengths, *found.scores], strict=True):
-            mine.merge(theirs, found.labels)
-        for key, ranks in found.ranks.items():
+        partials.add(self.sums, shard_counts.sums)
+        if shard_counts.fates is not None:
+            self.fates[shard] = shard_counts.fates
+        for mine, theirs in zip(
+            [self.lengths, *self.scores], [shard_counts.lengths, *shard_counts.scores], strict=True
+        ):
+            mine.merge(theirs, shard_counts.labels)
+        for key, ranks in shard_counts.ranks.items():
             here = (Chosen(rank.distance, rank.hash, shard, rank.row) for rank in ranks)
             self.chosen.add(key, MOST[key.partition("\n")[0]], here)
-        for key, pairs in found.pairs.items():
+        for key, pairs in shard_counts.pairs.items():
             self.pairs.add(key, PAIRS, ((hash_, shard, *rest) for hash_, *rest in pairs))
 
 
 def sizes_of(numbers: Sequence[int], *, tokens: bool) -> facts.Sizes:
     """Return sums in the order of `SIZES` by their names."""
-    found = facts.Sizes(**dict(zip(SIZES, numbers, strict=True)))
-    found.tokens = found.tokens if tokens else None
-    return found
+    sizes = facts.Sizes(**dict(zip(SIZES, numbers, strict=True)))
+    sizes.tokens = sizes.tokens if tokens else None
+    return sizes

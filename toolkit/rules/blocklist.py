@@ -52,7 +52,7 @@ class Blocklist:
         entries: what they are; ``any``: what they look like, as an id, a host or a URL.
 
     Attributes:
-        needs_url: whether the URL of documents has a say.
+        needs_url: True if the URL of documents has a say.
 
     Raises:
         DataError: if a line is none of that.
@@ -83,7 +83,7 @@ class Blocklist:
         self._entries = entries
         self._text = bytes(text)
         keys.sort()
-        self._hashes = array("Q", (each for each, _ in keys))
+        self._hashes = array("Q", (item for item, _ in keys))
         self._owners = array("I", (owner for _, owner in keys))
 
     def __len__(self) -> int:
@@ -94,15 +94,15 @@ class Blocklist:
         wanted = [f"i{id}", f"d{source}\t{id}"]
         if url and self.needs_url:
             wanted += _keys_of_url(url)
-        found: list[int] = []
+        results: list[int] = []
         for key in wanted:
             hashed = _hash(key)
             at = bisect_left(self._hashes, hashed)
             while at < len(self._hashes) and self._hashes[at] == hashed:
                 if key in _keys_of(self._entry(self._owners[at]), self._entries):  # 64 bits may be those of another
-                    found.append(self._owners[at])
+                    results.append(self._owners[at])
                 at += 1
-        return found
+        return results
 
     def show(self, number: int) -> str:
         """Return an entry with its place: ``file:line: entry``."""
@@ -167,7 +167,7 @@ class Watch:
     """Tells if a document is on a blocklist; notes the entries that documents matched.
 
     Args:
-        files: of the list.
+        files: Files of the list.
         entries: what its lines are.
         url: where documents have their URL, a dotted path; empty for where they usually have it.
         cleared: True if documents without text match, where entries are of URLs or hosts: a takedown has cleared them.
@@ -199,9 +199,9 @@ class Watch:
                     "expected a document with a source, because entries of blocklists can name sources, got one without"
                 )
             url = self._url_of(document) if self.list.needs_url else None
-            found = self.list.find(document.id, document.source, url)
-            self.matched.update(found)
-            self._last = (document, found)
+            results = self.list.find(document.id, document.source, url)
+            self.matched.update(results)
+            self._last = (document, results)
         return self._last[1]
 
     def _url_of(self, document: Any) -> str | None:

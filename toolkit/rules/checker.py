@@ -54,11 +54,11 @@ class Name:
     """A name that expressions can use.
 
     Attributes:
-        type: of its value.
+        type: Type of its value.
         code: Python that yields it.
         present: the type of the value where rows have it, if they may lack it; where they do it is [] or null here.
-        literal: whether its value is one of the rule itself, a parameter.
-        open: whether it has fields of which no type is declared, written as others are, and null where they are absent.
+        literal: True if its value is one of the rule itself, a parameter.
+        open: True if it has fields of which no type is declared, written as others are, and null where they are absent.
         own: of the document, the types of its own top-level fields, as far as they are known.
         closed: dotted paths of objects in it that have no other fields than these types have.
     """
@@ -78,11 +78,11 @@ class Checker:
     Args:
         names: what it may use.
         text: as written.
-        noting: whether the code notes nulls that are compared.
+        noting: True if the code notes nulls that are compared.
 
     Attributes:
         used: the names that it uses.
-        compares_nulls: whether values are compared that may be null.
+        compares_nulls: True if values are compared that may be null.
         places: the parts whose values may occur in no document.
     """
 
@@ -199,15 +199,15 @@ class Checker:
         inner = type_.not_null
         if type_.kind != "object" and inner != ANY and inner.kind != "map":
             self._fail(node, f"expected an object with the field {node.attr}, got a value of type {type_}")
-        found = self._own_type(node, inner)
+        result = self._own_type(node, inner)
         if type_.kind == "object":
             code = f"{code}.field({node.attr!r})"
         else:
-            found = nullable(found) if type_.kind == "nullable" else found
+            result = nullable(result) if type_.kind == "nullable" else result
             code = f"at({code}, {node.attr!r})"
-        if found.kind in ("nullable", "any"):
+        if result.kind in ("nullable", "any"):
             self._may_lack(ast.unparse(node), code)
-        return found, code
+        return result, code
 
     def _may_lack(self, text: str, code: str) -> None:
         """Note a value that documents may lack."""
@@ -237,8 +237,8 @@ class Checker:
         path = ast.unparse(node.value)
         name = self.names[path.partition(".")[0]]
         fields = dict(inside.fields if inside.kind == "map" else name.own)
-        if found := fields.get(node.attr):
-            return MAYBE if found == ANY else found
+        if type_ := fields.get(node.attr):
+            return MAYBE if type_ == ANY else type_
         if path.removeprefix("document.") in name.closed and node.attr not in _OF_DOCUMENTS:
             hint = did_you_mean(node.attr, fields) or f"; there are: {', '.join(fields) or 'none'}"
             self._fail(node, f"expected a field that documents have, got {node.attr!r}{hint}")
@@ -260,12 +260,12 @@ class Checker:
         self._fail(node, f"expected an object with the field {node.attr}, got a value of type {type_}{hint}")
 
     def _field(self, node: ast.expr, type_: Type, code: str, name: str) -> tuple[Type, str]:
-        found = type_.get(name)
-        if found is None:
+        result = type_.get(name)
+        if result is None:
             fields = [field for field, _ in type_.fields]
             hint = did_you_mean(name, fields) or f"; there are: {', '.join(fields)}"
             self._fail(node, f"expected a field, got {name!r}{hint}")
-        return found, f"{code}.{field_name(name)}"
+        return result, f"{code}.{field_name(name)}"
 
     def _subscript(self, node: ast.Subscript, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         type_, code = self.value(node.value, known, local)
@@ -334,11 +334,13 @@ class Checker:
                 self._fail(node, "expected `is` only in `… is None` and `… is not None`; write == between two values")
             _, code = self.check(node.left, known, local)
             return BOOL, f"({code} {ops[0]} None)"
-        found = [self.check(operand, known, local) for operand in operands]
-        needed = _never_null(ops, [type_ for type_, _ in found])
+        results = [self.check(operand, known, local) for operand in operands]
+        needed = _never_null(ops, [type_ for type_, _ in results])
         types, codes = [], []
-        notes = not any(isinstance(each, ast.Constant) and each.value is None for each in operands)  # that is a test
-        for operand, (type_, code), must in zip(operands, found, needed, strict=True):
+        notes = not any(
+            isinstance(operand, ast.Constant) and operand.value is None for operand in operands
+        )  # that is a test
+        for operand, (type_, code), must in zip(operands, results, needed, strict=True):
             if type_.kind in ("nullable", "null") and must:
                 self.value(operand, known, local)
             if type_.kind == "nullable":
@@ -350,7 +352,7 @@ class Checker:
         for i, (op, left, right) in enumerate(zip(ops, types, types[1:], strict=False)):
             self._check_comparable(node, op, left, right)
             if op in _EQUALS:
-                self._may_differ(_EQUALS[op], operands[i : i + 2], [code for _, code in found[i : i + 2]])
+                self._may_differ(_EQUALS[op], operands[i : i + 2], [code for _, code in results[i : i + 2]])
         if any(map(_is_single, types)):  # each pair by itself: one between two others may be compared in two widths
             pairs = list(pairwise(zip(operands, types, codes, strict=True)))
             sides = [[code for _, code in self._in_one_width(pair)] for pair in pairs]
@@ -513,13 +515,13 @@ class Checker:
         if type_ == ANY:
             return ANY, f"get({code}, {key_code}, {default_code})"
         if type_.kind == "object" and isinstance(node.args[1], ast.Constant):
-            found, _ = self._field(node, type_, "", str(node.args[1].value))
+            result, _ = self._field(node, type_, "", str(node.args[1].value))
         else:
             self._expect(node.args[0], type_, ("map",))
             name = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
             own = type_.get(str(name)) or ANY
-            found = own if _is_single(own) else type_.item or ANY
-        inside = found.not_null
+            result = own if _is_single(own) else type_.item or ANY
+        inside = result.not_null
         (inside, _), (default, default_code) = self._in_one_width(
             [(node.args[0], inside, code), (node.args[2], default, default_code)]
         )
@@ -572,12 +574,12 @@ def _not_null_if(op: ast.cmpop, right: ast.expr) -> bool | None:
 
 def _never_null(ops: Sequence[str], types: Sequence[Type]) -> list[bool]:
     """Return which operands of a comparison must not be null, as in Python: it has no size, and holds nothing."""
-    found = [False] * len(types)
+    results = [False] * len(types)
     for i, op in enumerate(ops):
         container = types[i + 1]
-        found[i] |= op in _SIZES or (op in ("in", "not in") and container.kind == "str")
-        found[i + 1] |= op in (*_SIZES, "in", "not in")
-    return found
+        results[i] |= op in _SIZES or (op in ("in", "not in") and container.kind == "str")
+        results[i + 1] |= op in (*_SIZES, "in", "not in")
+    return results
 
 
 def _names_in(text: str) -> set[str]:

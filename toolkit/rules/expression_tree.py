@@ -106,8 +106,8 @@ class Place(NamedTuple):
 
     Attributes:
         text: as people write it: ``metadata.adlut``, ``label == "german"``.
-        code: of its value; of a comparison with a text, true or false.
-        compares: whether it is a comparison, which has to be true once.
+        code: Code of its value; of a comparison with a text, true or false.
+        compares: True if it is a comparison, which has to be true once.
     """
 
     text: str
@@ -119,7 +119,7 @@ class Occurrence:
     """The places of a stream's rules.
 
     Args:
-        places: of each rule, by its index.
+        places: Places of each rule, by its index.
         function: makes code a function of the values of a document.
 
     Attributes:
@@ -149,11 +149,11 @@ class Occurrence:
         if self._of_fields is None or not columns[-1]:
             return
         try:
-            found: Iterable[Iterable[Any]] = zip(*map(self._of_fields, *columns), strict=True)
+            result: Iterable[Iterable[Any]] = zip(*map(self._of_fields, *columns), strict=True)
         except Exception:  # of one of them: a rule that comes to it tells that
             functions = map(self._function, self._fields.values())
-            found = [[_value(function, values) for values in zip(*columns, strict=True)] for function in functions]
-        for text, values in zip(self._fields, found, strict=True):
+            result = [[_value(function, values) for values in zip(*columns, strict=True)] for function in functions]
+        for text, values in zip(self._fields, result, strict=True):
             kinds = {ABSENT if value == [] else _KINDS.get(type(value), OBJECT) for value in values}
             seen[text] = seen.get(text, 0) | sum(kinds)
 

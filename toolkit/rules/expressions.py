@@ -48,7 +48,7 @@ class Expression:
 
     Attributes:
         text: as written.
-        type: of its value.
+        type: Type of its value.
         code: Python, with the names of the arguments given to `toolkit.rules.running.compile_function`.
         noting: the same code with a further argument `seen`, a list that gets an element for each null that is
             compared; empty if none can be.
@@ -90,16 +90,16 @@ def check(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expr
 
 def check_condition(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expression:
     """Parse and check an expression that must be true or false; arguments and errors as of `check`."""
-    found = check(text, names, known)
-    if found.type not in (BOOL, ANY):
-        hint = " (write `len(…) > 0`)" if found.type.kind in ("list", "map", "str") else ""
-        raise ExpressionError(f"expected a condition, true or false, got a value of type {found.type}{hint}")
-    return found
+    expression = check(text, names, known)
+    if expression.type not in (BOOL, ANY):
+        hint = " (write `len(…) > 0`)" if expression.type.kind in ("list", "map", "str") else ""
+        raise ExpressionError(f"expected a condition, true or false, got a value of type {expression.type}{hint}")
+    return expression
 
 
 def paths_in(text: str, names: Mapping[str, Name]) -> list[str]:
     """Return the attributes, with their fields, that an expression mentions: ``language.prob``; each once, in order."""
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
 
     class Visitor(ast.NodeVisitor):
         def visit_Attribute(self, node: ast.Attribute) -> None:
@@ -107,16 +107,16 @@ def paths_in(text: str, names: Mapping[str, Name]) -> list[str]:
             while isinstance(base, ast.Attribute):
                 base = base.value
             if isinstance(base, ast.Name) and base.id in names:
-                found[ast.unparse(node)] = None
+                results[ast.unparse(node)] = None
             else:
                 self.generic_visit(node)
 
         def visit_Name(self, node: ast.Name) -> None:
             if node.id in names:
-                found[node.id] = None
+                results[node.id] = None
 
     Visitor().visit(parse(text))
-    return list(found)
+    return list(results)
 
 
 def everything_known(path: str) -> Facts:
@@ -135,7 +135,7 @@ def of_document(*, text: bool = False, own: OwnTypes | None = None) -> dict[str,
     """Return the names that are there without any set.
 
     Args:
-        text: whether ``document.text`` is one; rules do not see it.
+        text: True if ``document.text`` is one; rules do not see it.
         own: types of the own fields of documents, if they are known.
     """
     own = own or _NO_TYPES
@@ -155,7 +155,7 @@ def keys_in(text: str) -> set[str]:
         ExpressionError: if it is none.
     """
     tree = parse(text)
-    own = {node.id for each in ast.walk(tree) if isinstance(each, ast.comprehension) for node in ast.walk(each.target)
+    own = {node.id for item in ast.walk(tree) if isinstance(item, ast.comprehension) for node in ast.walk(item.target)
            if isinstance(node, ast.Name)}  # fmt: skip
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -227,7 +227,7 @@ def sets_read(
         is_set_name(set_name) and not set_name.isidentifier() and is_reference(text, there())
     ):
         return {set_name: None}
-    found: dict[str, str | None] = {}
+    results: dict[str, str | None] = {}
     try:
         keys = sorted(keys_in(text))
     except ExpressionError:
@@ -243,8 +243,8 @@ def sets_read(
             raise ExpressionError(
                 f"expected {key!r} in one set, got it in {', '.join(sets)}; say which: `attributes: [SET]`"
             )
-        found |= dict.fromkeys(sets, key)
-    return found
+        results |= dict.fromkeys(sets, key)
+    return results
 
 
 def is_reference(text: str, known: Mapping[str, Iterable[str]]) -> bool:
@@ -252,10 +252,14 @@ def is_reference(text: str, known: Mapping[str, Iterable[str]]) -> bool:
 
     Where a set is called as a key is, a text that does not go on with a key of the set begins with that key.
     """
-    found = split_reference(text)
-    if found is None or found.set not in known:
+    reference = split_reference(text)
+    if reference is None or reference.set not in known:
         return False
-    return not found.key or found.key in known[found.set] or not any(found.set in keys for keys in known.values())
+    return (
+        not reference.key
+        or reference.key in known[reference.set]
+        or not any(reference.set in keys for keys in known.values())
+    )
 
 
 def resolve_reference(text: str, known: Mapping[str, Iterable[str]]) -> SetReference | None:
@@ -266,16 +270,16 @@ def resolve_reference(text: str, known: Mapping[str, Iterable[str]]) -> SetRefer
     Raises:
         ExpressionError: if the set has no such key, or several where none is named.
     """
-    found = split_reference(text)
-    if found is None or not is_reference(text, known):
+    reference = split_reference(text)
+    if reference is None or not is_reference(text, known):
         return None
-    keys = list(known[found.set])
-    if not found.key and len(keys) == 1:
-        return found._replace(key=keys[0])
-    if found.key not in keys:
-        hint = did_you_mean(found.key, keys) or f"; there are: {', '.join(keys)}"
-        raise ExpressionError(f"expected a key of the set {found.set}, got {found.key!r}{hint}")
-    return found
+    keys = list(known[reference.set])
+    if not reference.key and len(keys) == 1:
+        return reference._replace(key=keys[0])
+    if reference.key not in keys:
+        hint = did_you_mean(reference.key, keys) or f"; there are: {', '.join(keys)}"
+        raise ExpressionError(f"expected a key of the set {reference.set}, got {reference.key!r}{hint}")
+    return reference
 
 
 def _with(key: str, known: Mapping[str, Iterable[str]]) -> list[str]:
@@ -287,7 +291,7 @@ def ask(function: Callable[..., Any], arguments: Iterable[Any], what: str) -> An
 
     Args:
         function: compiled.
-        arguments: of it.
+        arguments: Arguments of it.
         what: is asked, with its place, for messages.
 
     Raises:

@@ -73,16 +73,16 @@ def _of_files(place: ConfigNode, pattern: str, base: str) -> Mapping[str, Mappin
         paths = [path for path, _ in expand(_near(place, pattern, base))]
     except ConfigError as error:
         raise place.error(("languages",), str(error)) from None
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for path in paths:
         source = settings.load(path)
         label = os.path.basename(path).partition(".")[0]
-        of_label = found.setdefault(label, {})
+        of_label = results.setdefault(label, {})
         for name, value in _values(source, (), source.value if source.value is not None else {}).items():
             if name in of_label:
                 raise source.error((name,), f"expected one file for the label {label!r}, got a second one")
             of_label[name] = value
-    return found
+    return results
 
 
 def _near(place: ConfigNode, pattern: str, base: str) -> str:
@@ -121,7 +121,7 @@ def check_used(place: ConfigNode, scope: Scope, rules: Iterable[Rule]) -> None:
     used = {name: values for rule in listed for name, values in rule.parameters.items()}
     for name in scope:
         if name not in used and (name in place.value.get("parameters", {}) or not tabled):
-            names = {each for rule in listed for text in rule.expressions for each in names_in(text)}
+            names = {name for rule in listed for text in rule.expressions for name in names_in(text)}
             hint = did_you_mean(name, sorted(names)) or f"; used are: {', '.join(sorted(used)) or 'none'}"
             at = ("parameters", name) if name in place.value.get("parameters", {}) else ("languages",)
             raise place.error(at, f"expected parameters that a rule uses, got {name!r}{hint}")
@@ -243,10 +243,10 @@ def _entry(place: ConfigNode) -> Form | GroupForm | IncludeForm:
     if key == "include":
         return _typed(place, IncludeForm, key)
     sharing = [form for form in forms if key == form.KEY]
-    form = next((each for each in sharing if each.WORD and place.value[key] == each.WORD), None)
+    form = next((item for item in sharing if item.WORD and place.value[key] == item.WORD), None)
     if form:
         return _typed(place, form, f"{key}: {form.WORD}")
-    plain = next(each for each in sharing if not each.WORD)
+    plain = next(item for item in sharing if not item.WORD)
     for other in sharing:
         stray = [
             option for option in place.value if option in set(other.__struct_fields__) - set(plain.__struct_fields__)
@@ -259,9 +259,9 @@ def _entry(place: ConfigNode) -> Form | GroupForm | IncludeForm:
 def _key(place: ConfigNode, keys: list[str], known: set[str]) -> str:
     """Return the option that tells what kind of rule an entry is."""
     value: dict[str, Any] = place.value
-    found = [key for key in value if key in keys]
-    if len(found) == 1:
-        return found[0]
+    results = [key for key in value if key in keys]
+    if len(results) == 1:
+        return results[0]
     unknown = [key for key in value if key not in known]
     hint = did_you_mean(unknown[0], keys) if unknown else ""
     raise place.error((), f"expected one of {', '.join(keys)} in a rule, got {list(value)}{hint}")
@@ -270,10 +270,12 @@ def _key(place: ConfigNode, keys: list[str], known: set[str]) -> str:
 def _typed(place: ConfigNode, form: type[_Entry], shown: str) -> _Entry:
     """Return an entry as its form; the errors name the option."""
     value: dict[str, Any] = place.value
-    known = [each.name for each in msgspec.structs.fields(form)]
+    known = [field.name for field in msgspec.structs.fields(form)]
     try:
         settings.refuse_unknown(place, form, (), f"the rule {shown!r}")
-        if missing := [each.name for each in msgspec.structs.fields(form) if each.required and each.name not in value]:
+        if missing := [
+            field.name for field in msgspec.structs.fields(form) if field.required and field.name not in value
+        ]:
             raise place.error((), f"expected `{missing[0]}:` beside `{shown}`")
         entry = settings.convert(place, form)
     except ConfigError as error:
@@ -292,12 +294,12 @@ def _typed(place: ConfigNode, form: type[_Entry], shown: str) -> _Entry:
 def _within(rule: Rule, place: ConfigNode, around: _Around) -> Rule:
     """Return the rule with what surrounds it."""
     conditions = [*around.when, *([rule.when] if rule.when else [])]
-    when = " and ".join(f"({each})" for each in conditions) if len(conditions) > 1 else "".join(conditions)
+    when = " and ".join(f"({condition})" for condition in conditions) if len(conditions) > 1 else "".join(conditions)
     name = f"{around.group}: {rule.name}" if around.group else rule.name
-    found = msgspec.structs.replace(rule, name=name, group=around.group, when=when, place=place.place(()))
-    used = {each for text in found.expressions for each in names_in(text)}
-    parameters = {each: values for each, values in sorted(around.scope.items()) if each in used}
-    return msgspec.structs.replace(found, parameters=parameters)
+    result = msgspec.structs.replace(rule, name=name, group=around.group, when=when, place=place.place(()))
+    used = {name for text in result.expressions for name in names_in(text)}
+    parameters = {item: values for item, values in sorted(around.scope.items()) if item in used}
+    return msgspec.structs.replace(result, parameters=parameters)
 
 
 # --- groups and included files ----------------------------------------------------------------------------------------
@@ -311,33 +313,33 @@ def _group(entry: GroupForm, place: ConfigNode, around: _Around) -> list[Rule]:
 
 def _include(entry: IncludeForm, place: ConfigNode, around: _Around) -> list[Rule]:
     path = entry.include
-    found = next(
+    result = next(
         (p for p in (os.path.join(around.base, path), os.path.join(place.root, path)) if os.path.isfile(p)), None
     )
-    if found is None:
+    if result is None:
         where = os.path.join(around.base, path)
         raise place.error((), f"expected a file of rules, got nothing at {where}{where_looked(path)}")
-    if os.path.abspath(found) in around.included:
+    if os.path.abspath(result) in around.included:
         raise place.error((), f"expected includes that end, got {path} including itself")
     if len(around.files) >= MAX_INCLUDES:
         raise place.error((), f"expected at most {MAX_INCLUDES} includes in all, got more")
-    around.files.append(found)
-    source = settings.load(found)
+    around.files.append(result)
+    source = settings.load(result)
     source.root = place.root
     if isinstance(source.value, dict) and "mix" in source.value:
         source = source.at("mix")
     given = read_scope(place, around.base)
     inner = dataclasses.replace(
         around,
-        base=os.path.dirname(found),
-        included=(*around.included, os.path.abspath(found)),
+        base=os.path.dirname(result),
+        included=(*around.included, os.path.abspath(result)),
         when=_whens(entry.when, around),
         scope=merged(given, around.scope),
     )
     if not isinstance(source.value, dict):
         rules = _read(source, inner)
     elif "rules" not in source.value:
-        raise place.error((), f"expected rules in {found}, got none")
+        raise place.error((), f"expected rules in {result}, got none")
     else:
         rules = _scoped(source, source.at("rules"), inner, inner.scope)
     check_used(place, given, rules)
@@ -351,6 +353,6 @@ def _whens(own: str, around: _Around) -> tuple[str, ...]:
 def _scoped(place: ConfigNode, rules: ConfigNode, inner: _Around, outer: Scope) -> list[Rule]:
     """Return rules with the parameters that are given beside them; those from outside go before."""
     own = read_scope(place, inner.base)
-    found = _read(rules, dataclasses.replace(inner, scope=merged(own, outer)))
-    check_used(place, own, found)
-    return found
+    results = _read(rules, dataclasses.replace(inner, scope=merged(own, outer)))
+    check_used(place, own, results)
+    return results

@@ -99,7 +99,7 @@ class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_
     Attributes:
         name: under which it is counted and shown; that of its group, and ``: ``, in front.
         group: the innermost group that it is in.
-        expression: of the condition or the value that the kind is about, if it has one.
+        expression: Expression of the condition or the value that the kind is about, if it has one.
         when: a further condition on documents.
         parameters: names that the expressions use: value by label, and for all other labels under "".
         place: file and line, for messages.
@@ -226,7 +226,7 @@ class CompiledRule:
 
     Attributes:
         rule: as written.
-        names: that its expressions may use, its parameters among them.
+        names: Names that its expressions may use, its parameters among them.
         function: makes code a function of the values of a document.
         condition: the code of when it holds; empty if it always does.
     """
@@ -270,11 +270,11 @@ class CompiledRule:
 
     def watched(self, values: Values) -> dict[str, Any]:
         """Return the values that it sees in a document, by the text of the expression that has them."""
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for path, function in self._paths.items():
             with contextlib.suppress(KeyError, IndexError, AttributeError, TypeError, ValueError):
-                found[path] = function(*values)
-        return found
+                results[path] = function(*values)
+        return results
 
     def part(self, text: str) -> Function | None:
         """Return a part of its expressions as a function of the values of a document; None if it cannot stand alone.
@@ -377,8 +377,8 @@ class Needs:
     """The values that must be read for rules and labels.
 
     Attributes:
-        keys: of attributes.
-        fields: of their values; `WHOLE` where the value itself is used.
+        keys: Keys of attributes.
+        fields: Fields of their values; `WHOLE` where the value itself is used.
         to_set: the keys that give fields of the metadata their values.
         source: rules ask for the source of documents.
         documents: rules ask for more of documents than attributes and row indexes tell.
@@ -424,7 +424,7 @@ class Compiler:
         translates: patterns of other languages may run as expressions of ours where they mean the same.
         constants: the variables in code that are no arguments.
         labelled: the expression of the label, if there is one.
-        places: of rules, by their identities: what may occur in no document.
+        places: Places of rules, by their identities: what may occur in no document.
     """
 
     def __init__(self, names: Names, arguments: tuple[str, ...], *, translates: bool) -> None:
@@ -454,14 +454,14 @@ class Compiler:
 
     def _checked_label(self, text: str) -> Expression:
         try:
-            found = check(text, self.names)
+            expression = check(text, self.names)
         except ExpressionError as error:
             raise _config_error("label", error) from None
-        if found.type not in (STR, schema.nullable(STR), ANY, MAYBE):
-            raise ConfigError(f"label: expected an expression that gives a text, got a value of type {found.type}")
-        self._label_names.update(found.names)
-        self._note(found)
-        return found
+        if expression.type not in (STR, schema.nullable(STR), ANY, MAYBE):
+            raise ConfigError(f"label: expected an expression that gives a text, got a value of type {expression.type}")
+        self._label_names.update(expression.names)
+        self._note(expression)
+        return expression
 
     # --- what kinds of rules use --------------------------------------------------------------------------------------
 
@@ -471,11 +471,11 @@ class Compiler:
         Rules behind one that drops know what is not null in the documents that it leaves.
         """
         names = self.names_for(rule)
-        found = self.checked(rule, names, f"({rule.when}) and ({text})" if rule.when else text)
-        self._note_nulls(rule, found)
+        expression = self.checked(rule, names, f"({rule.when}) and ({text})" if rule.when else text)
+        self._note_nulls(rule, expression)
         if rule.drops:
-            self._learn(found.if_false)
-        return CompiledRule(rule, names, self.function, _truth(found))
+            self._learn(expression.if_false)
+        return CompiledRule(rule, names, self.function, _truth(expression))
 
     def decision_by_code(self, rule: Rule, names: Names, code: str) -> CompiledRule:
         """Return a rule that drops or annotates a document where code is true that comes from no expression."""
@@ -490,38 +490,40 @@ class Compiler:
         """
         if not rule.when:
             return ""
-        found = self.checked(rule, names, rule.when)
-        self._note_nulls(rule, found)
-        self._if_applied[id(rule)] = found.if_true
-        return _truth(found)
+        expression = self.checked(rule, names, rule.when)
+        self._note_nulls(rule, expression)
+        self._if_applied[id(rule)] = expression.if_true
+        return _truth(expression)
 
     def value(self, rule: Rule, names: Names, text: str, type_: Type = ANY, wanted: str = "") -> Expression:
         """Return a checked expression that gives a value.
 
         Args:
-            rule: that has it.
-            names: that it may use.
+            rule: Rule that has it.
+            names: Names that it may use.
             text: the expression.
-            type_: of the value.
+            type_: Type of the value.
             wanted: what that is, in words.
         """
-        found = self.checked(rule, names, text, check)
-        if type_ != ANY and found.type not in (type_, ANY):
-            null = found.type == schema.nullable(type_)
-            got = "a value that may be null; test it first" if null else f"a value of type {found.type}"
+        expression = self.checked(rule, names, text, check)
+        if type_ != ANY and expression.type not in (type_, ANY):
+            null = expression.type == schema.nullable(type_)
+            got = "a value that may be null; test it first" if null else f"a value of type {expression.type}"
             raise refused(rule, f"expected {wanted}, got {got}")
-        return found
+        return expression
 
     def checked(self, rule: Rule, names: Names, text: str, how: _Check = check_condition) -> Expression:
         """Return a checked expression, by default a condition; what it reads is noted."""
         try:
-            found = how(text, names, self.known | self._if_applied.get(id(rule), frozenset()))
+            expression = how(text, names, self.known | self._if_applied.get(id(rule), frozenset()))
         except ExpressionError as error:
             raise refused(rule, error) from None
-        self._note(found)
-        if all(name in rule.parameters or names[name] == self.names.get(name) for name in found.names):
-            self.places.setdefault(id(rule), []).extend(found.places)  # not those of a line of a document, or a piece
-        return found
+        self._note(expression)
+        if all(name in rule.parameters or names[name] == self.names.get(name) for name in expression.names):
+            self.places.setdefault(id(rule), []).extend(
+                expression.places
+            )  # not those of a line of a document, or a piece
+        return expression
 
     def noting(self, rule: Rule) -> Function | None:
         """Return what adds to a list, behind the values of a document, when a rule's condition compares a null."""
@@ -548,9 +550,9 @@ class Compiler:
             raise refused(rule, f"{what}{expected}; give `label: EXPRESSION` in `mix:`")
         return self.labelled.code
 
-    def note_for_fields(self, found: Expression) -> None:
+    def note_for_fields(self, expression: Expression) -> None:
         """Note that an expression gives a field of the metadata: what it reads must be right after edits, too."""
-        self.needs.to_set |= {*found.names, *(self._label_names if LABEL in found.names else ())}
+        self.needs.to_set |= {*expression.names, *(self._label_names if LABEL in expression.names else ())}
 
     def names_for(self, rule: Rule) -> dict[str, Name]:
         """Return what the expressions of a rule may use, with its parameters."""
@@ -562,7 +564,8 @@ class Compiler:
         from toolkit.rules.filters.translation import KeyInfo
 
         return {
-            name: KeyInfo(each.present or each.type, each.present is not None) for name, each in self.attributes.items()
+            name: KeyInfo(attribute.present or attribute.type, attribute.present is not None)
+            for name, attribute in self.attributes.items()
         }
 
     # --- checking and noting ------------------------------------------------------------------------------------------
@@ -587,22 +590,22 @@ class Compiler:
             code = f"get({self._constant({k: v for k, v in values.items() if k})}, {label}, {code})"
         return Name(type_, code, literal=True)
 
-    def _note_nulls(self, rule: Rule, found: Expression) -> None:
-        if found.noting:
-            self._noting[id(rule)] = found.noting
+    def _note_nulls(self, rule: Rule, expression: Expression) -> None:
+        if expression.noting:
+            self._noting[id(rule)] = expression.noting
 
-    def _note(self, found: Expression) -> None:
-        self.needs.keys.update(found.names)
-        for path in paths_in(found.text, self.attributes):
+    def _note(self, expression: Expression) -> None:
+        self.needs.keys.update(expression.names)
+        for path in paths_in(expression.text, self.attributes):
             name, _, fields = path.partition(".")
             self.needs.fields.setdefault(name, set()).add(fields.partition(".")[0] or WHOLE)
-        if "document" in found.names:
-            paths = paths_in(found.text, self.names)
+        if "document" in expression.names:
+            paths = paths_in(expression.text, self.names)
             self.needs.source |= "document.source" in paths
             own = [path.partition(".")[2] for path in paths if path.partition(".")[0] == "document"]
             self.needs.documents |= any(field not in _WITHOUT_DOCUMENTS for field in own)
         self.needs.documents |= any(
-            name in self.names and self.names[name].open for name in {*found.names} - {"document"}
+            name in self.names and self.names[name].open for name in {*expression.names} - {"document"}
         )
 
     def _constant(self, value: Any) -> str:
@@ -622,14 +625,14 @@ def _config_error(place: str, why: object) -> ConfigError:
     return ConfigError(f"{place}: {why}")
 
 
-def _truth(found: Expression) -> str:
+def _truth(expression: Expression) -> str:
     """Return the code of a condition."""
-    return found.code if found.type == BOOL else f"truth({found.code})"
+    return expression.code if expression.type == BOOL else f"truth({expression.code})"
 
 
 def parameter_type(*values: Any) -> Type:
     """Return the type of a parameter with these values: of numbers, texts, booleans, or lists of such; else any."""
-    found = NEVER
+    result = NEVER
     for value in values:
         if isinstance(value, list):  # three integers are no span here
             item = parameter_type(*value)
@@ -638,10 +641,10 @@ def parameter_type(*values: Any) -> Type:
             type_ = infer(value)
         else:
             return ANY
-        found = union(found, type_)
-        if ANY in (found, found.item):
+        result = union(result, type_)
+        if ANY in (result, result.item):
             return ANY
-    return found
+    return result
 
 
 class Form(ConfigStruct, kw_only=True):

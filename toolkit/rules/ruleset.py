@@ -28,10 +28,10 @@ class RuleSet:
     Args:
         rules: in order.
         names: what expressions may use.
-        arguments: of the functions: the variables that the names' code refers to, the document last.
+        arguments: Arguments of the functions: the variables that the names' code refers to, the document last.
         label: the expression of a document's label, if that is known before it is encoded.
-        folder: that of the label which the format gives, if that is known beforehand and is another.
-        translates: whether patterns of other languages may be run as expressions of ours where they mean the same.
+        folder: Folder that of the label which the format gives, if that is known beforehand and is another.
+        translates: True if patterns of other languages may be run as expressions of ours where they mean the same.
 
     Attributes:
         rules: as written.
@@ -41,15 +41,15 @@ class RuleSet:
         needs: what must be read for all these.
         known: what is known not to be null of a document that stays.
         blocklists: by index of their rules; they note the entries that documents matched.
-        edits: whether a rule changes text.
-        fields: of the metadata that `set` rules give.
-        applies: whether there is a rule for `applied`.
+        edits: True if a rule changes text.
+        fields: Fields of the metadata that `set` rules give.
+        applies: True if there is a rule for `applied`.
         budget: what takes some of the documents and their copies, if there is that.
         repeats: whether documents are written more or less often than once (see `copies`).
-        compares_nulls: whether there is a rule for `nulls`.
+        compares_nulls: True if there is a rule for `nulls`.
         asked: own fields of documents that are asked for to decide; None if more of them is than id, source and chars.
         occurrence: notes which of their fields and texts documents have.
-        may_differ: whether there are documents of which Dolma may decide otherwise (see `differs`).
+        may_differ: True if there are documents of which Dolma may decide otherwise (see `differs`).
 
     Raises:
         ConfigError: naming file and line of a rule that cannot be used.
@@ -74,16 +74,16 @@ class RuleSet:
         self._copies = compiler.function(copies or "1")
         self._blamed = {i: compiler.function(code) for i, code in blamed.items()}
         self.needs, self.known = compiler.needs, compiler.known
-        self._sets = {i: each for i, each in enumerate(self.compiled) if each.rule.ROLE is Role.SETS}
-        self._routes = {i: each for i, each in enumerate(self.compiled) if each.rule.ROLE is Role.ROUTES}
-        self._deciding = {i: each for i, each in enumerate(self.compiled) if each.rule.decides}
-        self.blocklists = {i: watch for i, each in self._deciding.items() if (watch := each.watches())}
+        self._sets = {i: item for i, item in enumerate(self.compiled) if item.rule.ROLE is Role.SETS}
+        self._routes = {i: item for i, item in enumerate(self.compiled) if item.rule.ROLE is Role.ROUTES}
+        self._deciding = {i: item for i, item in enumerate(self.compiled) if item.rule.decides}
+        self.blocklists = {i: watch for i, item in self._deciding.items() if (watch := item.watches())}
         self.edits = any(rule.edits for rule in self.rules)
-        self.fields = {each.rule.field for each in self._sets.values()}
-        self._repeating = {i: each for i, each in enumerate(self.compiled) if isinstance(each, Repeats)}
-        self.budget = next((each for each in self.compiled if isinstance(each, Takes)), None)
+        self.fields = {item.rule.field for item in self._sets.values()}
+        self._repeating = {i: item for i, item in enumerate(self.compiled) if isinstance(item, Repeats)}
+        self.budget = next((item for item in self.compiled if isinstance(item, Takes)), None)
         self.applies = bool(self._sets or self._routes)
-        chain = [(each.condition, blamed.get(i, str(i)), each.rule.drops) for i, each in self._deciding.items()]
+        chain = [(item.condition, blamed.get(i, str(i)), item.rule.drops) for i, item in self._deciding.items()]
         self._chain = compile_chain(chain, arguments, compiler.constants)
         noting = {i: compiler.noting(rule) for i, rule in enumerate(self.rules)}
         self._noting = {i: function for i, function in noting.items() if function}
@@ -111,7 +111,7 @@ class RuleSet:
         """Return what is decided of a document.
 
         Args:
-            *values: of the document, one for each argument.
+            *values: Values of the document, one for each argument.
 
         Raises:
             DataError: if a rule meets a value that it cannot use (a division by zero, a missing element).
@@ -126,9 +126,9 @@ class RuleSet:
     def _decide_slowly(self, values: Values) -> Outcome:
         """Decide rule by rule, so that the one that fails is named."""
         annotated: list[int] = []
-        for i, each in self._deciding.items():
-            if each.holds(values):
-                if each.rule.drops:
+        for i, compiled_rule in self._deciding.items():
+            if compiled_rule.holds(values):
+                if compiled_rule.rule.drops:
                     return int(self._blamed[i](*values)) if i in self._blamed else i
                 annotated.append(i)
         return tuple(annotated)
@@ -160,15 +160,15 @@ class RuleSet:
             outcome: for the document.
             *values: as of `decide`.
         """
-        found = []
+        results = []
         for i, noting in self._noting.items():
             if isinstance(outcome, int) and (i > outcome or not self.rules[i].decides):
                 continue
             seen: list[bool] = []
             self.compiled[i].run(noting, (*values, seen))
             if seen:
-                found.append(i)
-        return found
+                results.append(i)
+        return results
 
     def outcomes(self, columns: Sequence[Sequence[Any]]) -> list[Outcome]:
         """Return what is decided of many documents.
@@ -200,19 +200,25 @@ class RuleSet:
             return self._only_drops(dropped, values)
 
     def _only_drops(self, dropped: int, values: Values) -> bool:
-        for each in self._dropping_behind(dropped):
+        for compiled_rule in self._dropping_behind(dropped):
             with contextlib.suppress(DataError):
-                if each.holds(values):
+                if compiled_rule.holds(values):
                     return False
         return True
 
     def _compiled_others(self, dropped: int) -> Function:
-        return self._function(" or ".join(f"({each.condition})" for each in self._dropping_behind(dropped)) or "False")
+        return self._function(
+            " or ".join(f"({compiled_rule.condition})" for compiled_rule in self._dropping_behind(dropped)) or "False"
+        )
 
     def _dropping_behind(self, dropped: int) -> list[CompiledRule]:
-        behind = [each for each in self.compiled[dropped + 1 :] if each.rule.drops]
+        behind = [compiled_rule for compiled_rule in self.compiled[dropped + 1 :] if compiled_rule.rule.drops]
         # one draw is made for all that is about copies
-        return [each for each in behind if not (dropped in self._repeating and isinstance(each, Repeats | Takes))]
+        return [
+            compiled_rule
+            for compiled_rule in behind
+            if not (dropped in self._repeating and isinstance(compiled_rule, Repeats | Takes))
+        ]
 
     def annotations(self, outcome: Outcome) -> list[str]:
         """Return what rules add to the annotations of a document that stays, each once, in their order."""
@@ -226,15 +232,15 @@ class RuleSet:
 
     def repeated(self, *values: Any) -> list[int]:
         """Return the indexes of the rules by which a document that stays is written more or less often than once."""
-        return [i for i, each in self._repeating.items() if each.times(values) != 1]
+        return [i for i, repeats in self._repeating.items() if repeats.times(values) != 1]
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
     def applied(self, *values: Any) -> list[int]:
         """Return the indexes of the rules that give a document that stays a field, and of that which routes it."""
-        found = [i for i, each in self._sets.items() if each.holds(values)]
-        routes = (i for i, each in self._routes.items() if each.holds(values))
-        return [*found, *itertools.islice(routes, 1)]
+        results = [i for i, compiled_rule in self._sets.items() if compiled_rule.holds(values)]
+        routes = (i for i, route in self._routes.items() if route.holds(values))
+        return [*results, *itertools.islice(routes, 1)]
 
     def route(self, applied: Iterable[int], label: str, *values: Any) -> str:
         """Return the output folder of a document, or piece of one, that the format gives this label."""
@@ -263,7 +269,7 @@ class RuleSet:
         Raises:
             DataError: if a span is out of range, or a list has not one element for each line.
         """
-        by_rule = [each.edits(document, values, past_end) for each in self.compiled]
+        by_rule = [compiled_rule.edits(document, values, past_end) for compiled_rule in self.compiled]
         if clamped := sum(edit.clamped for edits in by_rule for edit in edits):
             by_rule = [[edit for edit in edits if edit.start < edit.end] for edits in by_rule]
         everything = [edit for edits in by_rule for edit in edits]
@@ -279,27 +285,27 @@ def _of_each(function: Callable[..., T], columns: Sequence[Sequence[Any]]) -> li
     """Return what a function gives for each document; the line of its error is that of the document, from 1."""
     with contextlib.suppress(DataError):
         return list(map(function, *columns))
-    found: list[T] = []
+    result: list[T] = []
     for number, values in enumerate(zip(*columns, strict=True), 1):
         try:
-            found.append(function(*values))
+            result.append(function(*values))
         except DataError as error:
             raise DataError(error.message, line=number, id=values[-1].id).about(error.keys) from None
-    return found
+    return result
 
 
 def _compiled(rules: Sequence[Rule], compiler: Compiler) -> list[CompiledRule]:
     """Return the rules, compiled; those that change documents know what all decisions leave."""
-    found = {i: rule.compile(compiler) for i, rule in enumerate(rules) if rule.decides}
-    found |= {i: rule.compile(compiler) for i, rule in enumerate(rules) if not rule.decides}
+    results = {i: rule.compile(compiler) for i, rule in enumerate(rules) if rule.decides}
+    results |= {i: rule.compile(compiler) for i, rule in enumerate(rules) if not rule.decides}
     _check_fields([rule for rule in rules if rule.field])
-    return [found[i] for i in range(len(rules))]
+    return [results[i] for i in range(len(rules))]
 
 
 def _check_fields(rules: Sequence[Rule]) -> None:
     """Raise ConfigError if a rule gives a field that another one gives a field inside of."""
     for rule in rules:
-        for outer in sorted({each.field for each in rules}):
+        for outer in sorted({rule.field for rule in rules}):
             if rule.field.startswith(f"{outer}."):
                 got = f"{rule.field} inside {outer}, which a rule sets too"
                 raise refused(rule, f"expected fields that do not contain each other, got {got}")

@@ -19,7 +19,7 @@ def compile_function(
     """Return the function of these arguments that a checked expression's code is the body of.
 
     Args:
-        code: of a checked expression.
+        code: Code of a checked expression.
         arguments: the variables that it refers to.
         constants: other names that it refers to; they are looked up when it runs.
     """
@@ -53,25 +53,25 @@ def fields_asked(codes: Iterable[str], document: str) -> set[str] | None:
     Those of the metadata are ``metadata.field``, others top-level ones.
 
     Args:
-        codes: of checked expressions.
+        codes: Codes of checked expressions.
         document: the variable that is the document.
     """
-    found, left = set[str](), 0
+    result, left = set[str](), 0
     for node in (node for code in codes for node in ast.walk(ast.parse(code, mode="eval"))):
         match node:
             case ast.Call(ast.Attribute(ast.Name(name), "field"), [ast.Constant(str(of))]) if name == document:
-                found.add(of)
+                result.add(of)
                 left -= 1
             case ast.Call(
                 ast.Name("at" | "get"), [ast.Attribute(ast.Name(name), "metadata"), ast.Constant(str(of)), *_]
             ):
-                found.add(f"metadata.{of}")
+                result.add(f"metadata.{of}")
                 left -= name == document
             case ast.Attribute(ast.Name(name), "id" | "source" | "chars"):
                 left -= name == document
             case ast.Name(name):
                 left += name == document
-    return None if left or found & {"text", "metadata", "attributes"} else found
+    return None if left or result & {"text", "metadata", "attributes"} else result
 
 
 @functools.lru_cache(maxsize=4096)
@@ -87,10 +87,10 @@ def _globals(constants: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _get(values: Any, key: str, default: Any) -> Any:
-    found = values.get(key) if isinstance(values, dict) else None
+    result = values.get(key) if isinstance(values, dict) else None
     if isinstance(values, msgspec.Struct):
-        found = getattr(values, field_name(key), None)
-    return default if found is None else found
+        result = getattr(values, field_name(key), None)
+    return default if result is None else result
 
 
 def _field(values: Any, key: str) -> Any:
@@ -152,7 +152,7 @@ def single(value: Any) -> Any:
     (0.7, 0.3, [16777216.0, None])
     """
     if isinstance(value, list | tuple):
-        return [single(each) for each in value]
+        return [single(item) for item in value]
     exact = double(value)
     if not isinstance(exact, float) or exact == value:
         return value
@@ -166,7 +166,7 @@ def double(value: Any) -> Any:
     (0.699999988079071, 2.0)
     """
     if isinstance(value, list):
-        return [double(each) for each in value]
+        return [double(item) for item in value]
     try:
         return _SINGLE.unpack(_SINGLE.pack(value))[0] if is_number(value) else value
     except OverflowError:  # beyond all of them, which remains so

@@ -55,7 +55,7 @@ def read_edits(place: ConfigNode) -> str:
     Raises:
         ConfigError: naming the place in the file.
     """
-    found = []
+    results = []
     for i in range(len(place.value)):
         form = config.convert(place.at(i), EditForm)
         given = {name: what for name in ("cut", "replace", "cut_lines") if (what := getattr(form, name)) is not None}
@@ -74,8 +74,8 @@ def read_edits(place: ConfigNode) -> str:
         except (ConfigError, ValueError) as error:
             raise place.error((i, name), str(error)) from None
         where = {"spans": what} if isinstance(what, str) else what
-        found.append(TextEdit(**where, lines=name == "cut_lines", by=by))
-    return msgspec.json.encode(found).decode()
+        results.append(TextEdit(**where, lines=name == "cut_lines", by=by))
+    return msgspec.json.encode(results).decode()
 
 
 def edits_in(text: str | None) -> list[TextEdit]:
@@ -203,30 +203,30 @@ def edited(
     Args:
         whole: the document.
         edits: in order: a pattern looks at the text after those before it.
-        spans: of each edit that names some, in order.
+        spans: Spans of each edit that names some, in order.
         past_end: see `toolkit.text.editing.edits_of_spans`.
 
     Raises:
         DataError: if a span is out of range.
     """
-    found: list[Edit] = []
+    results: list[Edit] = []
     given = iter(spans)
     for edit in edits:
         if edit.spans:
             listed = [span if isinstance(span, Span) else Span(*span) for span in next(given) or ()]
             own = editing.edits_of_spans(listed, edit.by, whole.text, past_end)
             if edit.lines:
-                own = [Edit(*_lines_of(whole.text, each.start, each.end), each.by, each.clamped) for each in own]
-            found = [*own, *found]
+                own = [Edit(*_lines_of(whole.text, edit.start, edit.end), edit.by, edit.clamped) for edit in own]
+            results = [*own, *results]
             continue
-        now = EditedDocument(whole, found)
+        now = EditedDocument(whole, results)
         text, pattern = now.text, compiled_pattern(edit.regex)
         places = [match.span() for match in pattern.finditer(text) if match.end() > match.start()]
         if edit.lines:
             places = [_lines_of(text, start, end) for start, end in places]
         places = list(map(PlaceMap(now.edits, len(whole.text)), *zip(*places, strict=True))) if places else []
-        found = [*(Edit(start, end, edit.by) for start, end in places), *found]
-    return EditedDocument(whole, found)
+        results = [*(Edit(start, end, edit.by) for start, end in places), *results]
+    return EditedDocument(whole, results)
 
 
 def _lines_of(text: str, start: int, end: int) -> tuple[int, int]:
@@ -244,7 +244,7 @@ def in_whole(value: Any, type_: Type, places: PlaceMap) -> Any:
         return value | {name: in_whole(value[name], t, places) for name, t in type_.fields if name in value}
     assert type_.item
     if type_.kind == "list":
-        return [in_whole(each, type_.item, places) for each in value]
+        return [in_whole(item, type_.item, places) for item in value]
     if type_.kind == "map":
-        return {name: in_whole(each, type_.item, places) for name, each in value.items()}
+        return {name: in_whole(item, type_.item, places) for name, item in value.items()}
     return in_whole(value, type_.item, places)

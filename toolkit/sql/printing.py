@@ -56,8 +56,8 @@ def run(session: Database, rows: int) -> int:
     """Answer what is typed, or comes by a pipe, until its end; return how many statements failed.
 
     Args:
-        session: of queries.
-        rows: of a result that are shown.
+        session: Session of queries.
+        rows: Rows of a result that are shown.
     """
     is_person = sys.stdin.isatty()
     if is_person:
@@ -144,24 +144,24 @@ def schema(session: Database, name: str) -> str:
         hint = did_you_mean(name, session.names) or f"; there are: {', '.join(session.names)}"
         raise ToolkitError(f"expected a view, got {name!r}{hint}")
     shown = []
-    for each in [name] if name else session.names:
-        listed = [f"  {column.name}  {column.type}" for column in session.describe(each)]
-        shown.append("\n".join([each, *listed]))
+    for item in [name] if name else session.names:
+        listed = [f"  {column.name}  {column.type}" for column in session.describe(item)]
+        shown.append("\n".join([item, *listed]))
     return "\n\n".join(shown)
 
 
 def shown(session: Database, statement: str, rows: int) -> str:
     """Return the result of a statement as a table of the first rows."""
     result = session.execute(statement)
-    found = []
+    results = []
     for row in result.rows():
-        found.append(row)
-        if len(found) > rows:
+        results.append(row)
+        if len(results) > rows:
             break
     if not result.columns:
         return ""
-    more = f"\nthe first {rows:,} rows; `--rows` shows more, `--output` takes all" if len(found) > rows else ""
-    return table(result.columns, found[:rows]) + more
+    more = f"\nthe first {rows:,} rows; `--rows` shows more, `--output` takes all" if len(results) > rows else ""
+    return table(result.columns, results[:rows]) + more
 
 
 Format = Literal["table", "csv", "json", "jsonl", "markdown", "parquet"]
@@ -186,9 +186,9 @@ def format_of(output: str | None, given: Format | None) -> Format:
         return given
     if output is None:
         return "table"
-    for suffix, found in SUFFIXES.items():
+    for suffix, result in SUFFIXES.items():
         if output.endswith(suffix):
-            return found
+            return result
     raise ConfigError(f"--output: expected a name that ends in {' '.join(SUFFIXES)}, or --format, got {output}")
 
 
@@ -200,16 +200,16 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> str:
     widest = width()
     shown = [[head(_text(value), widest) for value in row] for row in rows]
     titles = [head(column.name, widest) for column in columns]
-    widths = [max(map(columns_of, each)) for each in zip(titles, *shown, strict=True)]
+    widths = [max(map(columns_of, item)) for item in zip(titles, *shown, strict=True)]
     while sum(widths) + 2 * (len(widths) - 1) > widest and max(widths) > NARROW:
         over = sum(widths) + 2 * (len(widths) - 1) - widest
         largest = max(widths)
-        second = max((each for each in widths if each < largest), default=NARROW)
+        second = max((width for width in widths if width < largest), default=NARROW)
         most = widths.count(largest)
         to = max(NARROW, second, largest - -(-over // most))
-        widths = [to if each == largest else each for each in widths]
+        widths = [to if width == largest else width for width in widths]
     right = [column.type.endswith(_NUMBERS) or column.type.startswith(_NUMBERS) for column in columns]
-    lines = [_line(titles, widths, right), "  ".join("-" * each for each in widths)]
+    lines = [_line(titles, widths, right), "  ".join("-" * width for width in widths)]
     return "\n".join([*lines, *(_line(row, widths, right) for row in shown)])
 
 
@@ -242,7 +242,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dt.timedelta):
         return str(value)
     if isinstance(value, dict):  # keys are no texts
-        return {_text(key): each for key, each in value.items()}
+        return {_text(key): item for key, item in value.items()}
     return str(value)
 
 
@@ -258,7 +258,7 @@ def _encode(value: Any) -> bytes:
 
 def _spelled(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_text(key): _spelled(each) for key, each in value.items()}
+        return {_text(key): _spelled(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return list(map(_spelled, value))
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
@@ -325,15 +325,15 @@ def _csv(columns: Sequence[Column], rows: Iterable[Sequence[Any]], formulas: For
 
 def _json(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     before = b"["
-    for each in objects(columns, rows):
-        yield before + b"\n" + each
+    for object_ in objects(columns, rows):
+        yield before + b"\n" + object_
         before = b","
     yield b"\n]\n" if before == b"," else b"[]\n"
 
 
 def _jsonl(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
-    for each in objects(columns, rows):
-        yield each + b"\n"
+    for object_ in objects(columns, rows):
+        yield object_ + b"\n"
 
 
 def _markdown(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
@@ -357,11 +357,11 @@ def write(session: Database, query: str, format: Format, output: NamedOutput | N
     """Write a result to a file, which appears when it is complete, or to standard output; return what is to be said.
 
     Args:
-        session: that has what the query names.
-        query: whose result it is.
+        session: Session that has what the query names.
+        query: Query whose result it is.
         format: any but a table.
         output: the file; None for standard output.
-        formulas: whether cells of CSV may be formulas.
+        formulas: True if cells of CSV may be formulas.
 
     Raises:
         ToolkitError: if the query fails on the way.

@@ -48,12 +48,12 @@ class Result:
     """The result of a statement, read some rows at a time.
 
     Attributes:
-        columns: of it.
+        columns: Columns of it.
     """
 
     def __init__(self, session: "Database", cursor: Any, sql: str) -> None:
         self._session, self._cursor, self._sql = session, cursor, sql
-        self.columns = [Column(each[0], str(each[1])) for each in cursor.description or ()]
+        self.columns = [Column(item[0], str(item[1])) for item in cursor.description or ()]
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows as Python's values.
@@ -70,11 +70,11 @@ class Database:
     """Queries over views that are made when a query names them. A context manager.
 
     Args:
-        views: by name, what makes each.
+        views: Views by name, what makes each.
         aliases: other names of views.
-        faults: that the views' streams have.
+        faults: Faults that the views' streams have.
         memory: bytes that DuckDB may take; what needs more goes to files in a temporary folder.
-        threads: that work.
+        threads: Threads that work.
 
     Attributes:
         aliases: as they were given.
@@ -211,8 +211,8 @@ class Views(Protocol):
     """The views that can be queried.
 
     Attributes:
-        makers: of views, by name.
-        faults: that all of them have.
+        makers: Makers of views, by name.
+        faults: Faults that all of them have.
     """
 
     makers: dict[str, Callable[[], View]]
@@ -223,8 +223,8 @@ def reader(query: str, views: Views, *, memory: int, threads: int) -> Any:
     """Return a reader of the record batches of a result; the session ends with it.
 
     Args:
-        query: of one statement.
-        views: that it can name.
+        query: Query of one statement.
+        views: Views that it can name.
         memory: as of `Database`.
         threads: as of `Database`.
 
@@ -296,12 +296,12 @@ def explained(said: str, sql: str, views: Sequence[str]) -> ToolkitError:
     Args:
         said: by DuckDB.
         sql: the query.
-        views: that there are.
+        views: Views that there are.
     """
     place = ""
-    if found := _PLACE.search(said):
-        number, excerpt, spaces = int(found[1]), found[2], found[3]
-        said = said[: found.start()]
+    if match := _PLACE.search(said):
+        number, excerpt, spaces = int(match[1]), match[2], match[3]
+        said = said[: match.start()]
         at = len(spaces) - len(f"LINE {number}: ")
         lines = sql.split("\n")
         line = lines[number - 1] if number <= len(lines) else ""
@@ -339,10 +339,10 @@ def aliases_of(names: Sequence[str]) -> dict[str, str]:
     {'lines_0': 'lines-0'}
     """
     known = {name.casefold() for name in names}
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"\W", "_", name)
         if plain.casefold() not in known:
-            found[plain] = name
+            results[plain] = name
             known.add(plain.casefold())
-    return found
+    return results

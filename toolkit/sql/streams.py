@@ -64,7 +64,7 @@ class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """A stream that can be scanned repeatedly; DuckDB asks each scan for some columns, and some rows.
 
     Args:
-        schema: of all columns.
+        schema: Schema of all columns.
         faults: takes the errors of scans.
         session: in which they are read.
     """
@@ -125,10 +125,10 @@ class Shards(Stream):
 
     Args:
         works: the shards.
-        sets: that are joined.
+        sets: Sets that are joined.
         faults: takes the errors of scans.
         session: in which they are read.
-        all_sets: whether sets are looked at of which no column is asked for.
+        all_sets: True if sets are looked at of which no column is asked for.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Shards(Stream):
         self._works, self._sets, self._all_sets = works, sets, all_sets
 
     def batches(self, columns: frozenset[str]) -> Iterator[dict[str, Any]]:
-        used = [i for i, each in enumerate(self._sets) if column_of(i) in columns or self._all_sets]
+        used = [i for i, item in enumerate(self._sets) if column_of(i) in columns or self._all_sets]
         for whole in self._works:
             work = msgspec.structs.replace(whole, sets=[self._sets[i] for i in used])
             yield from _of_shard(work, [column_of(i) for i in used], columns)
@@ -173,17 +173,17 @@ def _of_shard(work: JoinedShard, names: Sequence[str], columns: frozenset[str]) 
         documents = stack.enter_context(closing(_documents(work, wanted, state.content))) if wanted else None
         for piece in _pieces(work):
             count = len(piece)
-            found = {
+            results = {
                 "shard": pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int32()).fill_null(0), shard),
                 "row": pa.array(range(number, number + count), pa.int64()),
                 "chars": pa.array(piece["chars"]).cast(pa.int64()),
                 "bytes": pa.array(piece["bytes"]).cast(pa.int64()),
             }
             if documents:
-                found |= next(documents)
+                results |= next(documents)
             for name, rows in zip(names, sets, strict=True):
-                found[name] = next(rows)
-            yield found
+                results[name] = next(rows)
+            yield results
             number += count
         for rest in filter(None, (documents, *sets)):
             next(rest, None)  # what is behind the last row is an error there
@@ -217,8 +217,8 @@ def _documents(work: JoinedShard, columns: frozenset[str], content: str) -> Gene
         yield from _of_tables(
             tables, work, pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns]), changed
         )
-        found = row_index.current(work.dataset, work.shard)
-        if found is None or found.content != content:
+        result = row_index.current(work.dataset, work.shard)
+        if result is None or result.content != content:
             raise changed
         return
     in_place = work.dataset.in_place is not None
@@ -268,8 +268,8 @@ def _of_tables(
 
 def _metadata(row: LateRow) -> bytes | None:
     check_metadata(row.metadata)
-    found = bytes(row.metadata)
-    return None if found == b"null" else found
+    result = bytes(row.metadata)
+    return None if result == b"null" else result
 
 
 def _bad(some: Sequence[LateRow], number: int, path: str, error: Exception) -> DataError:
@@ -310,5 +310,5 @@ def _foreign_rows(work: JoinedShard, joined: JoinedSet) -> Iterator[pa.Array]:
     decoder = row_decoder(joined, {key.name for key in joined.keys})
     with ExitStack() as stack:
         for some in indexed_rows(work, joined, decoder.decoder, _pieces(work), stack):
-            made = [{"source": row.source, "id": row.id, "attributes": decoder.values(row)} for row in some]
-            yield pa.array(list(map(msgspec.json.encode, made)), pa.large_string())
+            results = [{"source": row.source, "id": row.id, "attributes": decoder.values(row)} for row in some]
+            yield pa.array(list(map(msgspec.json.encode, results)), pa.large_string())

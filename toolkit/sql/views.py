@@ -108,8 +108,8 @@ def _value(type_: Type, parsed: str, numbers: "count[int]") -> str:
     assert type_.item
     if type_.kind == "nullable":
         return _value(type_.item, parsed, numbers)
-    each = f"x{next(numbers)}"
-    change = f"lambda {each}: {_value(type_.item, each, numbers)}"
+    item = f"x{next(numbers)}"
+    change = f"lambda {item}: {_value(type_.item, item, numbers)}"
     if type_.kind == "map":
         return f"map(map_keys({parsed}), list_transform(map_values({parsed}), {change}))"
     return f"list_transform({parsed}, {change})"
@@ -232,10 +232,10 @@ class File(msgspec.Struct, frozen=True):
     """A file of an output.
 
     Attributes:
-        name: of it, below the output folder.
-        path: of it.
+        name: Name of it, below the output folder.
+        path: Path of it.
         format: None for documents.
-        label: of all its documents, if that is known.
+        label: Label of all its documents, if that is known.
         documents: in it, if that is known.
         size: stored bytes, if that is known.
     """
@@ -253,7 +253,7 @@ class Parts(msgspec.Struct, frozen=True):
 
     Attributes:
         files: in order.
-        types: of the attributes that are in documents, by name, in the form of `toolkit.data.schema`.
+        types: Types of the attributes that are in documents, by name, in the form of `toolkit.data.schema`.
         limit: bytes of a line, at most.
     """
 
@@ -332,9 +332,9 @@ class _PartsStream(Stream):
             yield from self._of_file(file, columns)
 
     def _of_file(self, file: File, columns: frozenset[str]) -> Iterator[dict[str, Any]]:
-        found = stat(file.path)
-        if file.size is not None and (found is None or found.size != file.size):
-            got = "none" if found is None else f"{found.size:,}"
+        result = stat(file.path)
+        if file.size is not None and (result is None or result.size != file.size):
+            got = "none" if result is None else f"{result.size:,}"
             message = f"expected the part of {file.size:,} bytes that the manifest describes, got {got}; mix again"
             raise DataError(message, path=file.path)
         writer = file.format.writer() if file.format else None
@@ -363,18 +363,18 @@ class _PartsStream(Stream):
         documents = [document for document, _ in held]
         types = {name: self._types.get(name, STR) for name in used}
         values = {name: _plain(held, name, type_) for name, type_ in types.items()}
-        found: dict[str, list[Any]] = {
+        results: dict[str, list[Any]] = {
             "part": [file.name] * len(held),
             "row": list(range(number + 1, number + 1 + len(held))),
             "label": values.get("label", [file.label] * len(held)),
             "id": [document.id or None for document in documents],  # formats without ids have empty ones
             "source": [document.source or None for document in documents],
         }
-        take = {"chars": lambda each: each.chars, "text": lambda each: each.text, "metadata": _metadata}
+        take = {"chars": lambda item: item.chars, "text": lambda item: item.text, "metadata": _metadata}
         try:
-            found |= {name: list(map(of, documents)) for name, of in take.items() if name in columns}
-            found |= {_column(name): each for name, each in values.items()}
-            return {name: pa.array(found[name], self.schema.field(name).type) for name in columns}
+            results |= {name: list(map(of, documents)) for name, of in take.items() if name in columns}
+            results |= {_column(name): value for name, value in values.items()}
+            return {name: pa.array(results[name], self.schema.field(name).type) for name in columns}
         except (*BAD_ROW, pa.ArrowException) as error:
             message = (
                 f"expected values of the declared types in rows {number + 1} to {number + len(held)}, got: {error}"
@@ -384,9 +384,9 @@ class _PartsStream(Stream):
 
 def _some(documents: Iterator[tuple[Document, list[Any]]], texts: bool) -> list[tuple[Document, list[Any]]]:
     held, size = [], 0
-    for each in islice(documents, ROWS):
-        held.append(each)
-        size += each[0].chars if texts else 0
+    for document in islice(documents, ROWS):
+        held.append(document)
+        size += document[0].chars if texts else 0
         if size >= BYTES:
             break
     return held
@@ -395,11 +395,11 @@ def _some(documents: Iterator[tuple[Document, list[Any]]], texts: bool) -> list[
 def _plain(held: Sequence[tuple[Document, list[Any]]], name: str, type_: Type) -> list[Any]:
     """Return a value of documents as Arrow takes it; those that have none have null."""
     shape, attribute = shape_of(type_, maps=True), field_name(name)
-    found = []
+    results = []
     for _, values in held:
         value = msgspec.to_builtins(getattr(values[0], attribute, None)) if values else None
-        found.append(shape(value) if shape and value is not None else value)
-    return found
+        results.append(shape(value) if shape and value is not None else value)
+    return results
 
 
 def _metadata(document: Document) -> str | None:

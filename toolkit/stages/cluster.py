@@ -55,12 +55,12 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         rows = [["stage", "tasks", "reads", "writes", "longest task", "busiest core", "idle cores"]]
-        for name, each in self.stages.items():
-            together = ", then all together" if each.kind == "whole" and each.tasks else ""
-            written = "?" if each.written is None else size_in_words(each.written)
-            sizes = [size_in_words(each.read), written, size_in_words(each.longest), size_in_words(each.busiest)]
-            rows.append([name + together, f"{each.tasks:,}", *sizes, f"{each.idle:,}"])
-        unsized = sum(each.unsized for each in self.stages.values())
+        for name, stage in self.stages.items():
+            together = ", then all together" if stage.kind == "whole" and stage.tasks else ""
+            written = "?" if stage.written is None else size_in_words(stage.written)
+            sizes = [size_in_words(stage.read), written, size_in_words(stage.longest), size_in_words(stage.busiest)]
+            rows.append([name + together, f"{stage.tasks:,}", *sizes, f"{stage.idle:,}"])
+        unsized = sum(stage.unsized for stage in self.stages.values())
         notes = [
             f"# on {self.nodes:,} nodes with {self.cores:,} cores each; bytes as they are stored, estimated where",
             "# nothing is there yet. Stages that are per shard work on an input in one pass, and read it once.",

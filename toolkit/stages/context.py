@@ -53,7 +53,7 @@ class Context(Running):
     Attributes:
         waiting: sets that this run cannot make, because they depend on all shards, of which it has a share, or some
             have failed.
-        is_broken: whether an earlier stage of the run has failed: later ones do what they do per shard, and no more.
+        is_broken: True if an earlier stage of the run has failed: later ones do what they do per shard, and no more.
         failed: shards of the dataset that have failed in an earlier stage, which later ones leave out.
         faults: what is wrong with settings that are left out; a command that only looks goes on without them.
         written: the configuration with all outputs, if this one is of an edition, or of tokens.
@@ -87,11 +87,11 @@ class Context(Running):
         Raises:
             ConfigError: if its places are none, or it has documents in place and something to ingest.
         """
-        found = self.config
-        dataset = in_place.open_dataset(self.source, found.dataset, found.documents, found.attributes)
+        config = self.config
+        dataset = in_place.open_dataset(self.source, config.dataset, config.documents, config.attributes)
         if self.has(INPUTS):
             in_place.refuse_ingest(dataset, self.source)
-        return replace(dataset, duplicate_ids=found.duplicate_ids)
+        return replace(dataset, duplicate_ids=config.duplicate_ids)
 
     def section(self, name: str) -> ConfigNode:
         """Return a section of the configuration.
@@ -122,10 +122,10 @@ class Context(Running):
 
     def known_sets(self, name: str) -> dict[str, sets.SetSchema]:
         """Return the schemas of the sets on disk that inputs carry, and that sections before one make."""
-        made = [each for command in settings.sets_before(name) for each in getattr(self.config, command)]
-        names = [*ingest_section.set_schemas(self.entries), *made]
+        results = [item for command in settings.sets_before(name) for item in getattr(self.config, command)]
+        names = [*ingest_section.set_schemas(self.entries), *results]
         loaded = {name: sets.load_schema(self.dataset, name) for name in names}
-        return {name: found for name, found in loaded.items() if found}
+        return {name: set_schema for name, set_schema in loaded.items() if set_schema}
 
     @property
     def works_on_dataset(self) -> bool:
@@ -198,7 +198,7 @@ class Context(Running):
 
         Args:
             there: leave out what is not there any more, and say nothing of it.
-            asks_web: whether the web may be asked; if it must be, and may not, there are none.
+            asks_web: True if the web may be asked; if it must be, and may not, there are none.
 
         Raises:
             ConfigError: for whatever is wrong with the section, or is not there.
@@ -220,10 +220,10 @@ class Context(Running):
                 selects=selects if self.options.REMAKES == "all" else None,
             )
             self._inputs = planned, absent
-        found, absent = self._inputs
+        inputs, absent = self._inputs
         if absent and not there:
             raise absent[0]
-        return found
+        return inputs
 
     def typed(self, works: list[ingest_plan.InputToIngest]) -> list[ingest_plan.InputToIngest]:
         """Return some of the inputs of the section ``ingest:`` with the types of their documents' own fields.
@@ -284,17 +284,17 @@ class Context(Running):
         """
         share = self.share if self.share and self.share.is_of_inputs(dataset) else None
         try:
-            found = [shard for shard in dataset.shards() if self.is_mine(dataset, shard)]
+            results = [shard for shard in dataset.shards() if self.is_mine(dataset, shard)]
         except NothingThere:
             if share is None or share.inputs:
                 raise
             return []
-        if share and share.inputs and not found:
+        if share and share.inputs and not results:
             raise NothingThere(
                 f"{dataset.documents}: expected the documents of this share's {amount(len(share.inputs), 'input')}, "
                 f"got none; run `toolkit ingest --shard {share.index}/{share.count}` first?"
             )
-        return found
+        return results
 
     def shards(self, dataset: Dataset, *, judges: bool = False, writes: bool = False) -> tuple[list[str], str]:
         """Return the shards of the run's share that have not failed before, and notes on inputs that are not in them.
@@ -311,24 +311,24 @@ class Context(Running):
             ConfigError: if documents were ingested with other settings than the configuration has now.
             DataError: naming shards that are gone, or entries of which too much was rejected.
         """
-        found = self.mine(dataset)
+        results = self.mine(dataset)
         inputs = ingested.load_all(dataset)
         ingested.check_once(dataset, inputs)
         if self.entries and self.has_dataset and dataset == self.dataset:
             ingest_records.check_made(self.entries, inputs.values())
-        if lost := lost_shards(dataset, found, inputs, lambda shard: self.is_mine(dataset, shard)):
+        if lost := lost_shards(dataset, results, inputs, lambda shard: self.is_mine(dataset, shard)):
             raise DataError("\n".join(lost.values()))
         refused = list(map(str, left_out.too_many(inputs.values(), dataset.bookkeeping)))
         if refused and judges and not self.only_warns:
             raise DataError("\n".join(refused))
         self.warn(refused)
-        notes = self._not_in_this(dataset, found)
-        found = self.limited(found)
+        notes = self._not_in_this(dataset, results)
+        results = self.limited(results)
         if self.failed and dataset == self.dataset:
-            found = [shard for shard in found if shard not in self.failed]
+            results = [shard for shard in results if shard not in self.failed]
         if writes and self.config.compression:
-            self._check_compression(dataset, self.config.compression, found)
-        return found, notes
+            self._check_compression(dataset, self.config.compression, results)
+        return results, notes
 
     def _check_compression(self, dataset: Dataset, wanted: str, shards: list[str]) -> None:
         """Raise ConfigError if a shard has another compression than the configuration names."""
@@ -339,12 +339,12 @@ class Context(Running):
                 "of external files are gzip",
             )
         for shard in shards:
-            if (found := compression_of(shard)) != wanted:
+            if (compression := compression_of(shard)) != wanted:
                 raise self.source.error(
                     ("compression",),
                     f"expected documents of the compression {wanted}, got {dataset.shard_path(shard)}, which has "
-                    f"{found or 'none'}; attributes have the names of their documents, and so their compression. Leave "
-                    "the key out, or ingest the documents anew (--overwrite)",
+                    f"{compression or 'none'}; attributes have the names of their documents, and so their compression. "
+                    "Leave the key out, or ingest the documents anew (--overwrite)",
                 )
 
     def _not_in_this(self, dataset: Dataset, found: list[str]) -> str:
@@ -516,8 +516,8 @@ class Outcome:
         text: for people.
         data: the same for machines: a Struct of the command.
         failures: messages; any makes the exit status 1.
-        exit_code: of the process.
-        for_programs: whether the text is read by programs, which get it as it is; a terminal never does.
+        exit_code: Exit code of the process.
+        for_programs: True if the text is read by programs, which get it as it is; a terminal never does.
     """
 
     text: str = ""

@@ -89,15 +89,15 @@ class Disk:
         self._ratio: float | None = None
         self._records: dict[str, InputRecord | None] = {}
         by_stage = {name: stage.kept(context) for name, stage in context.stages.items()} if limit is not None else {}
-        kept, made = by_stage.values(), [each for name, each in by_stage.items() if options.command in ("run", name)]
-        self._attributes = sum(each.attributes for each in made)
-        self._whole = sum(each.signatures for each in made)
-        self._mixed = sum(each.mixed for each in made)
-        self._chosen = min((each.chosen for each in kept), default=1.0)
-        self._can_be_per_shard = not any(each.needs_documents for each in kept)
+        kept, results = by_stage.values(), [item for name, item in by_stage.items() if options.command in ("run", name)]
+        self._attributes = sum(item.attributes for item in results)
+        self._whole = sum(item.signatures for item in results)
+        self._mixed = sum(item.mixed for item in results)
+        self._chosen = min((item.chosen for item in kept), default=1.0)
+        self._can_be_per_shard = not any(item.needs_documents for item in kept)
         self.room = None
         if limit is not None:
-            folders = [folder for each in kept for folder in each.folders]
+            folders = [folder for item in kept for folder in item.folders]
             if context.has_dataset:
                 folders += [context.dataset.attributes, context.dataset.bookkeeping]
             self.room = Room(limit, self._on_disk(folders), self._shares, self._chosen)
@@ -108,15 +108,15 @@ class Disk:
         Raises:
             ConfigError: if one is not on disk.
         """
-        found = [path for path in folders if isinstance(path, str) and path and "\0" not in path]
-        for path in found:
+        results = [path for path in folders if isinstance(path, str) and path and "\0" not in path]
+        for path in results:
             if not store_of(path).is_local:
                 raise self._source.error(
                     ("max_disk",),
                     f"expected only places on disk, got {path}, whose size `max_disk` does not limit; leave `max_disk` "
                     "out",
                 )
-        return found
+        return results
 
     # --- inputs -------------------------------------------------------------------------------------------------------
 
@@ -137,21 +137,21 @@ class Disk:
         if not todo:
             return
         again = sum(self._made_by_mix(expected) for work, expected in sized if self._made(work))
-        needed = most_of((self._need(each, per_shard=self._per_shard) for each in todo), self._shares) + again
+        needed = most_of((self._need(item, per_shard=self._per_shard) for item in todo), self._shares) + again
         if held + needed <= self.room.limit:
             return
         total = sum(todo, Expected())
-        made = self._made_by_mix(total)
-        output = made + again
+        result = self._made_by_mix(total)
+        output = result + again
         kept = "documents, attributes and signatures" if self._whole else "documents and attributes"
         parts = [
             *([] if self._per_shard else [(total.documents + total.attributes, kept)]),
-            *([(made, "intermediates of the mix"), (output, "its output")] if output else []),
+            *([(result, "intermediates of the mix"), (output, "its output")] if output else []),
         ]
         said = ", ".join(f"{size_in_words(size)} of {what}" for size, what in parts)
         known = "what records say of inputs that are done" if self._ratio else "what is usual for such inputs"
-        less, hint = most_of((self._need(each, per_shard=True) for each in todo), self._shares) + again, ""
-        if self._can_be_per_shard and not self._per_shard and made and held + less <= self.room.limit:
+        less, hint = most_of((self._need(item, per_shard=True) for item in todo), self._shares) + again, ""
+        if self._can_be_per_shard and not self._per_shard and result and held + less <= self.room.limit:
             hint = f"`toolkit run --per-shard`, which needs about {size_in_words(less)}; or "
         raise self._source.error(
             ("max_disk",),
@@ -166,12 +166,12 @@ class Disk:
         size = work.size
         if size is None:
             try:
-                found = stat(work.path)
+                result = stat(work.path)
             except (DataError, Unreadable):
                 return NOTHING  # it fails, and says why
-            size = found.size if found else 0
+            size = result.size if result else 0
             if not size:
-                return None if found else NOTHING
+                return None if result else NOTHING
         expected = self._expected(work, size)
         need = self._need(expected, per_shard=self._per_shard)
         if work.entry.settings().max_disk and not store_of(work.path).can_list:
@@ -181,17 +181,17 @@ class Disk:
     def documents_of(self, works: Sequence[InputToIngest]) -> dict[str, int]:
         """Return how many bytes of documents inputs have become, or are expected to become, by shard."""
         self._measure(works)
-        made = {work.shard: record for work in works if (record := self._made(work))}
+        results = {work.shard: record for work in works if (record := self._made(work))}
         return {
-            work.shard: sum(output.size for output in made[work.shard].shards.values())
-            if work.shard in made
+            work.shard: sum(output.size for output in results[work.shard].shards.values())
+            if work.shard in results
             else self._expected(work, work.size or 0).documents
             for work in works
         }
 
     def _need(self, expected: Expected, *, per_shard: bool) -> Need:
-        made, others = self._made_by_mix(expected), expected.documents + expected.attributes
-        return Need(others + expected.mixed, made + (0 if per_shard else others), made)
+        result, others = self._made_by_mix(expected), expected.documents + expected.attributes
+        return Need(others + expected.mixed, result + (0 if per_shard else others), result)
 
     def _made_by_mix(self, expected: Expected) -> int:
         """Return what the mix keeps: as an intermediate, and once more in its output."""
@@ -217,9 +217,9 @@ class Disk:
 
     def _measure(self, works: Iterable[InputToIngest]) -> None:
         """Learn from the records of inputs that are done how many bytes of documents a stored byte becomes."""
-        found = [record for work in works if (record := self._made(work))]
-        size = sum(record.size for record in found)
-        documents = sum(output.size for record in found for output in record.shards.values())
+        input_records = [record for work in works if (record := self._made(work))]
+        size = sum(record.size for record in input_records)
+        documents = sum(output.size for record in input_records for output in record.shards.values())
         self._ratio = documents / size if size and documents else None
 
     def kept(self, tasks: Iterable[Task[P]], kept: Callable[[P, float], float]) -> Needs:

@@ -42,20 +42,20 @@ def open_context(options: Options) -> Context:
     if dolma.is_dolma(source):
         return Context(options, Config(), source)
     looks = options.command == "status"
-    found, faults = _read_what_can_be(source) if looks else (config.convert(source, Config), [])
-    current().options = found.storage
-    output = found.mix.get("output")
-    places = (found.dataset, found.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
+    result, faults = _read_what_can_be(source) if looks else (config.convert(source, Config), [])
+    current().options = result.storage
+    output = result.mix.get("output")
+    places = (result.dataset, result.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
     note_roots(place for place in places if isinstance(place, str) and place and "\0" not in place)
     try:
-        context = Context(options, found, source)
+        context = Context(options, result, source)
     except ConfigError as error:
         if not looks:
             raise
         faults.append(str(error))
-        context = Context(options, msgspec.structs.replace(found, executor={}), source)
+        context = Context(options, msgspec.structs.replace(result, executor={}), source)
     context.faults = faults
-    if found.max_disk is not None and options.command in ("run", *config.stages()):
+    if result.max_disk is not None and options.command in ("run", *config.stages()):
         _ = context.disk  # or what it bounds cannot be bound
     return context
 
@@ -76,10 +76,10 @@ def _without_file(options: Options) -> Context:
     source = ConfigNode({}, "command line")
     for assignment in options.overrides if options.SETTINGS else ():
         config.override(source, assignment)
-    found = config.convert(source, Config)
+    result = config.convert(source, Config)
     if "storage" in source.value:
-        current().options = found.storage
-    return Context(options, found, source)
+        current().options = result.storage
+    return Context(options, result, source)
 
 
 def _read_what_can_be(source: ConfigNode) -> tuple[Config, list[str]]:
@@ -100,7 +100,7 @@ def run_command(options: Options, begun: Callable[[], None] = lambda: None) -> O
     """Run the command of these options in the current session; return its outcome.
 
     Args:
-        options: of the command.
+        options: Options of the command.
         begun: called when the configuration has been read, before anything is begun that would have to be ended.
 
     Raises:

@@ -29,7 +29,7 @@ def merge(log: RecordLog, leases_folder: str, *, forgive: bool = False) -> None:
     Commands that end at once do so one after the other; who has nothing left to merge writes nothing.
 
     Args:
-        log: that the command has asked for.
+        log: Log that the command has asked for.
         leases_folder: folder of the leases of the dataset, or output, that it belongs to. The next command that leases
             something there deletes that of one which was killed.
         forgive: as in `RecordLog.merge`.
@@ -63,10 +63,10 @@ class Running:
     """Runs tasks, stage by stage, as the configuration and the options say.
 
     Attributes:
-        options: of the command.
+        options: Options of the command.
         config: the whole configuration.
         source: what was read.
-        session: of the command.
+        session: Session of the command.
         stage: which of the stages of a run this is, of how many: ``2 of 3``; empty if it is the only one.
         failures: Failures that one pass met, by stage and key: a stage tells them, and does not begin these tasks.
     """
@@ -108,10 +108,10 @@ class Running:
 
         Args:
             what: the step, in words.
-            function: of the tasks; with what does small ones in groups, which is done where disk is not bound.
+            function: Function of the tasks; with what does small ones in groups, which is done where disk is not bound.
             tasks: to run.
             unit: what tasks are.
-            spreads: whether a task can use several processes; its payload says how many.
+            spreads: True if a task can use several processes; its payload says how many.
             at_once: at most so many tasks, if not as many as there are processes.
             failed: where failures are noted, by the keys of the tasks.
             needs: what tasks need on disk, where that is bound.
@@ -130,9 +130,9 @@ class Running:
         room = self.room if needs else None
         work = function if isinstance(function, grouped.Work) else grouped.Work(function)
         left = left if room else work.in_groups(left, self.cores)
-        inside = [each for task in left for each in grouped.members(task)]
+        inside = [member for task in left for member in grouped.members(task)]
         named = [*listed, *left, *inside]
-        self._stage = _Stage({task.name: [each.key for each in grouped.members(task)] for task in named})
+        self._stage = _Stage({task.name: [member.key for member in grouped.members(task)] for task in named})
         if failed:
             self._stages[failed.stage] = self._stage
         executor = InProcess(self._report, self._begun) if self._here else self._workers.executor(len(left))
@@ -144,19 +144,19 @@ class Running:
         title = ": ".join(part for part in (self.stage, what) if part)
         with Progress(title, sizes.values(), unit, quiet=quiet, watch=self.options.watch, more=self._here) as progress:
             self._progress = progress
-            found: dict[str, Result[R]] = {}
+            output: dict[str, Result[R]] = {}
             for task in listed:
                 if task.known is None:
                     continue
-                found[task.name] = Result(task.name, cast("R", task.known))
+                output[task.name] = Result(task.name, cast("R", task.known))
                 progress.report(task.known.documents, 0)
                 progress.end(task.size, 0)
                 if failed:
-                    self._note(failed, task.key, found[task.name])
+                    self._note(failed, task.key, output[task.name])
 
             failures: Iterator[Result[R]] = (Result(name, failure=why) for name, why in told.items())
             for result in chain(failures, work.results(partial(self._results, executor, at_once), left)):
-                found[result.name] = result
+                output[result.name] = result
                 if room:
                     room.end(result.name)
                 progress.end(sizes[result.name], result.reported)
@@ -167,7 +167,7 @@ class Running:
                     if self.options.debug and result.failure.details:
                         progress.tell(result.failure.details)
         self.session.begin()
-        return [found[task.name] for task in listed]
+        return [output[task.name] for task in listed]
 
     def _results(
         self, executor: Executor, at_once: int | None, work: grouped.Work[Any, Any], tasks: list[Task[Any]]

@@ -97,20 +97,20 @@ def to_do(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | N
     """
     pending: set[str] = set()
     for name, kind, rows in stages:
-        made = set[str]()
+        results = set[str]()
         for row in rows or [Progress(name, unknown=f"`toolkit {name} --dry-run` looks at it")]:
             causes = dict(list(row.causes.items())[:limit])
             keys, todo = {*causes, *row.failed}, {*row.failed, *(key for key, cause in causes.items() if cause)}
             if row.is_one:
                 todo = keys if pending or todo else set()
             elif row.shards:
-                made |= {row.shards[key] for key in todo & row.shards.keys()}
+                results |= {row.shards[key] for key in todo & row.shards.keys()}
             else:
                 keys |= pending
                 todo = keys if (row.kind or kind) == "whole" and pending else todo | pending
-                made |= todo
+                results |= todo
             yield ToDo(name, row.kind or kind, row, todo, keys)
-        pending |= made
+        pending |= results
 
 
 def plan(works: Iterable[ToDo]) -> dict[str, Planned]:
@@ -202,26 +202,26 @@ def check(context: Context) -> Checked:
     Raises:
         ConfigError: with all that is wrong.
     """
-    found, is_real = Checked(), not context.options.dry_run
+    result, is_real = Checked(), not context.options.dry_run
     for name, stage in context.stages.items():
-        with found.faults.noted():
-            before = {*found.sets}
-            found.plans[name] = stage.check(context, found)
-            found.reads[name] = {each for made in found.sets.keys() - before for each in found.sets[made].reads}
+        with result.faults.noted():
+            before = {*result.sets}
+            result.plans[name] = stage.check(context, result)
+            result.reads[name] = {item for output in result.sets.keys() - before for item in result.sets[output].reads}
     if is_real and context.works_on_dataset:
-        with found.faults.noted():
-            for root in (context.dataset.bookkeeping, *found.roots):
+        with result.faults.noted():
+            for root in (context.dataset.bookkeeping, *result.roots):
                 check_writable(root, context.options.config or "")
-    found.faults.tell()
-    if is_real and found.holds:
-        with found.faults.noted():
+    result.faults.tell()
+    if is_real and result.holds:
+        with result.faults.noted():
             dataset = context.dataset
-            leases.check(leases.folder_in(dataset.bookkeeping), dataset.documents, found.holds)
-    for output, digest in found.outputs.items() if is_real else ():
-        with found.faults.noted():
+            leases.check(leases.folder_in(dataset.bookkeeping), dataset.documents, result.holds)
+    for output, digest in result.outputs.items() if is_real else ():
+        with result.faults.noted():
             leases.check(leases.folder_in(work_folder(output)), output, {"the output": digest})
-    found.faults.tell()
-    return found
+    result.faults.tell()
+    return result
 
 
 NOT_BEGUN = "not begun"

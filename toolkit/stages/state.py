@@ -111,7 +111,7 @@ def _check_aligned(dataset: Dataset, set_name: str) -> None:
     Raises:
         StaleError: naming the input that has changed.
     """
-    found = sets.load_aligned(dataset, set_name)
-    if found is not None and (path := sets.changed_input(found)):
+    result = sets.load_aligned(dataset, set_name)
+    if result is not None and (path := sets.changed_input(result)):
         message = f"expected values of {path} as it is now, got those of an earlier version; run `toolkit align`"
         raise StaleError(message, path=dataset.attribute_path(set_name, ""))

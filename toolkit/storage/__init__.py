@@ -28,8 +28,8 @@ LOCAL = "local"
 
 def scheme_of(path: str) -> str:
     """Return ``s3``, ``https`` and so on; an empty text for local paths."""
-    scheme, found, _ = path.partition("://")
-    return scheme if found else ""
+    scheme, result, _ = path.partition("://")
+    return scheme if result else ""
 
 
 def store_of(path: str) -> Store:
@@ -39,8 +39,8 @@ def store_of(path: str) -> Store:
         ConfigError: if there is none for it, or what it needs is not installed.
     """
     scheme, session = scheme_of(path), current()
-    found: Store = session.stores.get(scheme) or session.stores.setdefault(scheme, _made(scheme, session))
-    return found
+    store: Store = session.stores.get(scheme) or session.stores.setdefault(scheme, _made(scheme, session))
+    return store
 
 
 def _made(scheme: str, session: Session) -> Store:
@@ -48,9 +48,9 @@ def _made(scheme: str, session: Session) -> Store:
         from toolkit.storage.stores.local import Local  # without a look at what is installed, which takes a while
 
         return Local(session.options)
-    found = _class_of(scheme)(session.options)
-    session.has_remote_stores |= not found.is_local
-    return found
+    store = _class_of(scheme)(session.options)
+    session.has_remote_stores |= not store.is_local
+    return store
 
 
 def _class_of(scheme: str) -> type[Store]:

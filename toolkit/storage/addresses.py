@@ -69,7 +69,7 @@ def hidden(text: str, *, carry: bool = True) -> str:
 
     Args:
         text: an address, or something else.
-        carry: whether processes that work for this one must know it; thousands of inputs are sent to them one by one.
+        carry: True if processes that work for this one must know it; thousands of inputs are sent to them one by one.
     """
     match = _ADDRESS.fullmatch(text)
     if match is None or (shown := _shown(match)) == text:
@@ -94,15 +94,17 @@ def cleaned(message: str) -> str:
 
 def _secrets() -> set[str]:
     """Return what must not be read anywhere: parts of known addresses, and credentials in the environment."""
-    found = {os.environ.get(name, "") for name in CREDENTIALS}
-    found |= {form for value in found for part in _PARTS.findall(value) for form in (part, urllib.parse.unquote(part))}
+    results = {os.environ.get(name, "") for name in CREDENTIALS}
+    results |= {
+        form for value in results for part in _PARTS.findall(value) for form in (part, urllib.parse.unquote(part))
+    }
     for address in _known().values():
         if match := _ADDRESS.fullmatch(address):
             user, query = match[2].rpartition("@")[0], match[4].removeprefix("?")
             parts = [*user.split(":"), *(pair.partition("=")[2] for pair in query.split("&"))]
-            found |= {user if ":" in user else "", query if "=" in query else ""}
-            found |= {part for part in parts if len(part) >= _LONG}
-    return found - {""}
+            results |= {user if ":" in user else "", query if "=" in query else ""}
+            results |= {part for part in parts if len(part) >= _LONG}
+    return results - {""}
 
 
 def has_secret(text: str) -> bool:
@@ -123,7 +125,7 @@ def whole(address: str) -> str:
     if address in known:
         return known[address]
     # a path below one that is known: of a crawl below its `base_url:`
-    below = [each for each in known if _QUERY not in each and address.startswith(each.rstrip("/") + "/")]
+    below = [item for item in known if _QUERY not in item and address.startswith(item.rstrip("/") + "/")]
     if below:
         base = max(below, key=len)
         return known[base].rstrip("/") + address[len(base.rstrip("/")) :]

@@ -156,14 +156,14 @@ def files_state(
     """
     stamps = {}
     for file in files:
-        found = stat(file.path)
-        if found is None or file.size not in (None, found.size):
-            return State("missing", f"{file.path} is {'gone' if found is None else 'another file'}", file.path)
-        if file.stamp in (None, found.stamp):
+        result = stat(file.path)
+        if result is None or file.size not in (None, result.size):
+            return State("missing", f"{file.path} is {'gone' if result is None else 'another file'}", file.path)
+        if file.stamp in (None, result.stamp):
             continue
         if quick or not _has_digest(file):
             return State("missing", f"{file.path} is another file", file.path)
-        stamps[file.path] = found.stamp
+        stamps[file.path] = result.stamp
     return State("done", stamps=stamps) if stamps else DONE
 
 

@@ -108,22 +108,28 @@ def inflated(path: str, stored: Stored) -> Callable[[int], bytes]:
         DataError: if the first bytes are not what the suffix says.
     """
     magic = stored.head(MAGIC_BYTES)
-    found = compression_in(magic)
+    compression = compression_in(magic)
     said = compression_of(path)
-    if said and found != said:
-        got = f"{found} data; rename it" if found else f"data that begins with {magic[:4]!r}" if magic else None
+    if said and compression != said:
+        got = (
+            f"{compression} data; rename it"
+            if compression
+            else f"data that begins with {magic[:4]!r}"
+            if magic
+            else None
+        )
         raise DataError(f"expected {said} data by the suffix, got {got or f'an empty file; {DAMAGED}'}", path=path)
-    if said == "" and found:
-        raise DataError(f"expected plain data by the suffix, got {found} data; rename it", path=path)
-    if not found:
+    if said == "" and compression:
+        raise DataError(f"expected plain data by the suffix, got {compression} data; rename it", path=path)
+    if not compression:
         return lambda size: stored.read(size) or b""
-    if found == "gzip":
+    if compression == "gzip":
         from isal import igzip
 
         file = igzip.IGzipFile(fileobj=stored, mode="rb")  # type: ignore[no-untyped-call]
         # `read1` gives what could be read before an error; `read` loses it
         return lambda size: file.read1(size) if size >= 0 else file.read()
-    return Frames(stored, found).read
+    return Frames(stored, compression).read
 
 
 def zstd() -> Any:
@@ -165,7 +171,7 @@ class Frames:
 
     Args:
         stored: the bytes of the file, from its first.
-        name: of the compression.
+        name: Name of the compression.
         steps_from: the stored byte from which on each byte is inflated by itself, so that damage is noticed there.
 
     Attributes:
@@ -195,12 +201,12 @@ class Frames:
                 if self._frame.needs_input and not block:
                     raise EOFError
             try:
-                found = cast("bytes", self._frame.decompress(block, size))
+                result = cast("bytes", self._frame.decompress(block, size))
             except Exception as error:
                 raise (WindowTooLarge if "memory" in str(error).lower() else Damaged)(str(error)) from None
-            if found:
-                self.size += len(found)
-                return found
+            if result:
+                self.size += len(result)
+                return result
         return b""
 
     def _more(self) -> bytes:
@@ -232,8 +238,10 @@ def compress_fast(data: bytes) -> bytes:
     from isal import isal_zlib
 
     start, rest = memoryview(data)[:APART], memoryview(data)[APART:]
-    made = isal_zlib.compressobj(2, isal_zlib.DEFLATED, isal_zlib.MAX_WBITS | 16)
-    return made.compress(start) + made.flush(isal_zlib.Z_SYNC_FLUSH) + made.compress(rest) + made.flush()
+    compress = isal_zlib.compressobj(2, isal_zlib.DEFLATED, isal_zlib.MAX_WBITS | 16)
+    return (
+        compress.compress(start) + compress.flush(isal_zlib.Z_SYNC_FLUSH) + compress.compress(rest) + compress.flush()
+    )
 
 
 def compress_small(data: bytes) -> bytes:

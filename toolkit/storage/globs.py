@@ -32,27 +32,27 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
             f"{pattern[:200]}…: expected a glob of at most {MAX_CHARS:,} characters, got {len(pattern):,}"
         )
     try:
-        return re.compile("|".join(rf"(?:{_path(each)})\Z" for each in _alternatives(pattern)), re.DOTALL)
+        return re.compile("|".join(rf"(?:{_path(alternative)})\Z" for alternative in _alternatives(pattern)), re.DOTALL)
     except (re.error, RecursionError) as error:
         raise ConfigError(f"{pattern[:200]}: expected a glob, got: {error}") from None
 
 
 def _alternatives(pattern: str) -> list[str]:
     """Return the globs without braces that a glob stands for."""
-    waiting, found = [pattern], []
+    waiting, results = [pattern], []
     while waiting:
         text = waiting.pop(0)
         inner = _innermost(text)
         if inner is None:
-            found.append(text)
+            results.append(text)
             continue
         start, end, commas = inner
         edges = [start, *commas, end]
         parts = [text[a + 1 : b] for a, b in itertools.pairwise(edges)]
         waiting += [text[:start] + part + text[end + 1 :] for part in parts]
-        if len(waiting) + len(found) > MAX_ALTERNATIVES:
+        if len(waiting) + len(results) > MAX_ALTERNATIVES:
             raise ConfigError(f"{pattern[:200]}: expected at most {MAX_ALTERNATIVES} alternatives, got more")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(results))
 
 
 def _innermost(text: str) -> tuple[int, int, list[int]] | None:
@@ -62,8 +62,8 @@ def _innermost(text: str) -> tuple[int, int, list[int]] | None:
     i = 0
     while i < len(text):
         c = text[i]
-        if c == "[" and (found := _CLASS.match(text, i)):
-            i = found.end()
+        if c == "[" and (match := _CLASS.match(text, i)):
+            i = match.end()
             continue
         if c == "{":
             opened, commas = i, []
@@ -95,12 +95,12 @@ def _path(pattern: str) -> str:
 
 def _divided(pattern: str) -> list[str]:
     """Return the parts of a path, cut at slashes that are not in a class."""
-    found, start = [], 0
+    results, start = [], 0
     for match in re.finditer(rf"{_CLASS.pattern}|/", pattern, re.DOTALL):
         if match[0] == "/":
-            found.append(pattern[start : match.start()])
+            results.append(pattern[start : match.start()])
             start = match.end()
-    return [*found, pattern[start:]]
+    return [*results, pattern[start:]]
 
 
 def _part(text: str) -> str:
@@ -109,25 +109,25 @@ def _part(text: str) -> str:
     if not others:
         return first
     *between, last = others
-    return first + "".join(rf"(?>[^/]*?{each})" for each in between if each) + "[^/]*" + last
+    return first + "".join(rf"(?>[^/]*?{item})" for item in between if item) + "[^/]*" + last
 
 
 def _stretches(text: str) -> list[str]:
     """Return the regular expressions of what stands between stars."""
-    found, i = [""], 0
+    results, i = [""], 0
     while i < len(text):
         c = text[i]
         if c == "*":
-            found.append("")
+            results.append("")
         elif c == "?":
-            found[-1] += "[^/]"
+            results[-1] += "[^/]"
         elif c == "[" and (match := _CLASS.match(text, i)):
             inside = match[0][1:-1]
             not_, inside = ("^", inside[1:]) if inside.startswith("!") else ("", inside)
             ranges = re.findall(r"(.)(?:(-)(.))?", inside, re.DOTALL)
-            found[-1] += f"(?!/)[{not_}{''.join(re.escape(a) + to + re.escape(b) for a, to, b in ranges)}]"
+            results[-1] += f"(?!/)[{not_}{''.join(re.escape(a) + to + re.escape(b) for a, to, b in ranges)}]"
             i = match.end() - 1
         else:
-            found[-1] += re.escape(c)
+            results[-1] += re.escape(c)
         i += 1
-    return found
+    return results

@@ -36,8 +36,8 @@ def decoded(data: bytes, type_: type[T]) -> T:
         msgspec.DecodeError: if it is none of this type.
         UnicodeDecodeError: if it is no UTF-8.
     """
-    found: T = _kept(cast("Any", type_)).decode(data)
-    return found
+    result: T = _kept(cast("Any", type_)).decode(data)
+    return result
 
 
 @functools.cache
@@ -96,8 +96,8 @@ def load_strictly(
     """Return a record that must not be overlooked; None if there is none.
 
     Args:
-        path: of the record.
-        type_: of it.
+        path: Path of the record.
+        type_: Type of it.
         remedy: what to do about one that is damaged.
         read: returns the bytes of a file; by default, all that its store has.
 

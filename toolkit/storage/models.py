@@ -52,12 +52,12 @@ class KnownModel(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         page: what is said of it, and where it can be had.
-        url: of the file; empty where only the page tells it.
+        url: URL of the file; empty where only the page tells it.
         license: as its page says it; empty if it says none.
-        sha256: of the file; empty where none is known.
+        sha256: Sha256 of the file; empty where none is known.
         size: what its page says.
         labels: how many it has; 0 if it gives none, or its page does not say.
-        form: of the labels.
+        form: Form of the labels.
     """
 
     page: str
@@ -110,10 +110,10 @@ def resolve(model: str) -> str:
     if not store.is_local:
         version = ""
         if store.can_list:  # what is on the web is fetched once, what is in a bucket may be another today
-            found = store.stat(model)
-            if found is None:
+            stat = store.stat(model)
+            if stat is None:
                 raise MissingModel(f"expected a model file, got nothing at {model!r}")
-            version = f" {found.size} {found.stamp}"
+            version = f" {stat.size} {stat.stamp}"
         digest = hashlib.sha256(f"{model}{version}".encode()).hexdigest()[:16]
         return _fetched(model, f"{digest}-{model.rpartition('/')[2]}")
     if os.path.isfile(os.path.join(model, CARD)):
@@ -181,8 +181,8 @@ def for_language(files: str, language: str | None, suffixes: Sequence[str] = (""
 
     Args:
         files: as an option of the type `Files` has them.
-        language: whose file is looked for in a folder.
-        suffixes: of the file's name, the first one first.
+        language: Language whose file is looked for in a folder.
+        suffixes: Suffixes of the file's name, the first one first.
     """
     if not os.path.isdir(files):
         return resolve(files)
@@ -282,8 +282,8 @@ def loader(read: Callable[[str], T]) -> Callable[[str], T]:
 
 def digest_of_file(path: str) -> str:
     """Return sha256 (hex) of a file, computed once for each of its versions."""
-    found = stat(path)
-    return _sha256(path, found.stamp if found else "")
+    result = stat(path)
+    return _sha256(path, result.stamp if result else "")
 
 
 def cache_folder() -> str:

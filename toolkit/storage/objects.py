@@ -232,12 +232,12 @@ class Objects(Store):
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def stat(self, path: str) -> Stat | None:
-        found = self._head(path)
-        return found and found[0]
+        result = self._head(path)
+        return result and result[0]
 
     def age(self, path: str) -> float | None:
-        found = self._head(path)
-        return found and found[1]
+        result = self._head(path)
+        return result and result[1]
 
     def _head(self, path: str) -> tuple[Stat, float] | None:
         key = split(path)[1]
@@ -252,8 +252,8 @@ class Objects(Store):
 
     def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
         length = len(prefix_of(split(root)[1]))
-        found = ((key[length:], stat) for page in self._pages(root) for key, stat in page.objects)
-        return iter(sorted(((name, stat) for name, stat in found if name and name[-1] != "/"), key=itemgetter(0)))
+        result = ((key[length:], stat) for page in self._pages(root) for key, stat in page.objects)
+        return iter(sorted(((name, stat) for name, stat in result if name and name[-1] != "/"), key=itemgetter(0)))
 
     def folders(self, root: str) -> list[str]:
         length = len(prefix_of(split(root)[1]))
@@ -270,10 +270,10 @@ class Objects(Store):
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
-        found = expected or self.stat(path)
-        if found is None:
+        stat = expected or self.stat(path)
+        if stat is None:
             raise FileNotFoundError(2, "No such object", path)
-        return io.BufferedReader(Reading(self, path, offset, found), BUFFER)
+        return io.BufferedReader(Reading(self, path, offset, stat), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         if length == 0:
@@ -310,10 +310,10 @@ class Objects(Store):
         return True
 
     def move(self, source: str, target: str) -> None:
-        found = self.stat(source)
-        if found is None:
+        stat = self.stat(source)
+        if stat is None:
             raise FileNotFoundError(2, "No such object", source)
-        self.copy(source, target, found.size)
+        self.copy(source, target, stat.size)
         self.remove(source)
 
     def remove(self, path: str) -> None:
@@ -439,14 +439,14 @@ class ObjectWriting(Writing):
         """Make the object appear, which is a copy of the source if there is one."""
         upload = self.upload or ""
         try:
-            found = self._store.ask(self._path, lambda: self._store.complete(self._path, upload, self.parts))
+            stat = self._store.ask(self._path, lambda: self._store.complete(self._path, upload, self.parts))
         except NoUpload:
-            found = self._replaced(digest_of(self._store, source) if source else self._content.digest())
+            stat = self._replaced(digest_of(self._store, source) if source else self._content.digest())
         self.upload = None
-        found = found or self._store.stat(self._path)
-        if found is None:
+        stat = stat or self._store.stat(self._path)
+        if stat is None:
             raise DataError("expected the object that was just written, got none", path=self._path)
-        return found
+        return stat
 
     def _replaced(self, digest: bytes) -> Stat:
         """Return the `Stat` of an object with these bytes; raise NoUpload if there is none.
@@ -456,8 +456,8 @@ class ObjectWriting(Writing):
         """
         self.upload = None
         with suppress(FileNotFoundError):
-            if digest_of(self._store, self._path) == digest and (found := self._store.stat(self._path)):
-                return found
+            if digest_of(self._store, self._path) == digest and (stat := self._store.stat(self._path)):
+                return stat
         message = "expected the upload that this run has begun, got none; did `toolkit clean` run meanwhile?"
         raise NoUpload(message, path=self._path)
 

@@ -47,9 +47,9 @@ class Together:
 
     def add(self, store: Store, writing: Writing) -> Stat:
         """Add a file that is written; return its `Stat`."""
-        found = writing.prepare()
+        stat = writing.prepare()
         self._waiting.append((store, writing))
-        return found
+        return stat
 
     def move(self, source: str, target: str) -> None:
         """Add a file that is durable elsewhere in the store; it appears before those that are written."""
@@ -89,10 +89,10 @@ class Output:
         size: bytes written so far, hence the offset of the next.
         sha256: hex, of the bytes as stored, after the block; empty if it was not asked for.
         head: the first bytes as stored.
-        stat: of the finished file, after the block.
+        stat: Stat of the finished file, after the block.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         together: the group that it belongs to: then it appears with that, later than the block ends.
         digest: whether to compute `sha256`.
     """
@@ -140,7 +140,7 @@ class NamedOutput(Output):
     A link is followed; a pipe or a character device takes what is written once that is complete.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         where: what the user calls it, such as ``--output``.
 
     Raises:
@@ -180,8 +180,8 @@ class Compressing:
     """Writes blocks to an output, compressed, in their order; in threads if there are any. A context manager.
 
     Args:
-        output: that takes them.
-        threads: that compress, which needs no GIL; with 0 it is done at once.
+        output: Output that takes them.
+        threads: Threads that compress, which needs no GIL; with 0 it is done at once.
     """
 
     def __init__(self, output: Output, threads: int = 0) -> None:
@@ -244,8 +244,8 @@ class RowOutput(Output):
         rows: rows so far.
 
     Args:
-        path: of the file.
-        threads: that compress.
+        path: Path of the file.
+        threads: Threads that compress.
         compress: how, if not by the suffix.
         together: as of `Output`.
     """

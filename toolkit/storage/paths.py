@@ -87,8 +87,8 @@ class Listing(Mapping[str, Stat | None]):
         """Yield the files below a folder in it, which ends with a slash: names in that folder, with their stats."""
         first = max(bisect_right(self._firsts, folder) - 1, 0)
         files = chain.from_iterable(self._unpack(number).items() for number in range(first, len(self._blocks)))
-        found = takewhile(lambda each: each[0].startswith(folder), dropwhile(lambda each: each[0] < folder, files))
-        return ((name[len(folder) :], there) for name, there in found)
+        result = takewhile(lambda file: file[0].startswith(folder), dropwhile(lambda file: file[0] < folder, files))
+        return ((name[len(folder) :], there) for name, there in result)
 
     def _unpack(self, number: int) -> dict[str, Stat | None]:
         names, sizes, stamps = self._blocks[number]
@@ -127,7 +127,7 @@ class _Blocks:
     """The blocks of `looking` that threads of a session are in, in the order in which they began; they end in any.
 
     Attributes:
-        listings: of all blocks, by folder; of two the later one.
+        listings: Listings of all blocks, by folder; of two the later one.
     """
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class _Blocks:
     def change(self, change: Callable[[_Block], None], block: _Block) -> None:
         with self.changing:
             change(block)
-            self.listings = {folder: listing for each in self.open for folder, listing in each.listings.items()}
+            self.listings = {folder: listing for block in self.open for folder, listing in block.listings.items()}
 
 
 def _blocks() -> _Blocks:
@@ -164,14 +164,14 @@ def looking(*folders: str) -> Iterator[None]:
 
 def list_anew(folder: str) -> None:
     """Let a block of `looking` list again what a folder lies in: what it has listed has been gone when it was read."""
-    for each, listing in _blocks().listings.items():
-        if f"{folder.rstrip('/')}/".startswith(each):
+    for key, listing in _blocks().listings.items():
+        if f"{folder.rstrip('/')}/".startswith(key):
             listing.forget()
 
 
 def is_listed(folder: str) -> bool:
     """Return whether a block of `looking` answers for what is in a folder."""
-    return any(folder.rstrip("/") + "/" == each for each in _blocks().listings)
+    return any(folder.rstrip("/") + "/" == listing for listing in _blocks().listings)
 
 
 def _listed_below(root: str) -> Iterator[tuple[str, Stat | None]] | None:
@@ -193,14 +193,14 @@ def read_once(path: str, read: Callable[[str], T]) -> T:
     with blocks.reading:
         if path not in known:
             known[path] = read(path)
-        found: T = known[path]
-    return found
+        result: T = known[path]
+    return result
 
 
 def size_of(path: str) -> int:
     """Return the stored bytes of a file; 0 if there is none."""
-    found = stat(path)
-    return found.size if found else 0
+    result = stat(path)
+    return result.size if result else 0
 
 
 def lacking(path: str) -> str:
@@ -297,7 +297,7 @@ def check_writable(folder: str, where: str) -> None:
     """Raise ConfigError if a folder cannot be made, or written in: before work is done in vain.
 
     Args:
-        folder: that will be written in; it need not exist.
+        folder: Folder that will be written in; it need not exist.
         where: in the configuration, for the message.
     """
     store_of(folder).check_writable(folder, where)
@@ -353,7 +353,7 @@ def list_stats(root: str, *, hidden: bool = False, admits: Callable[[str], objec
     """
     known = _listed_below(root)
     named = store_of(root).listing(root) if known is None else known
-    return Listing(root, (each for each in named if (hidden or is_data(each[0])) and admits(each[0])))
+    return Listing(root, (item for item in named if (hidden or is_data(item[0])) and admits(item[0])))
 
 
 def is_data(relative: str) -> bool:
@@ -363,10 +363,10 @@ def is_data(relative: str) -> bool:
 
 def remove_stale_temporaries(root: str) -> int:
     """Delete what processes of this machine that are gone have left below the root; return how many files."""
-    found = store_of(root).leftovers(root)
-    for leftover in found:
+    results = store_of(root).leftovers(root)
+    for leftover in results:
         store_of(root).discard(leftover)
-    return len(found)
+    return len(results)
 
 
 # --- globs ------------------------------------------------------------------------------------------------------------
@@ -390,19 +390,19 @@ def fixed_part(pattern: str) -> str:
 
 def glob_folders(pattern: str) -> list[str]:
     """Return the folders that a glob matches, sorted part by part; as with `expand`, hidden ones only if it says so."""
-    found = [""]
+    results = [""]
     for i, part in enumerate(pattern.split("/")):
         if not is_glob(part):
-            found = [f"{above}/{part}" if i else part for above in found]
+            results = [f"{above}/{part}" if i else part for above in results]
             continue
         regex = glob_regex(part)
-        found = [
+        results = [
             f"{above}/{name}" if i else name
-            for above in found
+            for above in results
             for name in sorted(store_of(above).folders(above if i else "."))
             if regex.match(name) and (part.startswith(".") or not name.startswith("."))
         ]
-    return [path for path in found if is_folder(path)]
+    return [path for path in results if is_folder(path)]
 
 
 def expand(pattern: str) -> list[tuple[str, str]]:
@@ -435,15 +435,15 @@ def expand_listed(pattern: str) -> list[tuple[str, str, Stat | None]]:
         hides = any(part.startswith(".") for part in relative.split("/"))
         return bool(regex.match(relative)) and (show_hidden or not hides)
 
-    found = list_stats(base or ".", admits=matches)
-    if not found:
+    stats = list_stats(base or ".", admits=matches)
+    if not stats:
         raise NothingThere(
             f"{pattern}: expected at least one file, got no match{no_folder(base)}{where_looked(pattern)}"
         )
-    check_names(base, found)
+    check_names(base, stats)
     return [
         (join(base, relative) if base else relative, relative, there or Stat(0, ""))
-        for relative, there in found.below("")
+        for relative, there in stats.below("")
     ]
 
 

@@ -53,7 +53,7 @@ class Decompressed(io.RawIOBase):
     Concatenated members and frames are read whole.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         stored: its bytes as stored, if they are not to be read from there; closed with this.
 
     Raises:
@@ -122,7 +122,7 @@ class LongLine(bytes):
 
     Attributes:
         size: bytes of the whole line.
-        offset: of the line in the uncompressed file.
+        offset: Offset of the line in the uncompressed file.
     """
 
     size = 0
@@ -138,16 +138,16 @@ class Lines(Iterator[bytes]):
         path: a file, decompressed by its suffix or its first bytes.
         max_bytes: a longer line is an error.
         digest: whether to compute `content`.
-        ahead: whether a thread reads the next block meanwhile.
+        ahead: True if a thread reads the next block meanwhile.
         stored: the file's bytes as stored, if they are not to be read from there.
-        long_lines: whether a longer line is no error, but given as `LongLine`.
-        fixed: whether the limit is ours, and not that of the configuration.
+        long_lines: True if a longer line is no error, but given as `LongLine`.
+        fixed: True if the limit is ours, and not that of the configuration.
 
     Attributes:
         number: lines given so far.
         size: uncompressed bytes given so far, line ends included.
         content: xxh3-128 (hex) of the uncompressed bytes, once all lines are read, if asked for.
-        ended: whether the last line had its line end.
+        ended: True if the last line had its line end.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ def content_digest(path: str, digest: Digest | None = None) -> str:
     """Return the digest (hex) of the uncompressed bytes of a file.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         digest: a new one, such as ``hashlib.sha256()``; by default xxh3-128.
     """
     digest = digest or xxhash.xxh3_128()
@@ -293,7 +293,7 @@ def version_read(path: str, before: Stat | None, content: str) -> Stat:
     Another process that does the same work may have put the same bytes in its place meanwhile.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         before: its version when it was opened; None if it was not there.
         content: the digest of what was read, by `content_digest`.
 
@@ -316,7 +316,7 @@ def stored_digest(path: str, digest: Digest) -> str:
     """Return the digest (hex) of the bytes of a file as they are stored.
 
     Args:
-        path: of the file.
+        path: Path of the file.
         digest: a new one, such as ``hashlib.sha256()``.
     """
     with open_stored(path) as stream:

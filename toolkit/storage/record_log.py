@@ -84,8 +84,8 @@ class _Header(msgspec.Struct, frozen=True):
     """The first line of a file.
 
     Attributes:
-        version: of the file.
-        entries: that follow.
+        version: Version of the file.
+        entries: Entries that follow.
     """
 
     version: int
@@ -135,11 +135,11 @@ def entry_of(line: bytes) -> Entry:
     Raises:
         msgspec.DecodeError: if it is none, or not as it was written.
     """
-    found = _LINE.decode(line)
-    record = bytes(found.record)
-    entry = Entry(found.kind, found.key, found.n, None if record == b"null" else record)
-    if _digest(entry, record) != found.xxh3:
-        raise msgspec.DecodeError(f"another digest than {found.xxh3}")
+    result = _LINE.decode(line)
+    record = bytes(result.record)
+    entry = Entry(result.kind, result.key, result.n, None if record == b"null" else record)
+    if _digest(entry, record) != result.xxh3:
+        raise msgspec.DecodeError(f"another digest than {result.xxh3}")
     return entry
 
 
@@ -155,7 +155,7 @@ class Contents:
     Iterating raises Unreadable if another version of the toolkit wrote the file.
 
     Attributes:
-        path: of the file.
+        path: Path of the file.
         data: as stored.
         fault: what is wrong with it, once all are read; empty if nothing.
     """
@@ -182,17 +182,17 @@ class Contents:
     def _said(self, line: bytes) -> int:
         """Return how many entries the file has, by its first line; -1 if that is damaged."""
         try:
-            found = _HEADER.decode(line)
+            header = _HEADER.decode(line)
         except _BAD as error:
             self._blame(f"expected the header of a record log, got: {error}", 1)
             return -1
-        if found.version != VERSION:
+        if header.version != VERSION:
             raise Unreadable(
-                f"expected records of version {VERSION}, got version {found.version}; use the version of the toolkit "
+                f"expected records of version {VERSION}, got version {header.version}; use the version of the toolkit "
                 "that wrote them, or a later one",
                 path=self.path,
             )
-        return found.entries
+        return header.entries
 
     def _entry(self, line: bytes, number: int) -> Entry | None:
         try:
@@ -235,12 +235,12 @@ class State:
 
     def get(self, place: Place) -> Entry | None:
         """Return the entry of a place that holds; None if there is none."""
-        found = self._loose.get(place)
+        result = self._loose.get(place)
         for packed in self._packed:
             entry = packed.get(place)
-            if entry and (found is None or found.rank < entry.rank):
-                found = entry
-        return found
+            if entry and (result is None or result.rank < entry.rank):
+                result = entry
+        return result
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield all entries that hold, sorted by place."""
@@ -256,7 +256,7 @@ class State:
         if len(self._packed) == 1 and not self._loose:
             return self._packed[0].entries(place)
         all_ = heapq.merge(self._sorted(), *(packed.entries(place) for packed in self._packed), key=_PLACE)
-        return (max(found, key=_RANK) for _, found in groupby(all_, _PLACE))
+        return (max(result, key=_RANK) for _, result in groupby(all_, _PLACE))
 
     def _sorted(self) -> list[Entry]:
         return sorted(self._loose.values(), key=_PLACE)
@@ -330,7 +330,7 @@ class _Found:
     """The files of a record log.
 
     Attributes:
-        state: that it comes to.
+        state: State that it comes to.
         taken: paths of segments that the state has.
         damaged: files that are damaged, with what is wrong with each.
     """
@@ -349,9 +349,9 @@ class RecordLog:
         damaged: files that are damaged, with what is wrong with each: of their entries, the sound ones count.
 
     Args:
-        folder: of the record log.
+        folder: Folder of the record log.
         known: entries that another record log knew (see `entries`), to work with these alone: nothing is read.
-        suffix: of its files, which are compressed in any case.
+        suffix: Suffix of its files, which are compressed in any case.
         remedy: what is told of damage, behind what is damaged.
 
     Raises:
@@ -369,10 +369,10 @@ class RecordLog:
         self.folder = folder
         self._suffix = suffix
         self._remedy = remedy
-        found = self._look() if known is None else _Found(State())
-        found.state.add(known or ())
-        self._state = found.state
-        self.damaged = found.damaged
+        result = self._look() if known is None else _Found(State())
+        result.state.add(known or ())
+        self._state = result.state
+        self.damaged = result.damaged
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
@@ -451,14 +451,14 @@ class RecordLog:
                 all that the others may have been about was looked at. Else all stays as it is, so that each command
                 tells of the damage, and a file can be put back from a copy.
         """
-        found = self._look()
-        if found.damaged and not forgive:
-            self.damaged = found.damaged
+        result = self._look()
+        if result.damaged and not forgive:
+            self.damaged = result.damaged
             return
-        if found.taken or found.damaged:
-            _write_entries(self._merged, sum(1 for _ in found.state), found.state)
-            for_each(remove, found.taken)
-        self._state, self.damaged = found.state, {}
+        if result.taken or result.damaged:
+            _write_entries(self._merged, sum(1 for _ in result.state), result.state)
+            for_each(remove, result.taken)
+        self._state, self.damaged = result.state, {}
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -479,16 +479,16 @@ class RecordLog:
         """Do so, once. What a merge may delete is listed before the merged file is read, which then has it."""
         segments = self._segments()
         merged = _contents(self._merged, there=False)
-        found = _Found(State(merged), segments)
-        found.damaged = {merged.path: merged.fault} if merged.fault else {}
+        result = _Found(State(merged), segments)
+        result.damaged = {merged.path: merged.fault} if merged.fault else {}
         for first in range(0, len(segments), AT_ONCE):
-            for each in for_each(_contents, segments[first : first + AT_ONCE]):
-                found.state.add(each)
-                if each.fault:
-                    found.damaged[each.path] = each.fault
-        for path, fault in found.damaged.items():
+            for contents in for_each(_contents, segments[first : first + AT_ONCE]):
+                result.state.add(contents)
+                if contents.fault:
+                    result.damaged[contents.path] = contents.fault
+        for path, fault in result.damaged.items():
             tell_damage(path, f"{fault}; {self._remedy}")
-        return found
+        return result
 
     @property
     def _merged(self) -> str:
@@ -532,10 +532,10 @@ class Group:
     """Files and records of some shards, not visible yet. A context manager: its end makes them durable.
 
     Attributes:
-        files: that belong to it, for `toolkit.storage.outputs.Output`.
+        files: Files that belong to it, for `toolkit.storage.outputs.Output`.
 
     Args:
-        log: that knows the places of the shards.
+        log: Log that knows the places of the shards.
     """
 
     def __init__(self, log: RecordLog) -> None:
@@ -553,8 +553,8 @@ class Group:
         self._of(log).records[place] = record
 
     def _of(self, log: RecordLog | None) -> "_Noted":
-        found = log or self._log
-        return self._noted.setdefault(found.folder, _Noted(found))
+        record_log = log or self._log
+        return self._noted.setdefault(record_log.folder, _Noted(record_log))
 
     def then(self, function: Callable[[], None]) -> None:
         """Note what is done once all is durable."""
@@ -564,7 +564,7 @@ class Group:
     def part(self) -> Iterator[None]:
         """Undo what the ``with`` block has added if it raises: of a shard that fails, nothing appears."""
         files, then = len(self.files), len(self._then)
-        noted = {folder: each.copy() for folder, each in self._noted.items()}
+        noted = {folder: item.copy() for folder, item in self._noted.items()}
         try:
             yield
         except BaseException:
@@ -576,12 +576,12 @@ class Group:
     def commit(self) -> None:
         """Make all durable."""
         noted, self._noted = self._noted, {self._log.folder: _Noted(self._log)}
-        for each in noted.values():
-            each.log.forget(each.forgotten)
+        for item in noted.values():
+            item.log.forget(item.forgotten)
         self.files.commit()
         with Together() as segments:
-            for each in noted.values():
-                each.log.save(each.records, segments)
+            for item in noted.values():
+                item.log.save(item.records, segments)
         done, self._then = self._then, []
         for function in done:
             function()

@@ -77,7 +77,7 @@ class _Host:
 
     Attributes:
         good: when it last did what it was asked for.
-        given_up: whether it was waited for in vain since then.
+        given_up: True if it was waited for in vain since then.
         said: when it was last said that it is waited for.
     """
 
@@ -122,15 +122,15 @@ def persist(
     """Return what a request gives; make it again while it fails for a reason that may pass.
 
     Args:
-        host: that is asked.
-        path: that it is asked about, for messages.
+        host: Host that is asked.
+        path: Path that it is asked about, for messages.
         request: may be made several times.
         judge: says of an error whether it may pass; else what it means, or None if it means itself.
 
     Raises:
         Unreadable: when it is given up, with the true cause.
     """
-    found = _host(host)
+    output = _host(host)
     began: float | None = None
     attempt = 0
     while True:
@@ -145,24 +145,24 @@ def persist(
             trouble = judged
         else:
             note_answer(host)
-            found.good, found.given_up = clock(), False
+            output.good, output.given_up = clock(), False
             return result
         if trouble.answered:
             note_answer(host)
         attempt += 1
         now = clock()
         began = now if began is None else began
-        limit = current().options.give_up if found.known else STRANGER
-        if found.given_up:
+        limit = current().options.give_up if output.known else STRANGER
+        if output.given_up:
             limit = STRANGER if trouble.answered else 0.0
         left = limit - (now - began)
         if left <= 0 or is_ending():
-            if found.good <= began:
-                found.given_up = True
-            raise _given_up(trouble, path, host, now - began, attempt, known=found.known) from None
+            if output.good <= began:
+                output.given_up = True
+            raise _given_up(trouble, path, host, now - began, attempt, known=output.known) from None
         seconds = max(SHORTEST, min(left, _wait(attempt, trouble.later)))
         if now - began + seconds >= SILENT:
-            _say(found, trouble.cause, now, now - began, left)
+            _say(output, trouble.cause, now, now - began, left)
         pause(seconds)
 
 
@@ -204,7 +204,7 @@ def bottom(error: BaseException) -> str:
     """Return what is at the bottom of an error of a library, without the names of its objects."""
     while True:
         inside = (getattr(error, "kwargs", {}).get("error"), getattr(error, "reason", None), *reversed(error.args))
-        inner = next((each for each in inside if isinstance(each, BaseException)), None)
+        inner = next((item for item in inside if isinstance(item, BaseException)), None)
         if inner is None:
             said = re.sub(r"^(<.*>|\w+\(host=.*?\)): ", "", str(error)).strip().rstrip(".")
             return cleaned(said)[:SHOWN]

@@ -83,11 +83,11 @@ class Store(ABC):
         options: the section ``storage:`` of the configuration.
 
     Attributes:
-        can_list: whether folders can be listed. Where they cannot, as on the web, a path is a name and never a glob,
+        can_list: True if folders can be listed. Where they cannot, as on the web, a path is a name and never a glob,
             inputs are not asked for their sizes, at most `connections:` of them are read at a time, and what has been
             read once is compared by its `Stat` alone.
-        can_write: whether files can be written.
-        is_local: whether paths are those of the operating system, so that other programs can open them.
+        can_write: True if files can be written.
+        is_local: True if paths are those of the operating system, so that other programs can open them.
     """
 
     can_list: ClassVar[bool] = True
@@ -177,8 +177,8 @@ class Store(ABC):
         The stream gives what has arrived (``read1``) without waiting for more.
 
         Args:
-            path: of the file.
-            offset: of the first byte.
+            path: Path of the file.
+            offset: Offset of the first byte.
             expected: the version that it must be; that which is there, if None.
 
         Raises:
@@ -186,10 +186,10 @@ class Store(ABC):
             DataError: if it is another version, or becomes one while it is read.
             Unreadable: if it could not be read.
         """
-        found = expected or self.stat(path)
-        if found is None:
+        stat = expected or self.stat(path)
+        if stat is None:
             raise FileNotFoundError(2, "No such file", path)
-        return io.BufferedReader(_OneVersion(self, path, offset, found), BUFFER)
+        return io.BufferedReader(_OneVersion(self, path, offset, stat), BUFFER)
 
     def pieces(self, path: str) -> Pieces:
         """Return a file of which pieces will be read.
@@ -227,10 +227,10 @@ class Store(ABC):
         durable in less time than one by one.
 
         Args:
-            prepared: that appear.
+            prepared: Prepared that appear.
             moves: files that are durable, each with where it is moved (see `move`), before the others appear.
         """
-        for_each(lambda each: self.move(*each), moves)
+        for_each(lambda move: self.move(*move), moves)
 
     def put(self, path: str, data: bytes) -> Stat:
         """Write a whole file, in place of one that there may be. Nobody sees a part of it. Return its `Stat`."""
@@ -249,14 +249,14 @@ class Store(ABC):
         Raises:
             FileNotFoundError, Unreadable: if there is no such file.
         """
-        made = self.writing(target)
+        writing = self.writing(target)
         try:
             with self.open(source) as stream:
                 while block := stream.read(BUFFER):
-                    made.write(block)
-            made.commit()
+                    writing.write(block)
+            writing.commit()
         finally:
-            made.abort()
+            writing.abort()
         self.remove(source)
 
     def remove(self, path: str) -> None:
@@ -397,7 +397,7 @@ def check_roots(path: str) -> None:
 
 def _identity(folder: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(folder)
+        result = os.stat(folder)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return result.st_dev, result.st_ino

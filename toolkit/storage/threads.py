@@ -58,31 +58,31 @@ def for_each(function: Callable[[T], R], things: Iterable[T], *, always: bool = 
     listed = list(things)
     if len(listed) <= (1 if always else FEW) or not (always or current().has_remote_stores):
         return [function(thing) for thing in listed]
-    numbers, found, faults = iter(range(len(listed))), dict[int, R](), dict[int, BaseException]()
+    numbers, results, faults = iter(range(len(listed))), dict[int, R](), dict[int, BaseException]()
 
     def take() -> None:
         """Do the next things until there is none left, or an error; of those at work, an interruption comes first."""
         for number in numbers:
             try:
                 check()
-                found[number] = function(listed[number])
+                results[number] = function(listed[number])
             except BaseException as error:
                 faults[number if isinstance(error, Exception) else -1] = error
             if faults:
                 return
 
     others = [Thread(target=take) for _ in range(min(REQUESTS, len(listed)) - 1)]
-    for each in others:
-        each.start()
+    for thread in others:
+        thread.start()
     try:
         take()
-        for each in others:
-            each.join()
+        for thread in others:
+            thread.join()
     except BaseException as error:  # while it waits for the others, which begin no more
         faults[-1] = error
-        for each in others:
-            each.join()
+        for thread in others:
+            thread.join()
         raise
     if faults:
         raise faults[min(faults)]
-    return [found[number] for number in range(len(listed))]
+    return [results[number] for number in range(len(listed))]

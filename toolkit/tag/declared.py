@@ -36,16 +36,16 @@ def set_schemas(
     """Return the schema that each set of the plan has on disk; check what the taggers read against what there is.
 
     Args:
-        plan: of the ``tag:`` section.
+        plan: Plan of the ``tag:`` section.
         dataset: where other sets are.
         planned: sets that an ingest before will write.
-        digest: of a model.
+        digest: Digest of a model.
 
     Raises:
         ConfigError: if an attribute that is read is not there or not of the type that is expected, or a model is not.
     """
     steps = build(plan)
-    found: dict[str, records.SetSchema] = {}
+    results: dict[str, records.SetSchema] = {}
     for set_name in dict.fromkeys(step.set for step in steps):
         mine = [step for step in steps if step.set == set_name]
         keys = {
@@ -60,17 +60,17 @@ def set_schemas(
         reads: dict[str, str] = {}
         for step in mine:
             for reference in step.references:
-                other = found.get(reference.set) or (planned or {}).get(reference.set)
+                other = results.get(reference.set) or (planned or {}).get(reference.set)
                 other = other or records.load_schema(dataset, reference.set)
                 here = {s.key: s.stored for s in mine} if reference.set == set_name else None
                 types = here or (other.types() if other else None)
                 of = keys if here else other.keys if other else {}
-                _check_reference(step, reference, types, of, [*found, *(planned or ())], dataset)
+                _check_reference(step, reference, types, of, [*results, *(planned or ())], dataset)
                 if reference.set != set_name:
                     reads[reference.set] = digest_of(other)
         ordered = {entry.key: keys[entry.key] for entry in plan.sets[set_name]}
-        found[set_name] = records.SetSchema(keys=ordered, reads=dict(sorted(reads.items())))
-    return {set_name: found[set_name] for set_name in plan.sets}
+        results[set_name] = records.SetSchema(keys=ordered, reads=dict(sorted(reads.items())))
+    return {set_name: results[set_name] for set_name in plan.sets}
 
 
 def types_elsewhere(
@@ -90,31 +90,31 @@ def types_elsewhere(
     def found() -> dict[str, dict[str, schema.Type]]:
         there = dataset()
         schemas = {name: records.load_schema(there, name) for name in there.sets()} | dict(planned())
-        types = {name: made.types() for name, made in schemas.items() if made}
+        types = {name: schema.types() for name, schema in schemas.items() if schema}
         for name in schemas.keys() - types.keys():
             types[name] = {key: type_ for key, (type_, _) in types_of(external(name)).items()}
-        return {name: found for name, found in types.items() if found}
+        return {name: type_ for name, type_ in types.items() if type_}
 
     return found
 
 
-def digest_of(found: records.SetSchema | None) -> str:
+def digest_of(set_schema: records.SetSchema | None) -> str:
     """Return the digest by which sets that are made from another know it; None is one of another program."""
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(found.of_values() if found else None))
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(set_schema.of_values() if set_schema else None))
 
 
 def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
     try:
         if digest is models.digest:  # or else the model need not be here
             tagger.check_models(step.tagger)
-        found = tagger.settings(step.tagger, step.entry.recorded or step.entry.reference, step.key, digest)
-        found |= {WITHOUT: step.entry.without} if step.entry.without else {}
+        results = tagger.settings(step.tagger, step.entry.recorded or step.entry.reference, step.key, digest)
+        results |= {WITHOUT: step.entry.without} if step.entry.without else {}
         if step.entry.text:
-            found |= {chosen_text.OPTION: msgspec.to_builtins(edits_in(step.entry.text)) or step.entry.text}
-        found |= {scales.OPTION: config.plain(step.entry.scale)} if step.entry.scale else {}
+            results |= {chosen_text.OPTION: msgspec.to_builtins(edits_in(step.entry.text)) or step.entry.text}
+        results |= {scales.OPTION: config.plain(step.entry.scale)} if step.entry.scale else {}
         asked = step.entry.when
-        found |= {WHEN: asked.text} if asked else {}
-        return found | {SETS: asked.sets} if asked and asked.sets else found
+        results |= {WHEN: asked.text} if asked else {}
+        return results | {SETS: asked.sets} if asked and asked.sets else results
     except MissingModel as error:
         raise MissingModel(f"{step.entry.place}: {error}") from None
     except ConfigError as error:
@@ -141,12 +141,12 @@ def _check_reference(
     if reference.option == WHEN:
         return
     wanted = schema.from_annotation(reference.type, where)
-    found = None if types is None else types[reference.key]
-    type_ = _type_read(reference, found) if found else wanted  # one of another program is known when it is read
-    if found and reference.option != chosen_text.OPTION:
+    result = None if types is None else types[reference.key]
+    type_ = _type_read(reference, result) if result else wanted  # one of another program is known when it is read
+    if result and reference.option != chosen_text.OPTION:
         theirs = chosen_text.text_of(keys[reference.key].settings) if reference.key in keys else None
         try:
-            chosen_text.check_same(step.entry.chosen, theirs, type_ or found, reference.text)
+            chosen_text.check_same(step.entry.chosen, theirs, type_ or result, reference.text)
         except ConfigError as error:
             raise ConfigError(f"{step.entry.place}: {reference.option}: {error}") from None
     if type_ is None or not schema.fits(type_, wanted):
@@ -190,7 +190,7 @@ def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
             for key in dict.fromkeys((*a, *b)):
                 compare(a.get(key, "absent"), b.get(key, "absent"), f"{path}.{key}" if path else str(key))
         elif a != b:
-            lines.append(f"{path}: " + " -> ".join(each if each == "absent" else short(each) for each in (a, b)))
+            lines.append(f"{path}: " + " -> ".join(item if item == "absent" else short(item) for item in (a, b)))
 
     compare(before["keys"], after["keys"], "")
     compare(before["reads"], after["reads"], "made from")
@@ -206,8 +206,8 @@ def edits(old: records.SetSchema, new: records.SetSchema) -> list[str]:
     """
     return [
         f"the code of {key} has changed: {', '.join(files)}"
-        for key, each in new.keys.items()
-        if key in old.keys and (files := changes(old.keys[key].code, each.code))
+        for key, key_schema in new.keys.items()
+        if key in old.keys and (files := changes(old.keys[key].code, key_schema.code))
     ]
 
 
@@ -215,10 +215,10 @@ def made_otherwise(set_name: str, what: str, found: Sequence[str], command: str 
     """Return the refusal of a set that is not as the section says.
 
     Args:
-        set_name: of it.
+        set_name: Set name of it.
         what: ``settings`` or ``code`` differs.
         found: what `differences` or `edits` gave.
-        command: that makes it, as its section is called.
+        command: Command that makes it, as its section is called.
     """
     can_accept = (what, command) == ("code", "tag")
     accept = f", or `toolkit tag --accept-code {set_name}` if no value has changed" if can_accept else ""
@@ -237,9 +237,9 @@ def check_made(dataset: Dataset, names: Iterable[str], planned: Mapping[str, rec
         ConfigError: if one was made otherwise.
     """
     for name in names:
-        made = records.load_schema(dataset, name)
-        if made and name in planned and (found := differences(made, planned[name])):
-            raise made_otherwise(name, "settings", found, command)
+        set_schema = records.load_schema(dataset, name)
+        if set_schema and name in planned and (results := differences(set_schema, planned[name])):
+            raise made_otherwise(name, "settings", results, command)
 
 
 def prepare(
@@ -255,13 +255,13 @@ def prepare(
     """Declare the sets of a plan: what is on disk under their names must have been made with the same settings.
 
     Args:
-        plan: of the ``tag:`` section.
+        plan: Plan of the ``tag:`` section.
         dataset: where the sets are.
         planned: sets that an ingest before will write.
-        overwrite: whether what was made with other settings is to be made again.
+        overwrite: True if what was made with other settings is to be made again.
         accept_code: sets whose taggers' code may have changed, because their values have not.
-        write: whether anything is written.
-        command: that makes the sets, as its section is called.
+        write: True if anything is written.
+        command: Command that makes the sets, as its section is called.
 
     Raises:
         ConfigError: if a set was made with other settings, other code, or by another program, and overwrite is not
@@ -273,10 +273,10 @@ def prepare(
             raise ConfigError(f"--accept-code: expected a set of the section `tag:`, got {set_name!r}{hint}")
     schemas = set_schemas(plan, dataset, planned)
     declare = {
-        name: found
+        name: result
         for name, new in schemas.items()
         if (
-            found := what_to_declare(
+            result := what_to_declare(
                 dataset, name, new, overwrite=overwrite, is_accepted=name in accept_code, command=command
             )
         )
@@ -314,14 +314,14 @@ def what_to_declare(
                 "choose another set name, or --overwrite"
             )
         return "changed"
-    if found := differences(old, new):
+    if results := differences(old, new):
         if not overwrite and records.recorded_shards(dataset, set_name):
-            raise made_otherwise(set_name, "settings", found, command)
+            raise made_otherwise(set_name, "settings", results, command)
         return "changed"
-    if found := edits(old, new):
-        made = records.recorded_shards(dataset, set_name)
-        if made and not overwrite and not is_accepted:
-            raise made_otherwise(set_name, "code", found, command)
+    if results := edits(old, new):
+        result = records.recorded_shards(dataset, set_name)
+        if result and not overwrite and not is_accepted:
+            raise made_otherwise(set_name, "code", results, command)
         return "changed" if overwrite and not is_accepted else "learned"
     return "learned" if old != new else None  # it did not know the code, or what a value is was worded otherwise
 
@@ -329,7 +329,7 @@ def what_to_declare(
 def declare_set(dataset: Dataset, set_name: str, new: records.SetSchema, *, forget: bool) -> None:
     """Save the schema of a set, and forget what is recorded of shards that were made otherwise."""
     old = records.load_schema(dataset, set_name)
-    settings = {key: each.settings for key, each in new.keys.items()}
+    settings = {key: key_schema.settings for key, key_schema in new.keys.items()}
     edited = old is not None and edits(old, new)  # of which a record says nothing
     made_otherwise = []
     for shard in records.recorded_shards(dataset, set_name) if forget and old != new else ():
@@ -354,8 +354,8 @@ def check_section(
 
     Args:
         section: the section ``tag:``.
-        dataset: that it is about.
-        names: of the sets that are to be used; those that the section does not have are not compared.
+        dataset: Dataset that it is about.
+        names: Names of the sets that are to be used; those that the section does not have are not compared.
         planned: sets that the inputs carry.
         others: as of `toolkit.tag.plan.read_sets`.
         own: gives the types of the own fields of documents.
@@ -370,28 +370,28 @@ def check_section(
         raise section.error((), "expected `SET: TAGGER | [TAGGER, …]`")
     warnings = []
     for name in names:
-        made = sets.load_schema(dataset, name)
-        if name not in section.value or made is None:
+        set_schema = sets.load_schema(dataset, name)
+        if name not in section.value or set_schema is None:
             continue
         try:
             wanted = _wanted(dataset, name, planned, tag_plan.read_sets(section, [name], others, own))
         except (UnknownPlugin, MissingExtra) as error:
             if tag_plan.references_in(section, name) != {
-                key: found.settings.get("tagger") for key, found in made.keys.items()
+                key: key_schema.settings.get("tagger") for key, key_schema in set_schema.keys.items()
             }:
                 raise
             warnings.append(f"the set {name!r} cannot be compared with the section `tag:` here: {error}")
             continue
-        if found := differences(made, wanted):
-            raise made_otherwise(name, "settings", found)
-        if found := edits(made, wanted):
-            raise made_otherwise(name, "code", found)
+        if results := differences(set_schema, wanted):
+            raise made_otherwise(name, "settings", results)
+        if results := edits(set_schema, wanted):
+            raise made_otherwise(name, "code", results)
     return warnings
 
 
 def _wanted(dataset: Dataset, name: str, planned: Mapping[str, sets.SetSchema], plan: tag_plan.Plan) -> sets.SetSchema:
     """Return the schema that the section gives a set."""
-    known = {called: sha256 for each in plan.sets for sha256, called in sets.load_models(dataset, each).items()}
+    known = {called: sha256 for item in plan.sets for sha256, called in sets.load_models(dataset, item).items()}
     return set_schemas(plan, dataset, planned, _digest_of(known))[name]
 
 

@@ -47,10 +47,10 @@ class Read:
     """An attribute that a tagger reads.
 
     Attributes:
-        option: that names it.
+        option: Option that names it.
         key: the key that it has as a rule, with a field if need be.
-        required: whether the option must be given.
-        or_value: whether the option may be the value itself.
+        required: True if the option must be given.
+        or_value: True if the option may be the value itself.
     """
 
     option: str
@@ -67,13 +67,13 @@ def source(class_: type[Any]) -> str:
 
 def options(class_: type[msgspec.Struct]) -> list[Option]:
     """Return the options of a plugin, in their order."""
-    found = []
+    results = []
     for field in msgspec.structs.fields(class_):
         info, description = mi.type_info(field.type), ""
         if isinstance(info, mi.Metadata):
             description = str((info.extra_json_schema or {}).get("description", ""))
-        found.append(Option(field.encode_name, type_name(info), _default(field), description))
-    return found
+        results.append(Option(field.encode_name, type_name(info), _default(field), description))
+    return results
 
 
 def values(class_: type[Tagger]) -> list[Value]:
@@ -83,8 +83,10 @@ def values(class_: type[Tagger]) -> list[Value]:
 
 def reads(class_: type[msgspec.Struct]) -> list[Read]:
     """Return the attributes that a tagger, or a stage, can read, but for lists, whose option says what they are."""
-    marked = [(field, found) for field, found in _marked(class_, "attribute") if not _is_list(mi.type_info(field.type))]
-    return [Read(field.encode_name, found.key, field.required, found.or_value) for field, found in marked]
+    marked = [
+        (field, result) for field, result in _marked(class_, "attribute") if not _is_list(mi.type_info(field.type))
+    ]
+    return [Read(field.encode_name, result.key, field.required, result.or_value) for field, result in marked]
 
 
 def models(class_: type[Tagger]) -> dict[str, Any]:
@@ -106,17 +108,17 @@ def extras(class_: type[Tagger]) -> dict[str, str]:
     With each, the choice that needs it, as ``option: choice``, or nothing.
     """
     module = sys.modules[class_.__module__]
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     try:
         text = inspect.getsource(module)
     except (OSError, TypeError):
         text = ""
-    found |= dict.fromkeys(extras_named(text), "")
+    results |= dict.fromkeys(extras_named(text), "")
     for field in msgspec.structs.fields(class_):
         for choice in _choices(mi.type_info(field.type)):
             if choice in CHOICES_WITH_EXTRAS:
-                found.setdefault(CHOICES_WITH_EXTRAS[choice], f"{field.encode_name}: {choice}")
-    return dict(sorted(found.items()))
+                results.setdefault(CHOICES_WITH_EXTRAS[choice], f"{field.encode_name}: {choice}")
+    return dict(sorted(results.items()))
 
 
 def example(shown: Example, longest: int = sys.maxsize) -> Iterator[str]:
@@ -176,5 +178,5 @@ def _choices(info: mi.Type) -> list[Any]:
         case mi.Metadata(type=inner) | mi.CollectionType(item_type=inner):
             return _choices(inner)
         case mi.UnionType(types=types):
-            return [choice for each in types for choice in _choices(each)]
+            return [choice for type_ in types for choice in _choices(type_)]
     return []

@@ -53,8 +53,8 @@ class Entry(ConfigStruct):
         options: what the configuration gives.
         without: the spans that its texts are given without (see `toolkit.tag.set_options`).
         text: the text that it sees in place of the documents' (see `toolkit.data.chosen_text`).
-        when: of which documents it is asked (see `toolkit.tag.set_options`).
-        scale: of its values.
+        when: When of which documents it is asked (see `toolkit.tag.set_options`).
+        scale: Scale of its values.
         place: file, line and key, for messages.
         code: digests of the class's code when the plan was read (see `toolkit.config.plugin_code`).
         recorded: Reference in records.
@@ -96,8 +96,8 @@ class Entry(ConfigStruct):
 
 @cached(256)
 def _configured(reference: str, options: bytes) -> Tagger:
-    found = ConfigNode(msgspec.json.decode(options))
-    return config.convert(found, TAGGERS.find(reference), f"tagger {reference}")
+    config_node = ConfigNode(msgspec.json.decode(options))
+    return config.convert(config_node, TAGGERS.find(reference), f"tagger {reference}")
 
 
 class Plan(ConfigStruct):
@@ -112,14 +112,14 @@ class Step:
 
     Attributes:
         set, key: where its value goes.
-        entry: of the configuration.
+        entry: Entry of the configuration.
         tagger: configured.
         references: the attributes that it reads, and those of `without`, `text` and `when`.
-        fields: of the documents' metadata that it reads.
+        fields: Fields of the documents' metadata that it reads.
         text: the text that it sees in place of the documents'.
         when: the condition under which it is asked of a document.
         type: declared; of the values that it gives.
-        annotation: of the values, in Python.
+        annotation: Annotation of the values, in Python.
     """
 
     set: str
@@ -172,7 +172,7 @@ def read_section(section: ConfigNode, others: Others = dict, own: Own = lambda: 
     """Return the plan that a ``tag:`` section describes; options are checked, nothing is loaded.
 
     Args:
-        section: of the configuration.
+        section: Section of the configuration.
         others: of sets that ``when:`` may read.
         own: of the documents.
 
@@ -213,10 +213,10 @@ def _read_set(section: ConfigNode, set_name: str, others: Others, own: Own) -> l
         if entry.when:
             here = {name: [*references_in(section, name)] for name in section.value}
             try:
-                found = resolve_condition(entry.when, (set_name, entry.key), here, others, own)
+                when = resolve_condition(entry.when, (set_name, entry.key), here, others, own)
             except ExpressionError as error:
                 raise ConfigError(f"{entry.place}: {WHEN}: {error}") from None
-            entry = msgspec.structs.replace(entry, when=found)
+            entry = msgspec.structs.replace(entry, when=when)
         if any(entry.key == other.key for other in entries):
             raise place.error((), f"expected each key of a set once, got {entry.key!r} twice; give one an `as:`")
         entries.append(entry)
@@ -243,7 +243,7 @@ def _with_fields_checked(entry: Entry, own: Own) -> Entry:
     fields: list[MetadataField] = []
     with suppress(ConfigError):  # which is raised with its place where the tagger is made
         fields = tagger.metadata_fields(entry.tagger)
-    for field in (each for each in fields if each.option.partition("[")[0] in entry.options):
+    for field in (field for field in fields if field.option.partition("[")[0] in entry.options):
         if fault := expressions.absent(field.path, expressions.of_document(own=own())):
             raise ConfigError(f"{entry.place}: {field.option}: {fault}")
     return entry
@@ -258,11 +258,11 @@ def references_in(section: ConfigNode, set_name: str) -> dict[str, str]:
 def _reads(entry: Entry) -> list[str]:
     """Return the sets that an entry reads."""
     try:
-        found = [reference.set for reference in tagger.references(entry.tagger)]
+        results = [reference.set for reference in tagger.references(entry.tagger)]
     except ConfigError as error:
         raise ConfigError(f"{entry.place}: {error}") from None
-    found += [parse_reference(text).set for text in (entry.chosen, *(edit.spans for edit in entry.edits)) if text]
-    return found + [read.set for read in entry.when.reads] if entry.when else found
+    results += [parse_reference(text).set for text in (entry.chosen, *(edit.spans for edit in entry.edits)) if text]
+    return results + [read.set for read in entry.when.reads] if entry.when else results
 
 
 def _of_all(section: ConfigNode, set_name: str) -> ConfigNode:
@@ -370,7 +370,7 @@ def _set_options(own: ConfigNode, shared: ConfigNode, class_: type[Tagger], refe
         if condition is not None and (not isinstance(condition, str) or not condition.strip()):
             option = WHEN
             raise ConfigError(f'expected an expression, such as `language.label == "en"`, got {condition!r}')
-        if not isinstance(sets, list | None) or not all(isinstance(each, str) for each in sets or ()):
+        if not isinstance(sets, list | None) or not all(isinstance(item, str) for item in sets or ()):
             raise ConfigError(f"expected a list of sets that the expression reads, got {sets!r}")
         option = scales.OPTION
         scale = scales.parse(ConfigNode(given(option)))
@@ -423,10 +423,12 @@ def _step(
     references += tuple(spans_reference(edit.spans) for edit in entry.edits if edit.spans)
     if entry.chosen:
         chosen = Reference(chosen_text.OPTION, entry.chosen, *parse_reference(entry.chosen), str | None)
-        references = tuple(_proven_by_text(each, entry, entries) for each in (*references, chosen))
+        references = tuple(_proven_by_text(reference, entry, entries) for reference in (*references, chosen))
     if asked and entry.when:
-        references = tuple(_proven(each, asked, entry.when, entries) for each in references) + asked.references
-    by_option = {each.option: each for each in references}
+        references = (
+            tuple(_proven(reference, asked, entry.when, entries) for reference in references) + asked.references
+        )
+    by_option = {reference.option: reference for reference in references}
     text = by_option.get(chosen_text.OPTION) if entry.chosen else None
     type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
     return Step(*name, entry, entry.tagger, references, fields, text, asked, type_, annotation)
@@ -441,11 +443,11 @@ def _proven_by_text(reference: Reference, own: Entry, entries: Mapping[tuple[str
 
 def _proven(reference: Reference, asked: Condition, own: When, entries: Mapping[tuple[str, str], Entry]) -> Reference:
     """Return a reference with what the condition proves of it; a set with the same condition has no null for it."""
-    found = asked.proven(reference) | reference.proven
+    result = asked.proven(reference) | reference.proven
     other = entries.get((reference.set, reference.key))
     if other and other.when and (other.when.expression, other.when.reads) == (own.expression, own.reads):
-        found |= {reference.key}
-    return dataclasses.replace(reference, proven=found)
+        result |= {reference.key}
+    return dataclasses.replace(reference, proven=result)
 
 
 def _sorted(reads: Mapping[T, Iterable[T]]) -> list[T]:

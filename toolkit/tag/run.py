@@ -40,8 +40,8 @@ class ShardToTag(ShardWork, kw_only=True):
     """One shard to tag.
 
     Attributes:
-        settings: of each set of the plan.
-        processes: that work on it.
+        settings: Settings of each set of the plan.
+        processes: Processes that work on it.
     """
 
     plan: Plan
@@ -52,12 +52,12 @@ class ShardToTag(ShardWork, kw_only=True):
 
 def settings_of(schemas: Mapping[str, sets.SetSchema]) -> dict[str, dict[str, Any]]:
     """Return the settings of each set as its completion records hold them."""
-    return {name: {key: k.settings for key, k in found.keys.items()} for name, found in schemas.items()}
+    return {name: {key: k.settings for key, k in schema.keys.items()} for name, schema in schemas.items()}
 
 
 def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     """Return what a tagging works on, by set, with a digest of its settings: for `toolkit.execution.leases`."""
-    return {f"the set {name}": json_digest(found) for name, found in settings.items()}
+    return {f"the set {name}": json_digest(setting) for name, setting in settings.items()}
 
 
 def outdated(
@@ -131,7 +131,7 @@ class AttributesOutput:
     Args:
         work: the shard.
         todo: the sets, in the order of the rows that are given.
-        group: that they belong to, and appear with.
+        group: Group that they belong to, and appear with.
 
     Attributes:
         contents: the content digest of each set, after the block.
@@ -168,7 +168,7 @@ class AttributesOutput:
         """Save the completion records, after the block.
 
         Args:
-            state: of the documents.
+            state: State of the documents.
             read: content digests of the other sets that were read.
         """
         contents = {**read, **self.contents}
@@ -205,9 +205,9 @@ def _write(
         work: the shard.
         todo: the sets to write.
         external: the sets to read.
-        state: of the shard; None if it is not known, then nothing is read.
+        state: State of the shard; None if it is not known, then nothing is read.
         report: told of what is done.
-        group: that it belongs to.
+        group: Group that it belongs to.
     """
     dataset, shard = work.dataset, work.shard
     path = dataset.shard_path(shard)
@@ -274,7 +274,7 @@ class _BlocksToTag(NamedTuple):
     Attributes:
         todo: the sets to write.
         external: the sets to read.
-        indexes: whether the row index is made on the way.
+        indexes: True if the row index is made on the way.
     """
 
     work: ShardToTag
@@ -287,9 +287,9 @@ class _Tagged(NamedTuple):
     """A tagged block.
 
     Attributes:
-        rows: of each set.
-        efforts: of each set.
-        entries: of each row its index entry and its size.
+        rows: Rows of each set.
+        efforts: Efforts of each set.
+        entries: Entries of each row its index entry and its size.
         documents: how many there are.
         stored: bytes of the block as stored.
     """
@@ -359,8 +359,8 @@ class _Tagging:
     def __call__(self, part: _Part) -> _Tagged:
         batch, numbered, entries = self._joining(part)
         takedown = takedown_of(self._job.work.dataset)
-        found = values_of(batch, numbered, self._joining.steps, self._job.todo, self._joining.path, takedown)
-        return _Tagged(found.rows, found.efforts, entries, len(batch), part.documents.stored)
+        result = values_of(batch, numbered, self._joining.steps, self._job.todo, self._joining.path, takedown)
+        return _Tagged(result.rows, result.efforts, entries, len(batch), part.documents.stored)
 
 
 def asked(work: ShardToTag, *, listed: bool = False) -> Iterator[tuple[list[Numbered], int]]:
@@ -390,7 +390,7 @@ def asked(work: ShardToTag, *, listed: bool = False) -> Iterator[tuple[list[Numb
             _, batch, _ = joining(part)
             if takedown := takedown_of(dataset):
                 gone = {*takedown.rows([document for document, _ in batch])}
-                batch = [each for i, each in enumerate(batch) if (i in gone) == listed]
+                batch = [item for i, item in enumerate(batch) if (i in gone) == listed]
             rows = step.when.rows(batch, joining.path) if step.when and not listed else range(len(batch))
             seen = Asked.some(Batch([document for document, _ in batch]), batch, rows)
             if step.text:
@@ -409,9 +409,9 @@ class _Read(NamedTuple):
     """The attributes that are read of an existing file.
 
     Attributes:
-        path: of the file.
-        references: of the attributes.
-        ours: whether the toolkit wrote it; rows of other programs may lack a key of which they have no spans.
+        path: Path of the file.
+        references: References of the attributes.
+        ours: True if the toolkit wrote it; rows of other programs may lack a key of which they have no spans.
     """
 
     path: str
@@ -430,11 +430,17 @@ def _read(work: ShardToTag, set_name: str, steps: list[Step]) -> _Read:
     ours = sets.load_schema(work.dataset, set_name) is not None
     if not ours:
         keys = foreign.look_at(work.dataset, set_name, work.shard).types
-        for each in references:
-            if each.type == list[Span] and keys and each.key not in keys and not is_of_experiment(each.key, keys):
-                hint = did_you_mean(each.key, keys) or f"; there are: {', '.join(keys)}"
+        for reference in references:
+            if (
+                reference.type == list[Span]
+                and keys
+                and reference.key not in keys
+                and not is_of_experiment(reference.key, keys)
+            ):
+                hint = did_you_mean(reference.key, keys) or f"; there are: {', '.join(keys)}"
                 raise DataError(
-                    f"{each.option}: {each.text!r}: expected rows with {each.key!r}, got none{hint}", path=path
+                    f"{reference.option}: {reference.text!r}: expected rows with {reference.key!r}, got none{hint}",
+                    path=path,
                 )
     return _Read(path, references, ours)
 

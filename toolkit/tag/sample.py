@@ -44,11 +44,11 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """The record of a sample.
 
     Attributes:
-        documents: that it has.
+        documents: Documents that it has.
         of: how many the dataset had.
         seed: with which they were drawn.
         input: digest of the documents of the dataset.
-        sets: that were made of it.
+        sets: Sets that were made of it.
     """
 
     version: int = 1
@@ -78,9 +78,9 @@ def load(dataset: Dataset) -> Sample | None:
     return json_files.load(_mark(dataset), Sample)
 
 
-def save(dataset: Dataset, found: Sample) -> None:
+def save(dataset: Dataset, sample: Sample) -> None:
     """Declare a sample complete."""
-    json_files.save(_mark(dataset), found)
+    json_files.save(_mark(dataset), sample)
 
 
 def delete(dataset: Dataset) -> None:
@@ -94,7 +94,9 @@ def _mark(dataset: Dataset) -> str:
 
 def digest(states: Mapping[str, row_index.ShardState]) -> str:
     """Return a digest of documents, given the states of their shards."""
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(sorted((name, each.content) for name, each in states.items())))
+    return xxhash.xxh3_128_hexdigest(
+        msgspec.json.encode(sorted((name, state.content) for name, state in states.items()))
+    )
 
 
 # --- drawing ----------------------------------------------------------------------------------------------------------
@@ -132,7 +134,7 @@ def draw_shard(work: ShardToDraw, report: Report) -> Drawn:
     """Return the documents of a shard with keys up to a limit, in order."""
     import numpy as np
 
-    found = Drawn([], [], [])
+    drawn = Drawn([], [], [])
     first = 0
     for block in row_index.read(work.dataset, work.shard):
         hashes: np.ndarray = block["hash"]
@@ -141,12 +143,12 @@ def draw_shard(work: ShardToDraw, report: Report) -> Drawn:
             hashes = hashes + np.arange(begin, begin + len(block), dtype=np.uint64)
         keys = keys_of(hashes, work.seed)
         rows = np.flatnonzero(keys <= np.uint64(work.limit))
-        found.rows.extend((rows + first).tolist())
-        found.keys.extend(keys[rows].tolist())
-        found.sizes.extend(block["bytes"][rows].tolist())
+        drawn.rows.extend((rows + first).tolist())
+        drawn.keys.extend(keys[rows].tolist())
+        drawn.sizes.extend(block["bytes"][rows].tolist())
         first += len(block)
     report(first, 0)
-    return found
+    return drawn
 
 
 def keys_of(hashes: "np.ndarray", seed: int) -> "np.ndarray":
@@ -183,8 +185,8 @@ def least(drawn: Mapping[str, Drawn], count: int) -> list[Pick]:
     """Return so many documents with the least keys of all, by shard; of equal keys those that stand first."""
     ranked = sorted(
         (key, name, row, size)
-        for name, each in drawn.items()
-        for key, row, size in zip(each.keys, each.rows, each.sizes, strict=True)
+        for name, drawn in drawn.items()
+        for key, row, size in zip(drawn.keys, drawn.rows, drawn.sizes, strict=True)
     )[:count]
     picks: dict[str, list[tuple[int, int]]] = {}
     for _, name, row, size in ranked:
@@ -202,10 +204,10 @@ class FileToCopy(ConfigStruct):
     """A file of the sample.
 
     Attributes:
-        dataset: that it is a sample of.
-        name: of the file, as a shard of the sample.
+        dataset: Dataset that it is a sample of.
+        name: Name of the file, as a shard of the sample.
         picks: shards, and the row numbers of their documents in it.
-        sets: of which the rows are copied, too.
+        sets: Sets of which the rows are copied, too.
     """
 
     dataset: Dataset
@@ -251,12 +253,12 @@ def copy_file(work: FileToCopy, report: Report) -> int:
                 for line in _attributes(dataset, name, shard, numbers, names):
                     output.write_row(line)
             report(len(numbers), 0)
-    made = row_index.build(sample, work.name, work.max_document_bytes)
+    shard_state = row_index.build(sample, work.name, work.max_document_bytes)
     for name, output in outputs.items():
-        if found := sets.load_schema(sample, name):
+        if set_schema := sets.load_schema(sample, name):
             record = sets.ShardRecord(
-                input=made,
-                settings={key: each.settings for key, each in found.keys.items()},
+                input=shard_state,
+                settings={key: key_schema.settings for key, key_schema in set_schema.keys.items()},
                 reads={},
                 rows=output.rows,
                 counts={"documents": output.rows},
@@ -264,7 +266,7 @@ def copy_file(work: FileToCopy, report: Report) -> int:
                 seconds=0.0,
             )
             sets.save_records(sample, work.name, {name: record})
-    return made.rows
+    return shard_state.rows
 
 
 def _attributes(

@@ -44,7 +44,7 @@ class Read(ConfigStruct):
 
     Attributes:
         set, key: where it is.
-        type: of its values, in the form of `toolkit.data.schema`; None of a set of the same plan.
+        type: Type of its values, in the form of `toolkit.data.schema`; None of a set of the same plan.
     """
 
     set: str
@@ -57,7 +57,7 @@ class When(ConfigStruct):
 
     Attributes:
         text: as written.
-        sets: that the configuration names beside it.
+        sets: Sets that the configuration names beside it.
         expression: over keys.
         reads: the attributes that it reads, in the order of their names.
         own: types of the own fields of documents, if it uses some and they are known.
@@ -95,24 +95,24 @@ def resolve_condition(
         return {name: types for name, types in there().items() if name not in here}
 
     def keys_of(set_name: str) -> Sequence[str]:
-        found = keys[set_name] if set_name in keys else [*elsewhere().get(set_name, ())]
-        if not found:
+        results = keys[set_name] if set_name in keys else [*elsewhere().get(set_name, ())]
+        if not results:
             known = sorted({*keys, *elsewhere()})
             hint = did_you_mean(set_name, known) or f"; there are: {', '.join(known) or 'none'}"
             raise ExpressionError(f"expected an attribute set, got {set_name!r}{hint}")
-        return found
+        return results
 
     named = {name: keys_of(name) for name in when.sets}
-    found = expressions.sets_read(when.text, named, keys, elsewhere)
+    results = expressions.sets_read(when.text, named, keys, elsewhere)
     expression, read = when.text.strip(), dict[str, str]()
-    if found and next(iter(found.values())) is None:  # SET[.KEY[.field]] as a whole
-        (set_name,) = found
+    if results and next(iter(results.values())) is None:  # SET[.KEY[.field]] as a whole
+        (set_name,) = results
         meant = expressions.resolve_reference(expression, {set_name: keys_of(set_name)})
         assert meant
         expression, read = ".".join((meant.key, *meant.path)), {meant.key: set_name}
     else:
         read = {key: name for name, of_set in named.items() for key in of_set}
-        read |= {key: name for name in found for key in keys_of(name)}
+        read |= {key: name for name in results for key in keys_of(name)}
         used = expressions.keys_in(expression)
         if unknown := sorted(used - {*read, METADATA}):
             known = sorted({key for of_set in (*keys.values(), *elsewhere().values()) for key in of_set})
@@ -132,7 +132,7 @@ class Condition:
 
     Args:
         when: resolved.
-        types: of the attributes that taggers of the same plan make, by set and key.
+        types: Types of the attributes that taggers of the same plan make, by set and key.
 
     Attributes:
         text: as written.
@@ -152,13 +152,13 @@ class Condition:
         }
         names = expressions.of_document(text=True, own=when.own)
         names |= {key: Name(type_, f"a{i}") for i, (key, type_) in enumerate(declared.items())}
-        found: Expression = check_condition(when.expression, names)
-        self.known: Facts = found.if_true
+        expression: Expression = check_condition(when.expression, names)
+        self.known: Facts = expression.if_true
         self.references = tuple(
             Reference(WHEN, f"{WHEN}:{read.set}.{key}", read.set, key, (), schema.to_python(declared[key]))
             for key, read in self._reads.items()
         )
-        self._function = compile_function(found.code, (*(f"a{i}" for i in range(len(declared))), "document"))
+        self._function = compile_function(expression.code, (*(f"a{i}" for i in range(len(declared))), "document"))
 
     def proven(self, reference: Reference) -> Facts:
         """Return what is known of an attribute that a tagger reads, in a document of which it is asked."""
@@ -170,13 +170,13 @@ class Condition:
 
         Args:
             numbered: the documents, which have been given the attributes that it reads.
-            path: of the file, for messages.
+            path: Path of the file, for messages.
 
         Raises:
             DataError: if the expression cannot be computed of a document, which the error names.
         """
         texts = [reference.text for reference in self.references]
-        found = []
+        results = []
         for i, (document, number) in enumerate(numbered):
             try:
                 given = [document.attribute(text) for text in texts]
@@ -186,15 +186,15 @@ class Condition:
             except DataError as error:
                 raise DataError(error.message, path=path, line=number, id=document.id) from None
             if value:
-                found.append(i)
-        return found
+                results.append(i)
+        return results
 
 
 class Asked(NamedTuple):
     """The documents of a batch of which a tagger is asked.
 
     Attributes:
-        batch: of them.
+        batch: Batch of them.
         numbered: the same with the number of each in its file.
         rows: their indexes in the whole batch; None if they are all.
         of: how many the whole batch has.
@@ -229,10 +229,10 @@ class Asked(NamedTuple):
         """Return values of these documents in their places of the whole batch, null in all others."""
         if self.rows is None:
             return list(values)
-        found: list[Any] = [None] * self.of
+        results: list[Any] = [None] * self.of
         for i, value in zip(self.rows, values, strict=True):
-            found[i] = value
-        return found
+            results[i] = value
+        return results
 
 
 def spans_reference(text: object) -> Reference:
@@ -248,8 +248,8 @@ def check_values(class_: type[Tagger], name: str) -> None:
     """Check that what a tagger finds in a shorter text can be told of the whole one.
 
     Args:
-        class_: of the tagger.
-        name: of the tagger, for the message.
+        class_: Class of the tagger.
+        name: Name of the tagger, for the message.
 
     Raises:
         ConfigError: if it gives a value for each line, or does not declare what it gives.
@@ -288,12 +288,12 @@ class EditedBatch:
 
     Args:
         numbered: the whole documents, to which the spans were given, with the number of each in its file.
-        edits: of the texts.
-        path: of the file, for messages.
+        edits: Edits of the texts.
+        path: Path of the file, for messages.
 
     Attributes:
         numbered: the edited documents, with the same numbers.
-        batch: of the edited documents.
+        batch: Batch of the edited documents.
 
     Raises:
         DataError: if a span is out of range.
@@ -321,19 +321,19 @@ class EditedBatch:
             values: one for each document.
             type_: declared.
             annotation: the same in Python.
-            key: of the tagger, for messages.
+            key: Key of the tagger, for messages.
 
         Raises:
             DataError: if a span is out of range.
         """
         if not schema.has_spans(type_):
             return values
-        found = []
+        results = []
         for value, size, (document, number) in zip(values, self._sizes, self.numbered, strict=True):
             try:
                 told = in_whole(msgspec.to_builtins(value), type_, PlaceMap(document.edits, size))
             except DataError as error:
                 message = f"tagger {key}: {error.message}"
                 raise DataError(message, path=self._path, line=number, id=document.id) from None
-            found.append(msgspec.convert(told, annotation))
-        return found
+            results.append(msgspec.convert(told, annotation))
+        return results

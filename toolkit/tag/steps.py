@@ -37,7 +37,7 @@ class Ran(NamedTuple):
         step: the tagger.
         values: one for each document; null for those of which it was not asked.
         rows: indexes of the documents of which it was asked; None if they are all.
-        seconds: that it took.
+        seconds: Seconds that it took.
     """
 
     step: Step
@@ -52,10 +52,10 @@ def run_steps(
     """Yield the values of each tagger in turn; what later ones read is given to the documents.
 
     Args:
-        batch: of the documents.
+        batch: Batch of the documents.
         numbered: the same with the number of each in its file.
         steps: each after those that it reads.
-        path: of the file, for messages.
+        path: Path of the file, for messages.
         cleared: Indexes of documents of which no tagger is asked.
 
     Raises:
@@ -77,7 +77,7 @@ def run_steps(
                 rows = [left[i] for i in step.when.rows(whole.numbered, path)]
                 chosen[name] = Asked.some(batch, numbered, rows)
             asked = chosen[name]
-        found: Sequence[Any] = []
+        result: Sequence[Any] = []
         if asked.numbered:
             _give(asked, step.references, values, steps)
             for field in step.fields:
@@ -89,16 +89,16 @@ def run_steps(
             asked = with_texts[chosen_texts]
         if asked.numbered:
             if not (edits := step.entry.edits):
-                found = _run(step, asked.batch, asked.numbered, path)
+                result = _run(step, asked.batch, asked.numbered, path)
             else:
                 which = _ENCODER.encode(edits), id(asked)
                 seen = edited[which] = edited.get(which) or EditedBatch(asked.numbered, edits, path)
-                found = _run(step, seen.batch, seen.numbered, path)
-                found = seen.in_whole(found, step.type, step.annotation, step.key)
+                result = _run(step, seen.batch, seen.numbered, path)
+                result = seen.in_whole(result, step.type, step.annotation, step.key)
         if asked.rows is not None:
-            found = asked.spread(found)
-        values[step.set, step.key] = found
-        yield Ran(step, found, asked.rows, time.perf_counter() - begin)
+            result = asked.spread(result)
+        values[step.set, step.key] = result
+        yield Ran(step, result, asked.rows, time.perf_counter() - begin)
 
 
 def _give(
@@ -110,8 +110,8 @@ def _give(
     """Give documents the attributes that were made in this pass, as they would be found in the file."""
     for reference in references:
         if (produced := values.get((reference.set, reference.key))) is not None:
-            made = next(s.stored_annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
-            asked.batch.give(reference.text, _delivered(asked.taken(produced), made, reference))
+            result = next(s.stored_annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
+            asked.batch.give(reference.text, _delivered(asked.taken(produced), result, reference))
 
 
 def encodable(values: Sequence[Any]) -> Sequence[Any]:
@@ -152,9 +152,9 @@ def _check_values(step: Step, values: Sequence[Any], numbered: Sequence[Numbered
 
 
 _NUMBERS: dict[Any, set[type]] = {
-    each | none: {*kinds, *none_kinds}
-    for each, kinds in ((int, (int,)), (float, (float, int)))
-    for none, none_kinds in ((each, ()), (None, (type(None),)))
+    item | none: {*kinds, *none_kinds}
+    for item, kinds in ((int, (int,)), (float, (float, int)))
+    for none, none_kinds in ((item, ()), (None, (type(None),)))
 }
 """The types of the values that JSON has as numbers of a type, or as null."""
 
@@ -236,13 +236,13 @@ def _delivered(values: Sequence[Any], annotation: Any, reference: Reference) -> 
     wanted = reference.given
     if not reference.path and annotation == wanted:
         return values
-    found = []
+    results = []
     for value in values:
         plain = msgspec.json.decode(_ENCODER.encode(value))
         for name in reference.path:
             plain = None if plain is None else plain[name]
-        found.append(msgspec.convert(plain, wanted))
-    return found
+        results.append(msgspec.convert(plain, wanted))
+    return results
 
 
 ASKED = "asked"
@@ -254,8 +254,8 @@ class Effort(NamedTuple):
 
     Attributes:
         asked: documents of which at least one was asked.
-        seconds: of all together.
-        counts: of values by reasons, as taggers tell them.
+        seconds: Seconds of all together.
+        counts: Counts of values by reasons, as taggers tell them.
     """
 
     asked: int = 0
@@ -270,8 +270,8 @@ class Values(NamedTuple):
     """The values of some documents.
 
     Attributes:
-        rows: of attributes, for each set.
-        efforts: of each set.
+        rows: Rows of attributes, for each set.
+        efforts: Efforts of each set.
         columns: the values, by set and key, where a tagger has made a `Column`.
     """
 
@@ -291,11 +291,11 @@ def values_of(
     """Return what taggers say of some documents.
 
     Args:
-        batch: of the documents.
+        batch: Batch of the documents.
         numbered: the same, with the number of each in its file.
         steps: the taggers, each after those that it reads.
         todo: the sets.
-        path: of the file, for messages.
+        path: Path of the file, for messages.
         takedown: Lists of the dataset; of the documents that they name, no tagger is asked.
     """
     values = {}
@@ -309,14 +309,14 @@ def values_of(
         asked[name].update(range(len(batch)) if ran.rows is None else ran.rows)
         seconds[name] += ran.seconds
         counts[name].update(ran.step.tagger.tallied(ran.values))
-    found = []
+    results = []
     for set_name in todo:
         keys = [step.key for step in steps if step.set == set_name]
         columns = [encodable(values[set_name, key]) for key in keys]
         if cleared:
             types = [step.stored for step in steps if step.set == set_name]
             columns = [_with_empty(column, cleared, type_) for column, type_ in zip(columns, types, strict=True)]
-        found.append(
+        results.append(
             [
                 _ENCODER.encode(
                     {"source": document.source, "id": document.id, "attributes": dict(zip(keys, row, strict=True))}
@@ -325,14 +325,14 @@ def values_of(
             ]
         )
     efforts = [Effort(len(asked[name]), seconds[name], counts[name]) for name in todo]
-    return Values(found, efforts, {name: column for name, column in values.items() if isinstance(column, Column)})
+    return Values(results, efforts, {name: column for name, column in values.items() if isinstance(column, Column)})
 
 
 def _with_empty(values: Sequence[Any], rows: Sequence[int], type_: Type) -> list[Any]:
-    found = list(values)
+    results = list(values)
     for i in rows:
-        found[i] = empty(type_)
-    return found
+        results[i] = empty(type_)
+    return results
 
 
 # --- of whole sets ----------------------------------------------------------------------------------------------------
@@ -350,19 +350,23 @@ def work_done(plan: Plan, dataset: Dataset, shards: Sequence[str], *, always: bo
     """Return what the sets of a plan took in shards, by their records.
 
     Args:
-        plan: of the sets.
-        dataset: of the shards.
+        plan: Plan of the sets.
+        dataset: Dataset of the shards.
         shards: those that have no record are left out.
-        always: whether it is told of plans in which no set has `when`, too.
+        always: True if it is told of plans in which no set has `when`, too.
     """
     if not always and not any(entry.when or entry.text for entries in plan.sets.values() for entry in entries):
         return {}
-    found = {}
+    results = {}
     for name in plan.sets:
-        made = [each for each in for_each(partial(records.load_record, dataset, name), shards) if each]
-        found[name] = Worked(
-            sum(each.rows for each in made),
-            sum(each.counts.get(ASKED, each.rows) for each in made),
-            round(sum(each.seconds for each in made), 3),
+        shard_records = [
+            shard_record
+            for shard_record in for_each(partial(records.load_record, dataset, name), shards)
+            if shard_record
+        ]
+        results[name] = Worked(
+            sum(shard_record.rows for shard_record in shard_records),
+            sum(shard_record.counts.get(ASKED, shard_record.rows) for shard_record in shard_records),
+            round(sum(shard_record.seconds for shard_record in shard_records), 3),
         )
-    return found
+    return results

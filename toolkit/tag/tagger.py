@@ -26,11 +26,11 @@ class Example:
     """An example that is documentation and test.
 
     Attributes:
-        text: of the document.
+        text: Text of the document.
         value: what the tagger gives with the options; compared as JSON.
-        options: of the tagger.
+        options: Options of the tagger.
         attributes: values given for the attributes that it reads, by option name.
-        metadata: of the document.
+        metadata: Metadata of the document.
     """
 
     text: str
@@ -127,7 +127,7 @@ class Reference:
     """An attribute that a tagger reads.
 
     Attributes:
-        option: of the tagger, that names it.
+        option: Option of the tagger, that names it.
         text: the option's value, ``SET[.KEY[.field]]``.
         set, key: where the value is.
         path: fields inside the value.
@@ -151,8 +151,8 @@ class Reference:
 
 def value_type(tagger: type[Tagger]) -> schema.Type:
     """Return the declared type of a tagger's values; what they are as a whole is the first line of its docstring."""
-    found = schema.from_annotation(value_annotation(tagger), f"tagger {tagger.__name__}")
-    return schema.about(found, found.description or first_line(tagger).replace("``", "`"))
+    type_ = schema.from_annotation(value_annotation(tagger), f"tagger {tagger.__name__}")
+    return schema.about(type_, type_.description or first_line(tagger).replace("``", "`"))
 
 
 def value_annotation(tagger: type[Tagger]) -> Any:
@@ -165,12 +165,12 @@ def value_annotation(tagger: type[Tagger]) -> Any:
 @functools.cache
 def markers(tagger: type[msgspec.Struct], name: str) -> dict[str, Any]:
     """Return what marks of a name say of options, by option: `attribute`, `model`, `check`, `neutral`, `added`."""
-    found = {}
+    results = {}
     for option, hint in get_type_hints(tagger, include_extras=True).items():
         for meta in _metas(hint):
             if isinstance(meta, msgspec.Meta) and name in (meta.extra or {}):
-                found[option] = (meta.extra or {})[name]
-    return found
+                results[option] = (meta.extra or {})[name]
+    return results
 
 
 def _metas(hint: Any) -> Iterator[Any]:
@@ -268,8 +268,8 @@ def settings(tagger: Any, reference: str, key: str, digest: Callable[[str], str]
     Args:
         tagger: configured; or another plugin with a `VERSION`.
         reference: by which its class was found.
-        key: that it writes.
-        digest: of a model, so that a moved file changes nothing.
+        key: Key that it writes.
+        digest: Digest of a model, so that a moved file changes nothing.
     """
     options = msgspec.json.decode(msgspec.json.encode(tagger))  # as they are when they are read back: no tuples
     class_: type[msgspec.Struct] = type(tagger)

@@ -50,25 +50,25 @@ def entries_of(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
     Raises:
         ConfigError: if one is not of these forms, or two have the same key.
     """
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for argument in arguments:
         for entry in _read_argument(argument):
             key = entry.get("as") or default_name(entry["tagger"])
-            if key in found:
+            if key in results:
                 raise ConfigError(
                     f"expected each tagger once, got {key!r} twice; "
                     f"give one another name: '{{tagger: {entry['tagger']}, as: NAME}}'"
                 )
-            found[str(key)] = entry
-    return found
+            results[str(key)] = entry
+    return results
 
 
 def _read_argument(argument: str) -> list[dict[str, Any]]:
     if argument.endswith(".py"):
-        found = TAGGERS.in_file(argument)
-        if not found:
+        results = TAGGERS.in_file(argument)
+        if not results:
             raise ConfigError(f"{argument}: expected a class that extends toolkit.Tagger, got a file without one")
-        return [{"tagger": reference} for reference in found]
+        return [{"tagger": reference} for reference in results]
     read = settings.parse(argument, "command line").value if argument.lstrip().startswith("{") else {"tagger": argument}
     if not isinstance(read, dict) or not isinstance(read.get("tagger"), str):
         raise ConfigError(f"expected a tagger's name, or {{tagger: NAME, as: ALIAS, option: …}}, got {argument!r}")
@@ -79,9 +79,9 @@ def plan_of(entries: Mapping[str, dict[str, Any]], overrides: Sequence[str], *, 
     """Return the plan of such taggers; each is a set of its own, called as its key.
 
     Args:
-        entries: by key.
+        entries: Entries by key.
         overrides: ``KEY.option=value``.
-        complete: whether taggers that others read are added where they are not named.
+        complete: True if taggers that others read are added where they are not named.
 
     Raises:
         ConfigError: if one is not there, or not configured as it must be.
@@ -165,12 +165,12 @@ def read_documents(path: str, count: int, *, lines: bool, max_bytes: int) -> lis
         if lines:
             raise ConfigError(f"{path}: expected a text with --lines, got a shard of documents")
         with Lines(path, max_bytes) as rows:
-            found = list(islice(_of_rows(rows, path), count))
+            results = list(islice(_of_rows(rows, path), count))
     else:
-        found = list(islice(_of_text(path, lines=lines, max_bytes=max_bytes), count))
-    if not found:
+        results = list(islice(_of_text(path, lines=lines, max_bytes=max_bytes), count))
+    if not results:
         raise ConfigError(f"{_name(path)}: expected a document, got none")
-    return found
+    return results
 
 
 def _name(path: str) -> str:
@@ -193,11 +193,11 @@ def _of_text(path: str, *, lines: bool, max_bytes: int) -> Iterator[Tried]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"expected a text in UTF-8, got: {error}", path=name) from None
-    for number, each in enumerate(split_lines(text) if lines else [text], 1):
-        if len(each) > max_bytes:
+    for number, split_line in enumerate(split_lines(text) if lines else [text], 1):
+        if len(split_line) > max_bytes:
             raise DataError(f"expected at most {max_bytes:,} bytes, got a longer document", path=name, line=number)
         id_ = f"{name}:{number}" if lines else name
-        yield Tried(Document(each, id=id_, source="try"), id_)
+        yield Tried(Document(split_line, id=id_, source="try"), id_)
 
 
 def _read(path: str) -> bytes:
@@ -222,12 +222,12 @@ def values_of(steps: Sequence[Step], tried: Sequence[Tried], path: str) -> list[
     """Return each document's values as JSON, by set and key."""
     documents = [document for document, _ in tried]
     numbered = [(document, number) for number, document in enumerate(documents, 1)]
-    found: list[dict[tuple[str, str], Any]] = [{} for _ in documents]
+    results: list[dict[tuple[str, str], Any]] = [{} for _ in documents]
     for step, values, *_ in run_steps(Batch(documents), numbered, steps, _name(path)):
         stored = map(bytes, values.raw()) if isinstance(values, Column) else map(msgspec.json.encode, values)
-        for each, value in zip(found, stored, strict=True):
-            each[step.set, step.key] = msgspec.json.decode(value)
-    return found
+        for item, value in zip(results, stored, strict=True):
+            item[step.set, step.key] = msgspec.json.decode(value)
+    return results
 
 
 SAMPLE_BYTES = 1 << 20
@@ -259,7 +259,7 @@ def measure(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> C
 
     Args:
         steps: the tagger, after those that it reads, whose time is not counted.
-        key: of the tagger.
+        key: Key of the tagger.
         documents: to measure with, as many as there is time for.
     """
     begin = time.perf_counter()

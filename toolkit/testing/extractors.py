@@ -39,30 +39,31 @@ def check_extractor(
     Args:
         extractor: a configured one, or a class.
         pages: the text that is expected of each HTML page.
-        options: of the class; those without a default must be here.
-        new_process: whether pages are also read in a process of its own, which takes a second.
+        options: Options of the class; those without a default must be here.
+        new_process: True if pages are also read in a process of its own, which takes a second.
 
     Raises:
         AssertionError: with what is expected, what was got, and what to do.
         MissingExtra: if a package that it needs is not installed.
     """
-    made = configured(extractor, options, {})
-    name = name_of(made)
-    made.check()
-    check_configuration(made, EXTRACTORS)
+    result = configured(extractor, options, {})
+    name = name_of(result)
+    result.check()
+    check_configuration(result, EXTRACTORS)
     expect(pages, f"{name}: expected at least one page, got none")
     texts = list(pages.values())
     for _ in range(2):
-        found = [_extracted(made, html).text for html in pages]
+        results = [_extracted(result, html).text for html in pages]
         expect(
-            found == texts,
-            f"{name}: expected the texts {_short(texts)}, got {_short(found)}; keep nothing from one page to the next",
+            results == texts,
+            f"{name}: expected the texts {_short(texts)}, got {_short(results)}; "
+            "keep nothing from one page to the next",
         )
     for html in (*NASTY.values(), "", "<html>", "<p>" * 5000):
-        _check_any(made, html)
-    check_travels(made)
+        _check_any(result, html)
+    check_travels(result)
     if new_process:
-        there = in_new_process(texts_of, reference_of(type(made)), options_of(made), list(pages))
+        there = in_new_process(texts_of, reference_of(type(result)), options_of(result), list(pages))
         expect(there == texts, f"{name}: expected the same texts in another process, got {_short(there)}")
 
 
@@ -99,10 +100,10 @@ def _check_any(extractor: Extractor, html: str) -> None:
     """Check the result of an unusual page; an exception of the extractor costs the page, and is none of the suite."""
     page = _page(html)
     try:
-        found = extractor.extract(page)
+        result = extractor.extract(page)
     except Exception:  # ingest counts the page as lost
         return
-    _checked(extractor, html, page, found)
+    _checked(extractor, html, page, result)
 
 
 def _short(texts: Sequence[str]) -> str:

@@ -59,11 +59,11 @@ def plausible(type_: Any, document: Document, number: int = 0, label: str | None
 
     Args:
         type_: a msgspec type.
-        document: that the value is of.
-        number: of the value, so that those of a list are not all the same.
-        label: of predictions and other objects with a label; by default they have several.
+        document: Document that the value is of.
+        number: Number of the value, so that those of a list are not all the same.
+        label: Label of predictions and other objects with a label; by default they have several.
     """
-    options = [each for each in get_args(type_) if each is not type(None)]
+    options = [arg for arg in get_args(type_) if arg is not type(None)]
     if type_ is Prediction:
         return Prediction(("en", "fr", "de")[number % 3] if label is None else label, 0.875)
     if type_ is Span:
@@ -74,8 +74,8 @@ def plausible(type_: Any, document: Document, number: int = 0, label: str | None
         return None if number % 4 == 3 else plausible(options[0], document, number, label)
     if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
         fields = [field for field in msgspec.structs.fields(type_) if field.required]
-        found = {field.name: plausible(field.type, document, number, label) for field in fields}
-        return type_(**(found | ({"label": label} if label is not None and "label" in found else {})))
+        results = {field.name: plausible(field.type, document, number, label) for field in fields}
+        return type_(**(results | ({"label": label} if label is not None and "label" in results else {})))
     simple = {bool: bool(number % 2), int: number, float: number / 8, str: f"value {number}"}
     return simple[type_] if type_ in simple else msgspec.convert({}, type_)
 
@@ -112,7 +112,7 @@ def configured(plugin: P | type[P], options: Mapping[str, Any] | None, given: Ma
 
     Args:
         plugin: a configured one, which is returned as it is, or a class.
-        options: of the class.
+        options: Options of the class.
         given: values for options that have no default and are not among these.
 
     Raises:
@@ -137,8 +137,8 @@ def configured(plugin: P | type[P], options: Mapping[str, Any] | None, given: Ma
 
 def options_of(plugin: msgspec.Struct) -> dict[str, Any]:
     """Return the options of a plugin as they stand in a configuration."""
-    found: dict[str, Any] = plain(plugin)
-    return found
+    results: dict[str, Any] = plain(plugin)
+    return results
 
 
 def check_configuration(plugin: msgspec.Struct, kind: Kind[Any]) -> None:
@@ -158,8 +158,8 @@ def check_configuration(plugin: msgspec.Struct, kind: Kind[Any]) -> None:
             continue
         raise AssertionError(f"{name}: expected an option {field.name} that cannot be changed; leave the Struct frozen")
     check_travels(plugin)
-    found = kind.find(reference_of(class_))
-    expect(found.__name__ == name, f"{name}: expected to be found as {reference_of(class_)}, got {found.__name__}")
+    result = kind.find(reference_of(class_))
+    expect(result.__name__ == name, f"{name}: expected to be found as {reference_of(class_)}, got {result.__name__}")
 
 
 def check_travels(plugin: msgspec.Struct) -> None:
@@ -219,5 +219,5 @@ def in_new_process(function: Callable[..., R], *arguments: Any) -> R:
     done = subprocess.run(command, input=sent, capture_output=True, env=environment)  # noqa: S603  # of ours
     said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     expect(not done.returncode, f"expected a plugin that works in another process, too, got: {said}")
-    found: R = pickle.loads(done.stdout)  # noqa: S301  # from the process that was started above
-    return found
+    result: R = pickle.loads(done.stdout)  # noqa: S301  # from the process that was started above
+    return result

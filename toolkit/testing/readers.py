@@ -43,35 +43,35 @@ def check_reader(
     Args:
         reader: a configured one, or a class.
         content: of a sound file, with at least two documents.
-        texts: of its documents, in order.
-        options: of the class; those without a default must be here.
-        new_process: whether it is also read in a process of its own, which takes a second.
+        texts: Texts of its documents, in order.
+        options: Options of the class; those without a default must be here.
+        new_process: True if it is also read in a process of its own, which takes a second.
 
     Raises:
         AssertionError: with what is expected, what was got, and what to do.
         MissingExtra: if a package that it needs is not installed.
     """
-    made = configured(reader, options, {})
-    name = name_of(made)
-    check_configuration(made, READERS)
+    result = configured(reader, options, {})
+    name = name_of(result)
+    check_configuration(result, READERS)
     expect(len(texts) > 1, f"{name}: expected a file with at least two documents, got {len(texts)}")
-    drafts = check_documents(made, content, texts)
-    check_fields(made, drafts)
-    check_attributes(made, drafts)
-    check_damage(made, content)
+    drafts = check_documents(result, content, texts)
+    check_fields(result, drafts)
+    check_attributes(result, drafts)
+    check_damage(result, content)
     if new_process:
-        check_in_new_process((made, content))
+        check_in_new_process((result, content))
 
 
 def check_documents(reader: Reader, content: bytes, texts: Sequence[str]) -> list[Draft]:
     """Check that all documents are given, in order, however the file is stored; return them."""
     name = name_of(reader)
     drafts = _read(reader, content)
-    found = [draft.text for draft in drafts]
+    results = [draft.text for draft in drafts]
     expect(
-        found == list(texts),
-        f"{name}: expected {len(texts)} documents with the texts {_short(texts)}, got {len(found)}: {_short(found)}; "
-        "is the last one given when the file ends?",
+        results == list(texts),
+        f"{name}: expected {len(texts)} documents with the texts {_short(texts)}, got {len(results)}: "
+        f"{_short(results)}; is the last one given when the file ends?",
     )
     fields = list(map(_fields, drafts))
     again = list(map(_fields, _read(reader, content, "elsewhere/other.name")))
@@ -123,13 +123,13 @@ def check_attributes(reader: Reader, drafts: Sequence[Draft]) -> None:
     name, types, sets = name_of(reader), reader.types(), reader.attribute_sets()
     expect(types or not sets, f"{name}: expected `TYPES` beside `attribute_sets`, got none")
     for draft in drafts:
-        found = draft.attributes or {}
+        results = draft.attributes or {}
         expect(
-            found.keys() == {*sets} and all(values.keys() == types.keys() for values in found.values()),
+            results.keys() == {*sets} and all(values.keys() == types.keys() for values in results.values()),
             f"{name}: expected the attributes {', '.join(types) or 'none'} of each document in the sets "
-            f"{', '.join(sets) or 'none'}, got { {each: [*values] for each, values in found.items()} }",
+            f"{', '.join(sets) or 'none'}, got { {key: [*values] for key, values in results.items()} }",
         )
-        for key, value in (item for values in found.values() for item in values.items()):
+        for key, value in (item for values in results.values() for item in values.items()):
             try:
                 msgspec.json.decode(value, type=schema.to_python(types[key]))
             except msgspec.DecodeError as error:
@@ -168,9 +168,9 @@ def check_in_new_process(*given: tuple[Reader, bytes]) -> None:
     there = in_new_process(
         fields_of, [(reference_of(type(reader)), options_of(reader), content) for reader, content in given]
     )
-    for (reader, content), found in zip(given, there, strict=True):
+    for (reader, content), results in zip(given, there, strict=True):
         expect(
-            found == list(map(_fields, _read(reader, content))),
+            results == list(map(_fields, _read(reader, content))),
             f"{name_of(reader)}: expected the same documents in another process, got others; ids and dates come from "
             "the input, not from the run: no hash(), no time, no random numbers",
         )
@@ -178,11 +178,11 @@ def check_in_new_process(*given: tuple[Reader, bytes]) -> None:
 
 def fields_of(given: Sequence[tuple[str, Mapping[str, Any], bytes]]) -> list[list[dict[str, Any]]]:
     """Return the documents that each of some readers, by their names and options, makes of the bytes of a file."""
-    found = []
+    results = []
     for reference, options, content in given:
         reader = remade(READERS, reference, options)
-        found.append(list(map(_fields, _read(reader, content))))
-    return found
+        results.append(list(map(_fields, _read(reader, content))))
+    return results
 
 
 def _read(reader: Reader, content: bytes, path: str = "folder/input") -> list[Draft]:

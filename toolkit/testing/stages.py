@@ -37,29 +37,29 @@ def check_stage(
 
     Args:
         stage: a configured one, or a class.
-        options: of the class. Those without a default must be here, unless they name attributes.
+        options: Options of the class. Those without a default must be here, unless they name attributes.
         new_process: whether it is also called in a process of its own, which takes a second or two.
 
     Raises:
         AssertionError: with what is expected, what was got, and what to do.
     """
     class_ = stage if isinstance(stage, type) else type(stage)
-    made = configured(stage, options, {read.option: "set-0" for read in describe.reads(class_)})
-    check_configuration(made, STAGES)
+    result = configured(stage, options, {read.option: "set-0" for read in describe.reads(class_)})
+    check_configuration(result, STAGES)
     texts = [*SHORT.values(), *(text[:LONGEST] for text in NASTY.values())]
-    name, alone = name_of(made), [_made(made, [text]) for text in texts]
-    together = [each for found in alone for each in found]
-    backwards = [each for found in alone[::-1] for each in found]
+    name, alone = name_of(result), [_made(result, [text]) for text in texts]
+    together = [item for results in alone for item in results]
+    backwards = [item for results in alone[::-1] for item in results]
     expect(
-        _made(made, texts) == together and _made(made, texts[::-1]) == backwards,
+        _made(result, texts) == together and _made(result, texts[::-1]) == backwards,
         f"{name}: expected the same of documents alone and together, in any order; keep nothing of other documents",
     )
-    expect(_made(made, []) == [], f"{name}: expected nothing of no documents, got something")
-    if made.needs_all():
-        _check_whole(made, together)
-    check_travels(made)
+    expect(_made(result, []) == [], f"{name}: expected nothing of no documents, got something")
+    if result.needs_all():
+        _check_whole(result, together)
+    check_travels(result)
     if new_process:
-        there = in_new_process(made_of, reference_of(class_), options_of(made), texts)
+        there = in_new_process(made_of, reference_of(class_), options_of(result), texts)
         expect(there == together, f"{name}: expected the same in another process; use neither hash() nor the time")
 
 
@@ -78,7 +78,7 @@ def _made(stage: Stage, texts: Sequence[str]) -> list[bytes]:
     expect(type_ is not None, f"{name}: expected `make` with a declared result, such as `-> Sequence[int]`, got none")
     type_ = item_of(stage.extract) if stage.needs_all() else type_
     try:
-        found = list(stage.extract(documents) if stage.needs_all() else stage.make(documents))
+        results = list(stage.extract(documents) if stage.needs_all() else stage.make(documents))
     except Exception as error:
         message = f"{name}: expected a result for every text, got {type(error).__name__}: {error}"
         raise AssertionError(message) from error
@@ -88,16 +88,16 @@ def _made(stage: Stage, texts: Sequence[str]) -> list[bytes]:
     )
     if type_ is Document:
         wanted = f"{name}: expected documents with id, source and text"
-        for each in found:
-            expect(isinstance(each, Document) and each.id and each.source, f"{wanted}, got {each!r}")
-        return [msgspec.json.encode((each.id, each.source, each.text, each.metadata)) for each in found]
-    return _stored(name, "extract" if stage.needs_all() else "make", found, type_, len(texts))
+        for item in results:
+            expect(isinstance(item, Document) and item.id and item.source, f"{wanted}, got {item!r}")
+        return [msgspec.json.encode((item.id, item.source, item.text, item.metadata)) for item in results]
+    return _stored(name, "extract" if stage.needs_all() else "make", results, type_, len(texts))
 
 
 def _check_whole(stage: Stage, extracted: Sequence[bytes]) -> None:
     """Check that what is extracted can be combined, and that values are the same in other portions."""
     name, type_ = name_of(stage), made_of_each(type(stage))
-    values = [msgspec.json.decode(each, type=item_of(stage.extract)) for each in extracted]
+    values = [msgspec.json.decode(item, type=item_of(stage.extract)) for item in extracted]
     (stored,) = _stored(name, "combine", [stage.combine(iter(values))], result_of(stage.combine), 1)
     whole = msgspec.json.decode(stored, type=result_of(stage.combine))
     together = _stored(name, "finish", list(stage.finish(values, whole)), type_, len(values))
@@ -108,7 +108,7 @@ def _check_whole(stage: Stage, extracted: Sequence[bytes]) -> None:
 def _stored(name: str, function: str, found: Sequence[Any], type_: Any, count: int) -> list[bytes]:
     """Return values as they are stored; check them."""
     expect(len(found) == count, f"{name}: expected a value for each of {count} documents, got {len(found)}")
-    stored = [msgspec.json.encode(each) for each in found]
+    stored = [msgspec.json.encode(item) for item in found]
     try:
         for value in stored:
             msgspec.json.decode(value, type=type_)

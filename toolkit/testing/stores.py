@@ -36,12 +36,12 @@ class MemoryStore(Store):
         self._lock = threading.Lock()
 
     def stat(self, path: str) -> Stat | None:
-        found = self._files.get(path)
-        return None if found is None else Stat(len(found[0]), found[1])
+        result = self._files.get(path)
+        return None if result is None else Stat(len(result[0]), result[1])
 
     def age(self, path: str) -> float | None:
-        found = self._files.get(path)
-        return None if found is None else time.monotonic() - found[2]
+        result = self._files.get(path)
+        return None if result is None else time.monotonic() - result[2]
 
     def files(self, root: str) -> Iterator[str]:
         folder = root.rstrip("/") + "/"
@@ -101,21 +101,21 @@ def check_readable_store(store: Store, path: str, content: bytes) -> None:
 
     Args:
         store: made anew, without arguments.
-        path: of a file that is there; there is no file whose path has ``.nothing`` after it.
+        path: Path of a file that is there; there is no file whose path has ``.nothing`` after it.
         content: of the file, of more than ten bytes.
 
     Raises:
         AssertionError: with what was expected, and what the store did.
     """
-    found = store.stat(path)
-    assert found is not None, f"{path}: expected `stat` to find the file, got None"
-    assert found.size in (0, len(content)), f"{path}: expected a size of {len(content)}, or 0, got {found.size}"
-    _equal(store.stat(path), found, f"a second `stat` of {path}, which has not changed")
+    stat = store.stat(path)
+    assert stat is not None, f"{path}: expected `stat` to find the file, got None"
+    assert stat.size in (0, len(content)), f"{path}: expected a size of {len(content)}, or 0, got {stat.size}"
+    _equal(store.stat(path), stat, f"a second `stat` of {path}, which has not changed")
     for offset, length in ((0, None), (3, 4), (len(content) - 2, None), (len(content) - 2, 10), (0, 0)):
         end = None if length is None else offset + length
         _equal(store.read(path, offset, length), content[offset:end], f"`read` of {path} at {offset}, {length} bytes")
     for offset in (0, 5):
-        with store.open(path, offset, found) as stream:
+        with store.open(path, offset, stat) as stream:
             first = stream.read(3)
             _equal(first + stream.read(), content[offset:], f"`open` of {path} at {offset}")
     pieces = store.pieces(path)
@@ -126,7 +126,7 @@ def check_readable_store(store: Store, path: str, content: bytes) -> None:
     _raises(FileNotFoundError, lambda: store.read(missing), f"`read` of {missing}, which is not there")
     _raises(FileNotFoundError, lambda: store.open(missing), f"`open` of {missing}, which is not there")
     _raises(FileNotFoundError, lambda: store.pieces(missing).read(0, 1), f"`pieces` of {missing}, which is not there")
-    changed = Stat(len(content) + 1, found.stamp + " of another version")
+    changed = Stat(len(content) + 1, stat.stamp + " of another version")
     _raises(
         DataError, lambda: store.open(path, 0, changed).read(), f"`open` of another version of {path} than is there"
     )
@@ -187,22 +187,22 @@ def _check_writing(store: Store, root: str) -> None:
     path = f"{root}/f/x"
     for data in (b"", b"one", _noise(LARGE)):
         before = store.stat(path)
-        made = store.writing(path)
+        writing = store.writing(path)
         for at in range(0, len(data), 1 << 20):
-            made.write(data[at : at + (1 << 20)])
+            writing.write(data[at : at + (1 << 20)])
         _equal(store.stat(path), before, "`stat` while a file is written, before `commit`")
-        found = made.commit()
-        made.abort()  # which does nothing now
-        _equal(store.stat(path), found, "`stat` after `commit`, which returned this")
-        _equal(found.size, len(data), "the size that `commit` returns")
+        stat = writing.commit()
+        writing.abort()  # which does nothing now
+        _equal(store.stat(path), stat, "`stat` after `commit`, which returned this")
+        _equal(stat.size, len(data), "the size that `commit` returns")
         _equal(_digest(store.read(path)), _digest(data), f"the digest of {len(data):,} bytes that were written")
     for name, size in (("x", 1), ("x", LARGE), ("new", 1), ("new", LARGE)):
-        made = store.writing(f"{root}/f/{name}")
-        made.write(_noise(size))
-        made.abort()
-        made.abort()
+        writing = store.writing(f"{root}/f/{name}")
+        writing.write(_noise(size))
+        writing.abort()
+        writing.abort()
     _equal(list(store.files(root)), ["f/x"], "the files after `abort`")
-    _equal(store.stat(path), found, "`stat` of a file that was not replaced, after `abort`")
+    _equal(store.stat(path), stat, "`stat` of a file that was not replaced, after `abort`")
     _equal(store.leftovers(root, others=True), [], "`leftovers` after `abort`")
     check_readable_store(store, path, data)
 
@@ -211,17 +211,17 @@ def _check_together(store: Store, root: str) -> None:
     names = ["a/x", "a/y", "b/x"]
     _write(store, f"{root}/a/x", b"before")
     _write(store, f"{root}/durable", b"moved")
-    made = [store.writing(f"{root}/{name}") for name in names]
-    for name, each in zip(names, made, strict=True):
-        each.write(name.encode() * 2)
-    found = [each.prepare() for each in made]
-    store.commit_all(made[:2], [(f"{root}/durable", f"{root}/c/z")])
-    made[2].abort()
-    for each in made:
-        each.abort()  # which does nothing now
+    writings = [store.writing(f"{root}/{name}") for name in names]
+    for name, writing in zip(names, writings, strict=True):
+        writing.write(name.encode() * 2)
+    stats = [writing.prepare() for writing in writings]
+    store.commit_all(writings[:2], [(f"{root}/durable", f"{root}/c/z")])
+    writings[2].abort()
+    for writing in writings:
+        writing.abort()  # which does nothing now
     _equal(store.stat(f"{root}/durable"), None, "`stat` of what `commit_all` moved, where it was")
     _equal(store.read(f"{root}/c/z"), b"moved", "what `commit_all` moved")
-    for name, said in zip(names[:2], found, strict=False):
+    for name, said in zip(names[:2], stats, strict=False):
         _equal(store.stat(f"{root}/{name}"), said, f"`stat` of {name} after `commit_all`; `prepare` returned this")
         _equal(store.read(f"{root}/{name}"), name.encode() * 2, f"`read` of {name} after `commit_all`")
     _equal(store.leftovers(root, others=True), [], "`leftovers` after `commit_all` and `abort`")
@@ -265,21 +265,21 @@ def _check_rivals(store: Store, root: str) -> None:
             return store.create(path, b"%d" % rival)
 
         with ThreadPoolExecutor(RIVALS) as threads:
-            made = [rival for rival, done in enumerate(threads.map(create, range(RIVALS))) if done]
-        _equal(len(made), 1, "the number of those who `create` a file at once and do")
-        _equal(store.read(path), b"%d" % made[0], "what the one has created")
+            results = [rival for rival, done in enumerate(threads.map(create, range(RIVALS))) if done]
+        _equal(len(results), 1, "the number of those who `create` a file at once and do")
+        _equal(store.read(path), b"%d" % results[0], "what the one has created")
         _equal(store.create(path, b"later"), False, "`create` of a file that is there")
     store.remove(path)
     _equal(store.create(path, b"again"), True, "`create` of a file that is there no more")
 
 
 def _write(store: Store, path: str, data: bytes) -> Stat:
-    made = store.writing(path)
+    writing = store.writing(path)
     try:
-        made.write(data)
-        return made.commit()
+        writing.write(data)
+        return writing.commit()
     finally:
-        made.abort()
+        writing.abort()
 
 
 def _noise(size: int) -> bytes:
@@ -298,4 +298,4 @@ def _raises(kind: type[Exception] | tuple[type[Exception], ...], function: Calla
     kinds = kind if isinstance(kind, tuple) else (kind,)
     with suppress(*kinds):
         got = function()
-        raise AssertionError(f"{what}: expected {' or '.join(each.__name__ for each in kinds)}, got {got!r}")
+        raise AssertionError(f"{what}: expected {' or '.join(kind.__name__ for kind in kinds)}, got {got!r}")

@@ -45,21 +45,22 @@ def check_tagger(
 
     Args:
         tagger: a configured one, or a class.
-        options: of the class. Those without a default must be here, or in an example, unless they name attributes.
+        options: Options of the class. Those without a default must be here, or in an example, unless they name
+            attributes.
         new_process: whether some documents are also tagged in a process of their own, which takes a second or two.
 
     Raises:
         AssertionError: with what is expected, what was got, and what to do.
         MissingExtra: if a package that it needs is not installed.
     """
-    made = configured_tagger(tagger, options)
-    check_configuration(made, TAGGERS)
-    check_descriptions(made)
-    check_examples(made)
-    check_values(made)
-    check_independence(made)
+    result = configured_tagger(tagger, options)
+    check_configuration(result, TAGGERS)
+    check_descriptions(result)
+    check_examples(result)
+    check_values(result)
+    check_independence(result)
     if new_process:
-        check_in_new_process(made)
+        check_in_new_process(result)
 
 
 def configured_tagger(tagger: Tagger | type[Tagger], options: Mapping[str, Any] | None = None) -> Tagger:
@@ -88,13 +89,13 @@ def check_examples(tagger: Tagger) -> None:
         required = {f.encode_name for f in msgspec.structs.fields(type(tagger)) if f.required}
         options = {name: value for name, value in options_of(tagger).items() if name in required}
         given = parse(msgspec.json.encode(options | dict(example.options)).decode())
-        made = convert(given, type(tagger), name_of(tagger))
-        for call in (made.tag, lambda document, made=made: made.tag_batch([document])[0]):
-            found = as_json(_computed(made, call, _of_example(made, example)))
+        result = convert(given, type(tagger), name_of(tagger))
+        for call in (result.tag, lambda document, result=result: result.tag_batch([document])[0]):
+            json = as_json(_computed(result, call, _of_example(result, example)))
             expect(
-                _sameness(made)(found, as_json(example.value)),
+                _sameness(result)(json, as_json(example.value)),
                 f"{name_of(tagger)}: expected the value {example.value!r} as the example of {example.text!r} says, got "
-                f"{found!r}; correct the example or the tagger",
+                f"{json!r}; correct the example or the tagger",
             )
 
 
@@ -120,11 +121,11 @@ def check_values(tagger: Tagger, texts: Mapping[str, str] = NASTY) -> None:
                 f"{span.start} to {span.end} for a text of {about}",
             )
         for field in class_.PER_LINE:
-            found = len(as_json(value)[field])
+            result = len(as_json(value)[field])
             expect(
-                found == len(document.lines),
+                result == len(document.lines),
                 f"{name_of(tagger)}: expected an element of {field} for each of {len(document.lines)} lines, got "
-                f"{found} for a text of {about}; lines are those of document.lines",
+                f"{result} for a text of {about}; lines are those of document.lines",
             )
         expect(
             (document.text, document.id, document.source, dict(document.metadata)) == (text, "id", "source", {})
@@ -141,7 +142,11 @@ def check_independence(tagger: Tagger) -> None:
     for two. Numbers of one that computes `Batches` may differ by rounding with the batch, which rows alone decide.
     """
     name, is_near = name_of(tagger), _sameness(tagger) is _near
-    texts = [*(each.text for each in tagger.EXAMPLES), *SHORT.values(), *(text[:LONGEST] for text in NASTY.values())]
+    texts = [
+        *(example.text for example in tagger.EXAMPLES),
+        *SHORT.values(),
+        *(text[:LONGEST] for text in NASTY.values()),
+    ]
 
     def fresh(order: Sequence[int]) -> list[Document]:
         return [document_of(tagger, texts[i], str(i)) for i in order]
@@ -160,14 +165,14 @@ def check_independence(tagger: Tagger) -> None:
 
 
 def _check_batch(tagger: Tagger, batch: Sequence[Document], wanted: list[Any], *, is_near: bool) -> None:
-    found = as_json(list(tagger.tag_batch(batch)))
+    json = as_json(list(tagger.tag_batch(batch)))
     name, texts = name_of(tagger), [document.text for document in batch]
-    expect(len(found) == len(batch), f"{name}: expected {len(batch)} values of tag_batch, got {len(found)}")
+    expect(len(json) == len(batch), f"{name}: expected {len(batch)} values of tag_batch, got {len(json)}")
     message = f"{name}: expected the same values of tag_batch as of tag, in order"
-    _expect_same(found, wanted, texts, message, _near if is_near else eq)
+    _expect_same(json, wanted, texts, message, _near if is_near else eq)
     if is_near:
         again = as_json(list(tagger.tag_batch(batch)))
-        _expect_same(again, found, texts, f"{name}: expected the same values of the same documents again")
+        _expect_same(again, json, texts, f"{name}: expected the same values of the same documents again")
 
 
 def _sameness(tagger: Tagger) -> Callable[[Any, Any], bool]:
@@ -201,13 +206,13 @@ def check_in_new_process(*taggers: Tagger) -> None:
     """Check that values are the same in another process: they depend neither on hashes nor on the time."""
     texts = [text[:LONGEST] for text in NASTY.values()]
     here = [_values_of(tagger, texts) for tagger in taggers]
-    there = in_new_process(values_of, [(reference_of(type(each)), options_of(each)) for each in taggers], texts)
-    for tagger, found, wanted in zip(taggers, there, here, strict=True):
+    there = in_new_process(values_of, [(reference_of(type(tagger)), options_of(tagger)) for tagger in taggers], texts)
+    for tagger, results, wanted in zip(taggers, there, here, strict=True):
         message = (
             f"{name_of(tagger)}: expected the same values in another process; sort what comes out of a set, take no "
             "hash() of a text, and draw at random from a generator that is seeded with the document's id"
         )
-        _expect_same(found, wanted, texts, message)
+        _expect_same(results, wanted, texts, message)
 
 
 def values_of(taggers: Sequence[tuple[str, Mapping[str, Any]]], texts: Sequence[str]) -> list[list[Any]]:
@@ -260,4 +265,4 @@ def _spans(value: Any) -> list[Span]:
         return _spans(list(msgspec.structs.asdict(value).values()))
     if isinstance(value, dict):
         return _spans(list(value.values()))
-    return [span for each in value for span in _spans(each)] if isinstance(value, list) else []
+    return [span for item in value for span in _spans(item)] if isinstance(value, list) else []

@@ -61,24 +61,24 @@ def check_writer(
 
     Args:
         writer: a configured one, or a class.
-        options: of the class; those without a default must be here.
-        new_process: whether files are also made in a process of their own, which takes a second.
+        options: Options of the class; those without a default must be here.
+        new_process: True if files are also made in a process of their own, which takes a second.
 
     Raises:
         AssertionError: with what is expected, what was got, and what to do.
         MissingExtra: if a package that it needs is not installed.
     """
-    made = configured(writer, options, {})
-    made.check_installed()
-    check_configuration(made, WRITERS)
-    check_places(made)
-    check_encoding(made)
+    result = configured(writer, options, {})
+    result.check_installed()
+    check_configuration(result, WRITERS)
+    check_places(result)
+    check_encoding(result)
     with tempfile.TemporaryDirectory() as folder:
-        for label, pieces in _by_label(made).items():
-            check_reading(made, label, pieces, Path(folder))
-    check_carried(made)
+        for label, pieces in _by_label(result).items():
+            check_reading(result, label, pieces, Path(folder))
+    check_carried(result)
     if new_process:
-        check_in_new_process(made)
+        check_in_new_process(result)
 
 
 def check_places(writer: Writer) -> None:
@@ -96,17 +96,17 @@ def check_places(writer: Writer) -> None:
     )
     document = document_of("text\n")
     for label in BAD_LABELS:
-        for found in _labels_given(writer, document, label):
+        for result in _labels_given(writer, document, label):
             expect(
-                _is_label(found),
-                f"{name}: expected a DataError for the label {label!r}, got the label {found!r}; pass labels through "
+                _is_label(result),
+                f"{name}: expected a DataError for the label {label!r}, got the label {result!r}; pass labels through "
                 "check_label",
             )
 
 
 def _labels_given(writer: Writer, document: Document, label: str) -> list[str]:
     try:
-        return [found for found, _ in writer.encode(document, mixed_of(writer, document, label))]
+        return [result for result, _ in writer.encode(document, mixed_of(writer, document, label))]
     except DataError:
         return []
 
@@ -145,11 +145,11 @@ def check_encoding(writer: Writer) -> None:
             )
     batch_counts = Counter[str]()
     batch = MixedBatch(documents, [mixed_of(writer, document, counts=batch_counts) for document in documents])
-    found = [list(pieces) for pieces in writer.encode_batch(batch)]
+    results = [list(pieces) for pieces in writer.encode_batch(batch)]
     expect(
-        found == alone and +batch_counts == +counts,
+        results == alone and +batch_counts == +counts,
         f"{name}: expected of encode_batch the pieces of each document that encode gives, in order, and the same "
-        f"counts; got {found} and {dict(batch_counts)} in place of {alone} and {dict(counts)}",
+        f"counts; got {results} and {dict(batch_counts)} in place of {alone} and {dict(counts)}",
     )
 
 
@@ -171,15 +171,15 @@ def check_carried(writer: Writer) -> None:
             path = Path(folder, writer.part("en", 1, 1, ""))
             path.parent.mkdir(parents=True, exist_ok=True)
             data = file_of(writer, pieces, path)
-            found = data if writer.CONCATENATES else msgspec.json.encode([*writer.read_rows(str(path))])
-        if found == b"[]":
+            result = data if writer.CONCATENATES else msgspec.json.encode([*writer.read_rows(str(path))])
+        if result == b"[]":
             return  # there is no way to see rows
         names = paths_in(row)
         for name in writer.carries(names):
             value = value_at(fields | {"metadata": metadata}, name)
             expect(
-                not isinstance(value, str) or value.encode() in found,
-                f"{name_of(writer)}: expected the field {name} in the output, as `carries` says, got {found[:500]!r}",
+                not isinstance(value, str) or value.encode() in result,
+                f"{name_of(writer)}: expected the field {name} in the output, as `carries` says, got {result[:500]!r}",
             )
 
 
@@ -201,18 +201,18 @@ def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder:
     if writer.COLUMNS:
         writer.__dict__["own_columns"] = own_columns("", {}, ["own"], {})
     try:
-        found = [(document.text, document.id) for document, _ in FileDocuments(str(path), writer, MAX_BYTES, {})]
+        results = [(document.text, document.id) for document, _ in FileDocuments(str(path), writer, MAX_BYTES, {})]
     except Exception as error:
         raise AssertionError(
             f"{name}: expected a file that can be read back ({_way_to_read(writer)}), got {type(error).__name__}: "
             f"{error}"
         ) from error
     expect(
-        len(found) == len(pieces),
+        len(results) == len(pieces),
         f"{name}: expected {len(pieces)} documents when the file is read back ({_way_to_read(writer)}), got "
-        f"{len(found)}",
+        f"{len(results)}",
     )
-    for (text, id), piece in zip(found, pieces, strict=True):
+    for (text, id), piece in zip(results, pieces, strict=True):
         written = writer.text_of(piece.data).decode() if writer.parts_documents() else piece.document.text
         expect(
             piece.about in LOSSY or text.split() == written.split(),
@@ -229,7 +229,7 @@ def file_of(writer: Writer, pieces: Sequence[Encoded], path: Path) -> bytes:
     if writer.CONCATENATES:
         path.write_bytes(b"".join(piece.data for piece in pieces))
         return path.read_bytes()
-    name, made = name_of(writer), []
+    name, results = name_of(writer), []
     files = [path, *map(Path, writer.beside(str(path)))]
     expect(
         len({*files}) == len(files) and all(file.parent == path.parent for file in files),
@@ -243,16 +243,16 @@ def file_of(writer: Writer, pieces: Sequence[Encoded], path: Path) -> bytes:
             left_open = not any(out.closed for out in opened)
             expect(left_open, f"{name}: expected `assemble` to leave its files open, got one closed")
         expect(next(given, None) is None, f"{name}: expected `assemble` to take all pieces, got some left")
-        made.append([file.read_bytes() for file in files])
-    expect(made[0] == made[1], f"{name}: expected the same file of the same pieces, got another; write no time")
-    for file, data in zip(files, made[0], strict=True):
+        results.append([file.read_bytes() for file in files])
+    expect(results[0] == results[1], f"{name}: expected the same file of the same pieces, got another; write no time")
+    for file, data in zip(files, results[0], strict=True):
         file.write_bytes(data[:-1])
         noticed = list(writer.check_file(str(path)))
         expect(
             noticed, f"{name}: expected `check_file` to notice that the last byte of {file.name} is missing, it did not"
         )
         file.write_bytes(data)
-    return b"".join(made[0])
+    return b"".join(results[0])
 
 
 def _way_to_read(writer: Writer) -> str:
@@ -263,26 +263,26 @@ def _way_to_read(writer: Writer) -> str:
 
 def _by_label(writer: Writer) -> dict[str, list[Encoded]]:
     """Return the pieces of some documents, in order, by their label."""
-    found: dict[str, list[Encoded]] = {}
+    results: dict[str, list[Encoded]] = {}
     for i, (about, text) in enumerate(SHORT.items()):
         document = document_of(text, i)
         for label, data in writer.encode(document, mixed_of(writer, document, LABELS[i % 2])):
-            found.setdefault(label, []).append(Encoded(about, document, data))
-    return found
+            results.setdefault(label, []).append(Encoded(about, document, data))
+    return results
 
 
 def _digests(writer: Writer) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
-        files = {label: file_of(writer, each, Path(folder, "part")) for label, each in _by_label(writer).items()}
+        files = {label: file_of(writer, item, Path(folder, "part")) for label, item in _by_label(writer).items()}
     return {label: hashlib.sha256(data).hexdigest() for label, data in files.items()}
 
 
 def check_in_new_process(*writers: Writer) -> None:
     """Check that files are the same in another process: they depend neither on hashes nor on the time."""
-    there = in_new_process(digests_of, [(reference_of(type(each)), options_of(each)) for each in writers])
-    for writer, found in zip(writers, there, strict=True):
+    there = in_new_process(digests_of, [(reference_of(type(writer)), options_of(writer)) for writer in writers])
+    for writer, results in zip(writers, there, strict=True):
         expect(
-            found == _digests(writer),
+            results == _digests(writer),
             f"{name_of(writer)}: expected the same files in another process, got others; sort what comes out of a set, "
             "and write neither the time nor a hash() of a text",
         )

@@ -122,14 +122,14 @@ class Batch(Sequence[Document]):
             language: Language of all texts, for ``icu``; option of a tagger, for ``dictionary``: a label, or the
                 attribute that has each document's.
         """
-        found = self._words.get((splitter, language))
-        if found is None:
+        result = self._words.get((splitter, language))
+        if result is None:
             segments = self._words.get(("segments", language)) if splitter == "unicode" else None
             languages = self.given(language) if splitter == "dictionary" else language or ""
             known = next(iter(self._words.values()), None)
-            found = segments.with_alnum() if segments else Words.of(self.lines, splitter, languages, known)
-            self._words[splitter, language] = found
-        return found
+            result = segments.with_alnum() if segments else Words.of(self.lines, splitter, languages, known)
+            self._words[splitter, language] = result
+        return result
 
     def datatrove_words(self, language: str | None) -> list[list[str]]:
         """Return the words of all texts as datatrove splits each one's language; split once for all taggers.

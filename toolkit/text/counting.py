@@ -28,10 +28,10 @@ class Counts(msgspec.Struct):
     r"""Totals of some documents.
 
     Attributes:
-        documents: of them.
+        documents: Documents of them.
         lines: as `toolkit.data.documents.split_lines` has them.
         chars: code points.
-        bytes: of the texts in UTF-8.
+        bytes: Bytes of the texts in UTF-8.
         words: what stands between white space, as ``str.split()`` has it.
         unicode_words: segments between Unicode's word boundaries with a letter or a number (see `words`); None
             where they were not counted.
@@ -65,8 +65,8 @@ def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool
 
     Args:
         texts: to be measured; as bytes they are UTF-8.
-        unicode: whether Unicode's words are counted; they take as long as all others together.
-        joined: whether line feeds stand between lines, and not behind each, as in OSCAR's ``content``.
+        unicode: True if Unicode's words are counted; they take as long as all others together.
+        joined: True if line feeds stand between lines, and not behind each, as in OSCAR's ``content``.
     """
     import numpy as np
 
@@ -74,11 +74,11 @@ def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool
     bounds = np.cumsum([_PADDING, *[len(piece) + 1 for piece in pieces]])  # a line feed between them parts their words
     padding = b"\n" * _PADDING
     utf8 = np.frombuffer(bytearray(b"\n").join([padding[1:], *pieces, padding]), dtype=np.int8)
-    found = np.zeros((len(pieces), len(COLUMNS)), dtype=np.int64)
-    _measure(utf8, bounds, len(pieces), joined, np.empty(_ROOM, dtype=np.uint8), found)
+    result = np.zeros((len(pieces), len(COLUMNS)), dtype=np.int64)
+    _measure(utf8, bounds, len(pieces), joined, np.empty(_ROOM, dtype=np.uint8), result)
     if unicode and pieces:
-        found[:, -1] = _count_unicode_words(utf8, bounds)
-    return found
+        result[:, -1] = _count_unicode_words(utf8, bounds)
+    return result
 
 
 def measure_json(
@@ -99,12 +99,12 @@ def measure_json(
     source = np.frombuffer(b"".join([*pieces, b"\n" * _PADDING]), dtype=np.int8)
     utf8 = np.empty(len(source) + len(pieces) + _PADDING, dtype=np.int8)
     bad = np.zeros(len(pieces), dtype=np.int64)
-    found = np.zeros((len(pieces), len(COLUMNS)), dtype=np.int64)
-    _unescape(source, source_bounds, len(pieces), joined, utf8, bounds, bad, found)
+    result = np.zeros((len(pieces), len(COLUMNS)), dtype=np.int64)
+    _unescape(source, source_bounds, len(pieces), joined, utf8, bounds, bad, result)
     if unicode and pieces:
         utf8[bounds[-1] : bounds[-1] + _PADDING] = 10
-        found[:, -1] = _count_unicode_words(utf8, bounds)
-    return found, np.flatnonzero(bad).tolist()
+        result[:, -1] = _count_unicode_words(utf8, bounds)
+    return result, np.flatnonzero(bad).tolist()
 
 
 def _count_unicode_words(utf8: Array, bounds: Array) -> Array:
@@ -122,9 +122,9 @@ def count_code_points(lines: LineTable, kind: int) -> Array:
     import numpy as np
 
     n, table = len(lines.starts), characters()
-    found = np.zeros(n, dtype=np.int64)
-    _count(lines, n, table, kind, found)
-    return found
+    result = np.zeros(n, dtype=np.int64)
+    _count(lines, n, table, kind, result)
+    return result
 
 
 def count_marked(lines: LineTable, marks: Callable[[int], "Array"]) -> "Array":
@@ -138,9 +138,9 @@ def count_marked(lines: LineTable, marks: Callable[[int], "Array"]) -> "Array":
     import numpy as np
 
     n, first = len(lines.starts), int(lines.utf8.view(np.uint8).max())
-    found = np.zeros(n, dtype=np.int64)
-    _count_marked(lines, n, marks(next(last for above, last in LAST_BY_FIRST if first < above)), found)
-    return found
+    result = np.zeros(n, dtype=np.int64)
+    _count_marked(lines, n, marks(next(last for above, last in LAST_BY_FIRST if first < above)), result)
+    return result
 
 
 @compiled(LineTable, "int64 uint8* int64*")

@@ -80,15 +80,17 @@ def edits_of_spans(spans: Iterable[Span], by: str, text: str, past_end: PastEnd 
     Raises:
         DataError: if a span is out of range.
     """
-    found, length = [], len(text)
+    results, length = [], len(text)
     for span in spans:
         if not 0 <= span.start <= span.end or (span.start if past_end == "clamp" else span.end) > length:
             hint = "; `past_end: clamp` in the stream (in a configuration of Dolma: `compat: strict`) clamps such ends"
             got = f"got [{span.start}, {span.end}]{hint if past_end and 0 <= span.start <= length < span.end else ''}"
             raise DataError(f"expected spans between 0 and {length}, {got}")
         if span.start < span.end:
-            found.append(Edit(span.start, min(span.end, length), by if span.start < length else "", span.end > length))
-    return found
+            results.append(
+                Edit(span.start, min(span.end, length), by if span.start < length else "", span.end > length)
+            )
+    return results
 
 
 def edits_of_lines(lines: Iterable[int], text: str) -> list[Edit]:

@@ -43,7 +43,7 @@ class Decoded(NamedTuple):
     """Texts that stood in JSON.
 
     Attributes:
-        lines: of all texts.
+        lines: Lines of all texts.
         places: int64 (texts, 2), where each text begins and ends in the table's buffer; a line feed that the table has
             added is not part of it.
     """
@@ -74,9 +74,9 @@ def decoded(raws: Sequence[msgspec.Raw]) -> Decoded | None:
     most = int(np.count_nonzero(source == ord("\\"))) + len(raws)  # a line feed is written with a backslash
     starts, ends, chars = np.empty((3, most), dtype=np.int64)
     utf8 = np.empty(len(source) + PADDING, dtype=np.int8)
-    places, found = np.empty((len(raws), 2), dtype=np.int64), np.zeros(3, dtype=np.int64)
-    _decode(source, source_bounds, len(raws), LineTable(utf8, starts, ends, chars, bounds), places.reshape(-1), found)
-    lines, end, sound = found.tolist()
+    places, result = np.empty((len(raws), 2), dtype=np.int64), np.zeros(3, dtype=np.int64)
+    _decode(source, source_bounds, len(raws), LineTable(utf8, starts, ends, chars, bounds), places.reshape(-1), result)
+    lines, end, sound = result.tolist()
     if sound < len(raws):
         return None
     utf8[end : end + PADDING] = ord("\n")
@@ -129,13 +129,13 @@ def sound(source: bytes, begins: Array, ends: Array) -> list[bool]:
     """
     import numpy as np
 
-    found = np.empty(len(begins), dtype=np.int64)
+    result = np.empty(len(begins), dtype=np.int64)
     try:
-        _check(np.frombuffer(source, dtype=np.int8), begins, ends, len(begins), found)
+        _check(np.frombuffer(source, dtype=np.int8), begins, ends, len(begins), result)
     except (ImportError, OSError, RuntimeError):  # there is no code for this machine
         texts = [source[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
         return [text == text.decode(errors="ignore").encode() for text in texts]
-    return list(map(bool, found.tolist()))
+    return list(map(bool, result.tolist()))
 
 
 def trimmed(source: bytes, begins: Array, ends: Array, min_chars: int) -> tuple[Array, Array, list[int]]:

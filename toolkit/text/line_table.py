@@ -66,8 +66,8 @@ def sums(values: Array, bounds: Array) -> Array:
     import numpy as np
 
     wide = np.float64 if values.dtype.kind == "f" else np.int64
-    found = np.add.reduceat(np.append(values, values.dtype.type(0)), bounds[:-1], dtype=wide)
-    return cast("Array", found * (bounds[1:] > bounds[:-1]))
+    result = np.add.reduceat(np.append(values, values.dtype.type(0)), bounds[:-1], dtype=wide)
+    return cast("Array", result * (bounds[1:] > bounds[:-1]))
 
 
 @compiled("int8* int64* int64* int64 int64*")

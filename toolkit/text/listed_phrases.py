@@ -23,25 +23,25 @@ def occurrences(segments: Words, lists: Sequence[frozenset[str] | None]) -> Arra
     """Return how often entries of a list occur in each text, as whole words in any case, int64; 0 without a list.
 
     Args:
-        segments: of the texts, or words; what has no letter and no number is passed over.
+        segments: Segments of the texts, or words; what has no letter and no number is passed over.
         lists: words and phrases to look for in each text; the same ones for many texts are prepared once.
     """
     import numpy as np
 
     numbers = {known: i for i, known in enumerate(dict.fromkeys(filter(None, lists)))}
-    found = np.zeros(len(lists), dtype=np.int64)
+    result = np.zeros(len(lists), dtype=np.int64)
     if numbers:
         phrases = list(map(_prepared, numbers))
         are_words = segments.kinds & HAS_ALNUM != 0
         _find(
             segments.folded[are_words], np.cumsum([0, *segments.sums(are_words)]), len(lists),
             np.array([numbers[known] if known else -1 for known in lists], dtype=np.int64),
-            np.cumsum([0, *(len(each.table) for each in phrases)]),
-            np.array([each.longest for each in phrases], dtype=np.int64),
-            np.concatenate([each.table for each in phrases]),
-            found,
+            np.cumsum([0, *(len(phrase.table) for phrase in phrases)]),
+            np.array([phrase.longest for phrase in phrases], dtype=np.int64),
+            np.concatenate([phrase.table for phrase in phrases]),
+            result,
         )  # fmt: skip
-    return found
+    return result
 
 
 @functools.lru_cache(maxsize=128)

@@ -184,13 +184,13 @@ class WordMeasures(NamedTuple):
         import numpy as np
 
         texts, longest = len(segments.counts), int(np.max(segments.counts, initial=0))
-        found, entropy = np.zeros((len(cls._fields) - 1, texts), dtype=np.int64), np.zeros(texts)
+        result, entropy = np.zeros((len(cls._fields) - 1, texts), dtype=np.int64), np.zeros(texts)
         logs = natural_logs(np.maximum(np.arange(longest + 1), 1))
         room = 1 << max(4, (2 * longest).bit_length())
         keys, slots = np.zeros(room, np.uint64), np.zeros(longest + 1, np.int64)
         stamps, counts = np.zeros((2, room), np.int64)
-        _count_words(segments, texts, characters(), logs, WordCounts(keys, stamps, counts, slots), found, entropy)
-        return cls._make((*found, entropy))
+        _count_words(segments, texts, characters(), logs, WordCounts(keys, stamps, counts, slots), result, entropy)
+        return cls._make((*result, entropy))
 
 
 @functools.cache

@@ -101,9 +101,9 @@ class Sequences(NamedTuple):
         most = int(np.max(np.diff(self.bounds), initial=0))
         places, grams = np.zeros(most, dtype=np.int64), np.zeros(most, dtype=np.uint64)
         top, covered = np.zeros((2, longest + 1, texts), dtype=np.int64)
-        found = Repetition(np.zeros(len(self.hashes), dtype=np.int64), top, covered)
-        _grow(self, texts, longest, _Table.of(most), places, grams, found)
-        return found
+        result = Repetition(np.zeros(len(self.hashes), dtype=np.int64), top, covered)
+        _grow(self, texts, longest, _Table.of(most), places, grams, result)
+        return result
 
     def joined(self, n: int) -> "Sequences":
         """Return each n-gram as a word: a hash of its words, and the sum of their sizes."""
@@ -122,8 +122,8 @@ class Sequences(NamedTuple):
 
         texts = len(self.bounds) - 1
         table = _Table.of(int(np.max(np.diff(self.bounds), initial=0)))
-        found = np.zeros((7, texts), dtype=np.int64)
-        top, repeated = Top(*found[:2]), Repeated(*found[2:])
+        result = np.zeros((7, texts), dtype=np.int64)
+        top, repeated = Top(*result[:2]), Repeated(*result[2:])
         _count(self, texts, n, cover, table, top, repeated)
         return top, repeated
 
@@ -148,7 +148,7 @@ class _Table(NamedTuple):
 
 
 @compiled(Sequences, "int64 int64 int64", _Table, Top, Repeated)
-def _count(sequences: Sequences, texts: Any, n: Any, cover: Any, table: _Table, found: Top, repeated: Repeated) -> None:
+def _count(sequences: Sequences, texts: Any, n: Any, cover: Any, table: _Table, top: Top, repeated: Repeated) -> None:
     hashes, sizes, bounds = sequences
     keys, stamps, counts, firsts, slots = table
     covered, again, total, several, distinct = repeated
@@ -182,7 +182,7 @@ def _count(sequences: Sequences, texts: Any, n: Any, cover: Any, table: _Table, 
         size = 0
         for j in range(n):
             size += sizes[begin + best_at + j]
-        found.counts[text], found.sizes[text] = best, size
+        top.counts[text], top.sizes[text] = best, size
         total[text], distinct[text] = grams, different
         if cover:
             to_here = to_again = 0  # words before these are added up
@@ -202,12 +202,12 @@ def _count(sequences: Sequences, texts: Any, n: Any, cover: Any, table: _Table, 
 
 @compiled(Sequences, "int64 int64", _Table, "int64* uint64*", Repetition)
 def _grow(
-    sequences: Sequences, texts: Any, longest: Any, table: _Table, places: Any, grams: Any, found: Repetition
+    sequences: Sequences, texts: Any, longest: Any, table: _Table, places: Any, grams: Any, repetition: Repetition
 ) -> None:
     """Count n-grams of all lengths; a longer one is repeated only where two shorter ones are (`places`, `grams`)."""
     hashes, sizes, bounds = sequences
     keys, stamps, counts, firsts, slots = table
-    occurrences, top, covered = found
+    occurrences, top, covered = repetition
     stamp = 0
     for text in range(texts):
         begin = bounds[text]

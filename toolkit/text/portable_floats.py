@@ -22,7 +22,7 @@ def shortest_float32(values: "np.ndarray[Any, Any] | list[Any]") -> list[float]:
     exact = np.asarray(values, dtype=np.float32)
     if len(exact) < _FEW:
         return [float(str(value)) for value in exact]
-    found = exact.astype(np.float64)
+    result = exact.astype(np.float64)
     usual = (np.abs(exact) >= 1e-3) & (np.abs(exact) < 1e3)
     left = np.flatnonzero(usual)
     for places in range(_PLACES, 0, -1):  # what fits in fewer decimals fits in more, too
@@ -30,12 +30,12 @@ def shortest_float32(values: "np.ndarray[Any, Any] | list[Any]") -> list[float]:
         rounded = np.rint(exact[left].astype(np.float64) * scale) / scale
         fits = rounded.astype(np.float32) == exact[left]
         left = left[fits]
-        found[left] = rounded[fits]
+        result[left] = rounded[fits]
         if not len(left):
             break
     for i in np.flatnonzero(~usual):
-        found[i] = float(str(exact[i]))
-    return found.tolist()  # type: ignore[no-any-return]
+        result[i] = float(str(exact[i]))
+    return result.tolist()  # type: ignore[no-any-return]
 
 
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -66,5 +66,5 @@ def natural_logs(values: "np.ndarray[Any, Any] | list[Any]") -> "np.ndarray[Any,
     even = w * (_EVEN[0] + w * (_EVEN[1] + w * _EVEN[2]))
     odd = z * (_ODD[0] + w * (_ODD[1] + w * (_ODD[2] + w * _ODD[3])))
     half = 0.5 * f * f
-    found: np.ndarray[Any, Any] = k * _LN2_HIGH - ((half - (s * (half + (odd + even)) + k * _LN2_LOW)) - f)
-    return found
+    result: np.ndarray[Any, Any] = k * _LN2_HIGH - ((half - (s * (half + (odd + even)) + k * _LN2_LOW)) - f)
+    return result

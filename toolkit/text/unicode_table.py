@@ -101,8 +101,8 @@ def _make() -> Characters:
     numbers = np.zeros(LAST + 1, dtype=np.int64)
 
     def mark(pattern: str, bits: int) -> None:
-        for found in regex.finditer(f"[{pattern}]+", every, flags=regex.V1):
-            points = [ord(c) for c in found.group()]
+        for match in regex.finditer(f"[{pattern}]+", every, flags=regex.V1):
+            points = [ord(c) for c in match.group()]
             numbers[points] |= bits
 
     for number, name in enumerate(CLASSES[1:], 1):
@@ -124,10 +124,10 @@ def _make() -> Characters:
     for c in regex.findall(r"\p{Cased}|\p{Changes_When_Casefolded}", every):
         folds[ord(c)] = ord(_regex.fold_case(regex.IGNORECASE | regex.UNICODE, c)) - ord(c)
     folds[ord("I")] = ord("i") - ord("I")  # which `regex` leaves alone, for the sake of Turkish
-    found: dict[bytes, int] = {}
+    results: dict[bytes, int] = {}
     rows = (numbers | folds << FOLD).reshape(-1, 1 << BLOCK)
-    blocks = np.array([found.setdefault(row.tobytes(), len(found)) for row in rows], dtype=np.uint16)
-    return Characters(blocks, np.frombuffer(b"".join(found), dtype=np.int64))
+    blocks = np.array([results.setdefault(row.tobytes(), len(results)) for row in rows], dtype=np.uint16)
+    return Characters(blocks, np.frombuffer(b"".join(results), dtype=np.int64))
 
 
 def main() -> None:

@@ -169,7 +169,7 @@ def places_among(hashes: Array, bounds: Array, lists: Sequence[Array | None]) ->
     Args:
         hashes: uint64.
         bounds: int64 (texts + 1), the first hash of each text, and the end of all.
-        lists: of each text known hashes, if it has any; the same list may be that of many texts.
+        lists: Lists of each text known hashes, if it has any; the same list may be that of many texts.
     """
     import numpy as np
 
@@ -179,11 +179,11 @@ def places_among(hashes: Array, bounds: Array, lists: Sequence[Array | None]) ->
     sizes = [len(known) for known in different.values()]
     ends = np.cumsum([0, *sizes])
     slot_ends = np.cumsum([0, *(1 << (2 * size).bit_length() for size in sizes)])
-    found = np.full(len(hashes), -1, dtype=np.int64)
+    result = np.full(len(hashes), -1, dtype=np.int64)
     entries = np.concatenate([np.empty(0, dtype=np.uint64), *different.values()])
     tables = _Lists(len(sizes), entries, ends, np.zeros(slot_ends[-1], dtype=np.int64), slot_ends)
-    _look_up(np.ascontiguousarray(hashes), bounds, len(of_texts), of_texts, tables, found)
-    return found
+    _look_up(np.ascontiguousarray(hashes), bounds, len(of_texts), of_texts, tables, result)
+    return result
 
 
 class _Lists(NamedTuple):
@@ -243,11 +243,11 @@ def _by_dictionary(
     from toolkit.text.languages.words import datatrove_words, has_no_blanks
 
     data, places = lines.utf8.tobytes(), _text_starts(lines)
-    found: list[Any] = [np.empty((0, 2), dtype=np.int64)]
+    results: list[Any] = [np.empty((0, 2), dtype=np.int64)]
 
     def keep(begin: int, end: int) -> None:
         first, last = np.searchsorted(starts, (begin, end))
-        found.append(np.stack([starts[first:last], ends[first:last]], axis=1))
+        results.append(np.stack([starts[first:last], ends[first:last]], axis=1))
 
     for (begin, end), language in zip(itertools.pairwise(places.tolist()), languages, strict=True):
         if not has_no_blanks(language):
@@ -262,8 +262,8 @@ def _by_dictionary(
             for word in map(str.encode, datatrove_words(piece[0].decode(), language)):
                 if (place := text.find(word, at, stop)) >= 0:  # some change a text before they split it
                     at = place + len(word)
-                    found.append([[begin + place, begin + at]])
-    found_at = np.concatenate(found)
+                    results.append([[begin + place, begin + at]])
+    found_at = np.concatenate(results)
     return np.ascontiguousarray(found_at[:, 0]), np.ascontiguousarray(found_at[:, 1])
 
 

@@ -84,16 +84,16 @@ def _differences(source: ConfigNode, at: tuple[str | int, ...], got: Any, wanted
             if key != "features" or "splits" in got:
                 yield from _differences(source, (*at, key), got.get(key), wanted.get(key))
     elif name in _NAMED and isinstance(wanted, list) and isinstance(got, list):
-        there = {_name(each, name): (number, each) for number, each in enumerate(got)}
-        made = {_name(each, name): each for each in wanted}
-        for each in {**made, **there}:
-            number, value = there.get(each, (len(got), None))
+        there = {_name(item, name): (number, item) for number, item in enumerate(got)}
+        results = {_name(item, name): item for item in wanted}
+        for item in {**results, **there}:
+            number, value = there.get(item, (len(got), None))
             if value is None and at[0] == "configs":
-                yield f"{source.where(at)}: expected {each!r}, which the data have, got none"
-            elif value is not None and each not in made:
-                yield f"{source.where((*at, number))}: expected what the data have, got {each!r}, which they have not"
+                yield f"{source.where(at)}: expected {item!r}, which the data have, got none"
+            elif value is not None and item not in results:
+                yield f"{source.where((*at, number))}: expected what the data have, got {item!r}, which they have not"
             elif value is not None:
-                yield from _differences(source, (*at, number), value, made[each])
+                yield from _differences(source, (*at, number), value, results[item])
     elif got != wanted:
         yield f"{source.where(at)}: expected {_shown(wanted)}, got {_shown(got)}"
 

@@ -18,8 +18,8 @@ _FORMS = (
 def parsed(line: str) -> tuple[str, str] | None:
     """Return the digest (hex, lower case) and the file's name that a line has; None if it is no such line."""
     for form in _FORMS:
-        if (found := form.fullmatch(line.rstrip("\r"))) and len(found["hex"]) in (64, 96):
-            return found["hex"].lower(), found["name"]
+        if (match := form.fullmatch(line.rstrip("\r"))) and len(match["hex"]) in (64, 96):
+            return match["hex"].lower(), match["name"]
     return None
 
 

@@ -54,10 +54,10 @@ def check(
     except DataError as error:
         return [Finding(str(error))]
     if _is_ours(path, document):
-        found, present = list(_check_ours(path, document, describe, datasets, first)), None
+        results, present = list(_check_ours(path, document, describe, datasets, first)), None
     else:
-        found, present = check_files(path, document, first, data=data)
-    return [*map(Finding, findings), *found, *reader.check(path, document, present, first, data=data)]
+        results, present = check_files(path, document, first, data=data)
+    return [*map(Finding, findings), *results, *reader.check(path, document, present, first, data=data)]
 
 
 def _is_ours(path: str, document: Node) -> bool:
@@ -77,8 +77,8 @@ def _check_ours(
         yield Finding(f"{path}: {fault}")
     folder = path.rpartition("/")[0] or "."
     splits = [node for node in nodes(document, "distribution") if str(node.get("contentUrl")).startswith(FOLDER + "/")]
-    found, _ = check_files(path, {**document, "distribution": splits}, first, data=True)
-    yield from (finding for finding in found if finding.severity != "advice")
+    findings, _ = check_files(path, {**document, "distribution": splits}, first, data=True)
+    yield from (finding for finding in findings if finding.severity != "advice")
     try:
         target = _target(folder, document, datasets)
         if target is None:
@@ -126,14 +126,14 @@ def _target(folder: str, document: Node, datasets: Sequence[Dataset]) -> Dataset
         if not is_dataset:
             return folder
     name = _folder_of(documents) or "documents"
-    found = Dataset(join(folder, name), join(folder, next(filter(None, map(_folder_of, others)), "attributes")))
+    result = Dataset(join(folder, name), join(folder, next(filter(None, map(_folder_of, others)), "attributes")))
     globs = [str(glob) for glob in listed(documents.get("includes"))]
-    shards = found.shards()
+    shards = result.shards()
     known = {str(node.get("contentUrl")) for node in nodes(document, "distribution")}
     chosen = [shard for shard in shards if (path := join(name, shard)) in known or matching([path], globs)]
     if chosen and len(chosen) < len(shards):  # the configuration leaves others out
-        return Dataset(found.documents, found.attributes, include=tuple(map(escape, chosen)))
-    return found
+        return Dataset(result.documents, result.attributes, include=tuple(map(escape, chosen)))
+    return result
 
 
 def _folder_of(node: Node) -> str:
@@ -155,10 +155,10 @@ def _about(path: str, document: Node, *, recorded: bool) -> About:
     if splits and not any(node.get("@id") == "splits-files" for node in nodes(document, "distribution")):
         splits = splits | {"by": "file"} if recorded else {}
     about = {"splits": splits, "url": str(document.get("url") or "")}
-    found = msgspec.convert(about, About) if not splits else read_about(ConfigNode(about, path), required=())
+    result = msgspec.convert(about, About) if not splits else read_about(ConfigNode(about, path), required=())
     version = "1.1" if f"{croissant.BASE}1.1" in listed(document.get("conformsTo")) else "1.0"
     live = list(map(escape, growing)) if document.get("isLiveDataset") is True else False
-    return msgspec.structs.replace(found, live=live, examples=max(examples, default=0), croissant=version)
+    return msgspec.structs.replace(result, live=live, examples=max(examples, default=0), croissant=version)
 
 
 def _records(document: Node, id_: str) -> Iterator[Node]:
@@ -173,7 +173,7 @@ def _about_faults(document: Node) -> Iterator[str]:
     for name, key in croissant.PROPERTIES.items():
         value: Any = document.get(name)
         if name in ("creator", "publisher"):
-            value = croissant.one_or_list([_agent(each) for each in listed(value)])
+            value = croissant.one_or_list([_agent(item) for item in listed(value)])
         if value and name not in ("conformsTo", "isLiveDataset"):
             yield from _faults({key: value}, name)
     for name, value in document.items():
@@ -190,7 +190,7 @@ def _about_faults(document: Node) -> Iterator[str]:
 def _agent(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return {key: each for key, each in value.items() if key != "@type"} | {"type": kind_of(value)}
+    return {key: item for key, item in value.items() if key != "@type"} | {"type": kind_of(value)}
 
 
 def _faults(about: dict[str, Any], name: str) -> Iterator[str]:
@@ -203,7 +203,7 @@ def _faults(about: dict[str, Any], name: str) -> Iterator[str]:
 
 def _language_faults(document: Node, facts: Facts) -> Iterator[str]:
     """Yield the languages of a dataset that none of its labels is, and the labels that are none of its languages."""
-    given = {str(each): _language(str(each)) or str(each) for each in listed(document.get("inLanguage"))}
+    given = {str(item): _language(str(item)) or str(item) for item in listed(document.get("inLanguage"))}
     labels = {label: language for label in facts.languages if (language := _language(label))}
     if not given or not labels:
         return
@@ -251,7 +251,7 @@ class _Comparison(msgspec.Struct):
                 yield Finding(f"expected a key that `toolkit croissant` writes, got {key!r}{hint}")
         paths = [str(node["contentUrl"]) for node in nodes(new, "distribution") if "contentUrl" in node]
         globs = [node["includes"] for node in nodes(new, "distribution") if "includes" in node]
-        self.paths = matching(paths, [glob for each in globs for glob in listed(each)])
+        self.paths = matching(paths, [glob for item in globs for glob in listed(item)])
         yield from self._nodes("", old, new, "distribution")
         yield from self._nodes("", old, new, "recordSet")
 
@@ -260,7 +260,7 @@ class _Comparison(msgspec.Struct):
         there = {str(node.get("@id")): node for node in nodes(old, key)}
         wanted = {str(node["@id"]): node for node in nodes(new, key)}
         where = f"{place}: " if place else ""
-        if strays := [each for each in listed(old.get(key)) if not isinstance(each, dict)]:
+        if strays := [item for item in listed(old.get(key)) if not isinstance(item, dict)]:
             yield Finding(f"{where}expected objects in {key}, got {strays[0]!r:.80}")
         for id_, node in wanted.items():
             if id_ in there:

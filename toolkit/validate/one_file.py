@@ -37,7 +37,7 @@ class CopyCheck:
     """Looks at the rows of a file; holds 8 bytes for each.
 
     Args:
-        writer: whose format the file has.
+        writer: Writer whose format the file has.
     """
 
     def __init__(self, writer: Writer) -> None:
@@ -67,9 +67,9 @@ class CopyCheck:
         """Yield the rows, from 1, that have the source, id and copy of an earlier one, each with that one."""
         import numpy as np
 
-        found = np.frombuffer(self._hashes, dtype=np.uint64)
-        order = np.argsort(found, kind="stable")
-        ordered = found[order]
+        result = np.frombuffer(self._hashes, dtype=np.uint64)
+        order = np.argsort(result, kind="stable")
+        ordered = result[order]
         for i in np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)).tolist():
             yield int(order[i + 1]) + 1, int(order[i]) + 1
 
@@ -105,11 +105,11 @@ class ValidateJob(ConfigStruct):
     Attributes:
         kind: ``documents``, ``attributes``, ``output`` or ``rejected`` (documents that a mix dropped).
         path: relative to the dataset's root of that kind, or (output, rejected) the file.
-        set: of attributes.
-        format: of an output.
-        fields: that its rules have added to the metadata.
-        documents: that the output should have, if that is known.
-        label: that rows of the output should have, if that is known; compared without regard to case.
+        set: Set of attributes.
+        format: Format of an output.
+        fields: Fields that its rules have added to the metadata.
+        documents: Documents that the output should have, if that is known.
+        label: Label that rows of the output should have, if that is known; compared without regard to case.
         labels: whether rows may have ``any`` label, or only those that are ``known``.
         first: at most so many rows; then nothing is said about what comes after them.
         look: what a description looks for in the rows of documents or an output, so that they are read once.
@@ -166,8 +166,8 @@ def check_aligned(work: ValidateJob, report: Report) -> bool:
     Raises:
         ToolkitError: with what `toolkit validate` says of the file.
     """
-    if found := check_file(work, report).findings:
-        raise ToolkitError("\n".join(found))
+    if results := check_file(work, report).findings:
+        raise ToolkitError("\n".join(results))
     if work.first is not None and work.dataset:  # what is recorded counts in place of the rows that are not read
         findings, dataset = Findings(), work.dataset
         path, documents = dataset.attribute_file(work.set, work.path), row_index.current(dataset, work.path)
@@ -341,8 +341,8 @@ def _check_record(
         got = "one that is damaged" if sets.is_damaged(dataset, work.set, work.path) else "none"
         findings.add(DataError(f"expected a completion record, got {got}; run `toolkit {command}`", path=path))
         return None
-    found = None if carried or work.first is not None else sets.load_schema(dataset, work.set)
-    if found and record.settings != {key: each.settings for key, each in found.keys.items()}:
+    set_schema = None if carried or work.first is not None else sets.load_schema(dataset, work.set)
+    if set_schema and record.settings != {key: key_schema.settings for key, key_schema in set_schema.keys.items()}:
         message = f"expected the settings of its set, its record has others; run `toolkit {command}`"
         findings.add(DataError(message, path=path))
     if work.first is None:

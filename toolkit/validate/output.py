@@ -34,11 +34,11 @@ def check(path: str, first: int | None, limit: int) -> list[str]:
     """Return what is wrong with an index: it lists other lines than its file has, or is no index.
 
     Args:
-        path: of the index.
+        path: Path of the index.
         first: only so many lines are looked at; None for all.
         limit: bytes of a line, at most.
     """
-    found = Findings()
+    result = Findings()
     if not exists(path):
         return [f"{path}: expected an index, got none"]
     base = path.removesuffix(line_index.SUFFIX)
@@ -57,10 +57,10 @@ def check(path: str, first: int | None, limit: int) -> list[str]:
             else:
                 findings = _of_lines(pairs, islice(_lines(stream, limit), first))
             for number, finding in findings:
-                found.add(f"{path}: line {number} of {of}: {finding}")
+                result.add(f"{path}: line {number} of {of}: {finding}")
     except ToolkitError as error:
-        found.add(error)
-    return found.listed(path)
+        result.add(error)
+    return result.listed(path)
 
 
 def _of_lines(pairs: Iterable[tuple[int, int]], lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str]]:
@@ -155,9 +155,9 @@ def check_lock(folder: str, wanted: Lock) -> list[str]:
     """
     manifest = publish.load_manifest(folder)
     if manifest is not None:
-        found = lock.lock_of(manifest, concatenates=not any(part.files for part in wanted.parts.values()))
-        lines = [*lock.differences(wanted, found), *lock.part_differences(wanted, found)]
-        parts = {name: part for name, part in wanted.parts.items() if found.parts.get(name) == part}
+        result = lock.lock_of(manifest, concatenates=not any(part.files for part in wanted.parts.values()))
+        lines = [*lock.differences(wanted, result), *lock.part_differences(wanted, result)]
+        parts = {name: part for name, part in wanted.parts.items() if result.parts.get(name) == part}
     else:
         lines, parts = [], wanted.parts
         known = {*parts, *(name for part in parts.values() for name in part.files)}
@@ -246,10 +246,10 @@ def _check_numbers(folder: str) -> Iterator[str]:
         return  # it lists the parts, and knows labels that look like parts (`en_part_1`) from those
     parts: dict[tuple[str, str], list[int | None]] = {}
     for path in data_files(folder):
-        found = as_part(path)
-        if not found:
+        match = as_part(path)
+        if not match:
             continue
-        parts.setdefault((found["stem"], found["suffix"]), []).append(int(found["number"]) if found["number"] else None)
+        parts.setdefault((match["stem"], match["suffix"]), []).append(int(match["number"]) if match["number"] else None)
     for (stem, suffix), numbers in sorted(parts.items()):
         numbered = sorted(n for n in numbers if n is not None)
         if None in numbers and numbered:
@@ -267,15 +267,15 @@ def _check_manifest(folder: str) -> Iterator[str]:
     if manifest is None:
         return
     known = manifest.paths
-    for part in (file for each in manifest.parts for file in each.files):
-        path = below(folder, part.path)
-        found = stat(path)
-        if found is None:
+    for file in (file for part in manifest.parts for file in part.files):
+        path = below(folder, file.path)
+        result = stat(path)
+        if result is None:
             yield f"{path}: expected a part that the manifest lists, got {lacking(path)}; {DAMAGED}"
-        elif found.size != part.size:
-            yield f"{path}: expected {part.size} bytes by the manifest, got {found.size}; {DAMAGED}"
-        elif (got := stored_digest(path, hashlib.sha256())) != part.sha256:
-            yield f"{path}: expected sha256 {part.sha256} by the manifest, got {got}; {DAMAGED}"
+        elif result.size != file.size:
+            yield f"{path}: expected {file.size} bytes by the manifest, got {result.size}; {DAMAGED}"
+        elif (got := stored_digest(path, hashlib.sha256())) != file.sha256:
+            yield f"{path}: expected sha256 {file.sha256} by the manifest, got {got}; {DAMAGED}"
     for name, text in manifest.files.items():
         path = below(folder, name)
         if not exists(path):

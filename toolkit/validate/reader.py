@@ -105,7 +105,7 @@ def read(path: str) -> tuple[Node, list[str]]:
 
 def nodes(node: Node, key: str) -> list[Node]:
     """Return the objects at a key, which may have one or several values."""
-    return [each for each in listed(node.get(key)) if isinstance(each, dict)]
+    return [item for item in listed(node.get(key)) if isinstance(item, dict)]
 
 
 def kind_of(node: Node) -> str:
@@ -143,7 +143,7 @@ def references_in(node: Any) -> Iterator[str]:
     elif isinstance(node, dict):
         for key, value in node.items():
             if key in ("fileObject", "fileSet", "distribution", "field", "containedIn"):
-                yield from (str(each["@id"]) for each in nodes(node, key) if "@id" in each)
+                yield from (str(node["@id"]) for node in nodes(node, key) if "@id" in node)
             if key not in ("data", "examples"):
                 yield from references_in(value)
 
@@ -188,7 +188,7 @@ def check_files(path: str, document: Node, first: int | None, *, data: bool) -> 
                 message = f"{path}: {id_}: expected a file below the folder of the Croissant file, got {url!r}"
                 findings.append(Finding(message))
                 continue
-            stored = next((each for each in (join(folder, url), join(folder, unquote(url))) if exists(each)), "")
+            stored = next((item for item in (join(folder, url), join(folder, unquote(url))) if exists(item)), "")
             if stored:
                 present.add(id_)
                 files.append((node, stored))
@@ -201,8 +201,8 @@ def check_files(path: str, document: Node, first: int | None, *, data: bool) -> 
 
 def bytes_of(node: Node) -> int | None:
     """Return the size that a file states; None if it is not stated in bytes."""
-    found = _BYTES.fullmatch(str(node.get("contentSize", "")).strip())
-    return int(found[1]) if found else None
+    match = _BYTES.fullmatch(str(node.get("contentSize", "")).strip())
+    return int(match[1]) if match else None
 
 
 def _faults(node: Node, path: str, *, digests: bool) -> Iterator[str]:
@@ -298,13 +298,13 @@ class _Records:
         self._path = path
         self._dataset = dataset
         self._number = number
-        self._sets = {str(each.get("@id")): each for each in nodes(document, "recordSet")}
-        self._files = {str(each.get("@id")): each for each in nodes(document, "distribution")}
-        self._homes = {str(field.get("@id")): id_ for id_, each in self._sets.items() for field in fields_of(each)}
+        self._sets = {str(node.get("@id")): node for node in nodes(document, "recordSet")}
+        self._files = {str(node.get("@id")): node for node in nodes(document, "distribution")}
+        self._homes = {str(field.get("@id")): id_ for id_, item in self._sets.items() for field in fields_of(item)}
         self._targets = {
             str(field.get("@id")): target
-            for each in self._sets.values()
-            for field in fields_of(each)
+            for item in self._sets.values()
+            for field in fields_of(item)
             for target in references_in(field.get("references"))
         }
         self._values: dict[str, set[Any]] = {id_: set() for pair in self._targets.items() for id_ in pair}
@@ -335,7 +335,7 @@ class _Records:
                 yield Finding(f"{self._path}: {id_}: expected values that {target} has, got {value}")
 
     def _check_set(self, id_: str, record: Node) -> Iterator[Finding]:
-        keys = [str(each.get("@id")) for each in nodes(record, "key")]
+        keys = [str(node.get("@id")) for node in nodes(record, "key")]
         fields = [field for field in self._values if self._homes.get(field) == id_]
         seen: set[tuple[Any, ...]] = set()
         count = 0
@@ -358,7 +358,7 @@ class _Records:
 
     def _sources(self, id_: str) -> set[str]:
         """Return the ids of the files that the records of a set are read from, directly or through other sets."""
-        found: set[str] = set()
+        results: set[str] = set()
         waiting, done = [id_], set[str]()
         while waiting:
             name = waiting.pop()
@@ -366,21 +366,21 @@ class _Records:
                 continue
             done.add(name)
             if name in self._files:
-                found.add(name)
+                results.add(name)
                 waiting += references_in({"containedIn": self._files[name].get("containedIn")})
             elif name in self._sets:
                 waiting += references_in(self._sets[name].get("field"))
             elif name in self._homes:
                 waiting.append(self._homes[name])
-        return found
+        return results
 
 
 def _value(row: dict[str, Any], id_: str) -> Any:
     """Return the value of a field of a record, or of a part of one, so that it can be compared."""
     value = row.get(id_)
     if id_ not in row:
-        structs = (each for each in row.values() if isinstance(each, dict) and id_ in each)
-        value = next((each[id_] for each in structs), None)
+        structs = (item for item in row.values() if isinstance(item, dict) and id_ in item)
+        value = next((struct[id_] for struct in structs), None)
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return value if isinstance(value, str | int | float | None) else str(value)

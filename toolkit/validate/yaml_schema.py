@@ -76,17 +76,17 @@ class Definitions:
         """Return the schema of each option of a Struct, by its name in YAML, with its default.
 
         Args:
-            class_: of the options.
+            class_: Class of the options.
             other: schemas of options whose types do not tell what they are.
         """
-        found = {}
+        results = {}
         for field in msgspec.structs.fields(class_):
             known = other.get(field.encode_name)
             schema = self.of_type(field.type, class_.__name__) if known is None else {**_described(field.type), **known}
             if isinstance(field.default, str | int | float | bool):
                 schema["default"] = settings.plain(field.default)
-            found[field.encode_name] = schema
-        return found
+            results[field.encode_name] = schema
+        return results
 
     def of_type(self, type_: Any, owner: str) -> Schema:
         """Return the schema of a type; what it refers to is called by the owner."""
@@ -95,8 +95,8 @@ class Definitions:
         )
         for name, definition in inner.items():
             self.found[f"{owner}.{name}"] = _with_variables(definition)
-        found: Schema = _with_variables(schema)
-        return found
+        results: Schema = _with_variables(schema)
+        return results
 
 
 def required(class_: type[msgspec.Struct]) -> list[str]:
@@ -129,20 +129,20 @@ def named(names: Iterable[str], about: str) -> Schema:
 
 def classes(kind: Kind[Any]) -> dict[str, type[Any]]:
     """Return the plugins of a kind that can be used here, by name."""
-    found = {}
+    results = {}
     for name in kind.names():
         try:
-            found[name] = kind.find(name)
+            results[name] = kind.find(name)
         except (ConfigError, MissingExtra):  # of another package; whoever names it is told
             continue
-    return found
+    return results
 
 
 def by_name(key: str, found: Mapping[str, type[Any]], about: str, inside: Callable[[str, type[Any]], Schema]) -> Schema:
     """Return the schema of a mapping of which one key names a plugin, and so what else it may have.
 
     Args:
-        key: that names it.
+        key: Key that names it.
         found: the plugins.
         about: what the key is.
         inside: gives the schema of the mapping for a plugin, by its name and class.
@@ -162,7 +162,7 @@ def about(class_: type[Any]) -> str:
 def _described(type_: Any) -> Schema:
     """Return what an annotated type says of itself."""
     said = (meta.description for meta in getattr(type_, "__metadata__", ()) if isinstance(meta, msgspec.Meta))
-    return next(({"description": each} for each in said if each), {})
+    return next(({"description": item} for item in said if item), {})
 
 
 def _worded(type_: type[Any]) -> Schema:
@@ -175,7 +175,7 @@ def _with_variables(schema: Any) -> Any:
     What docstrings say of a Struct is left out, too: it is written for who reads the code.
     """
     if isinstance(schema, list):
-        return [_with_variables(each) for each in schema]
+        return [_with_variables(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     is_struct = "properties" in schema
@@ -219,26 +219,26 @@ def whole() -> Schema:
     It accepts whatever the toolkit accepts. What depends on data, on other files, or on several settings together, such
     as the names of attributes in a rule, it does not look at.
     """
-    made = Definitions()
+    definitions = Definitions()
     sections = {
         "documents": _documents(),
-        "executor": _executor(made),
-        "storage": closed(made.properties(StorageOptions)),
-        "ingest": {"anyOf": [entry := _input(made), {"type": "array", "items": entry}]},
-        "tag": {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": _set(made)},
-        "make": _stages(made),
-        **{name: _of_whole(made, name) for name in settings.stages("whole")},
-        "annotate": _annotations(made),
-        "train": _models(made),
-        "mix": _mix(made),
-        "tokenize": _tokenize(made),
-        "about": closed(made.properties(About)),
+        "executor": _executor(definitions),
+        "storage": closed(definitions.properties(StorageOptions)),
+        "ingest": {"anyOf": [entry := _input(definitions), {"type": "array", "items": entry}]},
+        "tag": {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": _set(definitions)},
+        "make": _stages(definitions),
+        **{name: _of_whole(definitions, name) for name in settings.stages("whole")},
+        "annotate": _annotations(definitions),
+        "train": _models(definitions),
+        "mix": _mix(definitions),
+        "tokenize": _tokenize(definitions),
+        "about": closed(definitions.properties(About)),
     }
     return {
         "$schema": DIALECT,
         "title": "Configuration of toolkit",
-        **closed(made.properties(Config, sections)),
-        "$defs": made.found,
+        **closed(definitions.properties(Config, sections)),
+        "$defs": definitions.found,
     }
 
 
@@ -259,31 +259,33 @@ def _documents() -> Schema:
     }
 
 
-def _executor(made: Definitions) -> Schema:
-    found = classes(EXECUTORS)
+def _executor(definitions: Definitions) -> Schema:
+    results = classes(EXECUTORS)
 
     def of(name: str) -> Schema:
-        return closed({"type": _TEXT, **made.properties(found[name].Settings)}, required(found[name].Settings))
+        return closed(
+            {"type": _TEXT, **definitions.properties(results[name].Settings)}, required(results[name].Settings)
+        )
 
-    schema = by_name("type", found, "which one", lambda name, _: of(name))
+    schema = by_name("type", results, "which one", lambda name, _: of(name))
     return {**schema, "if": {"not": has("type")}, "then": of(DEFAULT)}
 
 
-def _input(made: Definitions) -> Schema:
-    shared = made.properties(Input)
+def _input(definitions: Definitions) -> Schema:
+    shared = definitions.properties(Input)
 
     def of(name: str, class_: type[Any]) -> Schema:
         def beside(_: str, plugin: type[Any]) -> Schema:
-            own = {**made.properties(class_), **made.properties(plugin), **shared}
+            own = {**definitions.properties(class_), **definitions.properties(plugin), **shared}
             return closed(own, [*required(class_), *required(plugin)])
 
         if class_.PLUGIN is None:
-            schema = closed({**made.properties(class_), **shared}, required(class_))
+            schema = closed({**definitions.properties(class_), **shared}, required(class_))
         else:
             option, kind, default = class_.PLUGIN
             schema = by_name(option, classes(kind), f"the {kind.word}", beside)
             schema |= {"if": {"not": has(option)}, "then": beside(default, kind.find(default))}
-        return made.add(f"input.{name}", {"description": about(class_), **schema})
+        return definitions.add(f"input.{name}", {"description": about(class_), **schema})
 
     return {
         **by_name("format", classes(READERS), "the input format", of),
@@ -293,23 +295,23 @@ def _input(made: Definitions) -> Schema:
     }
 
 
-def _set(made: Definitions) -> Schema:
+def _set(definitions: Definitions) -> Schema:
     """Return the schema of an attribute set: a tagger, several, or several with options for all of them."""
-    found = classes(TAGGERS)
-    of_sets = {**dict.fromkeys(OF_SETS, _TEXT), scale.OPTION: made.of_type(scale.ScaleOption, "tagger")}
+    results = classes(TAGGERS)
+    of_sets = {**dict.fromkeys(OF_SETS, _TEXT), scale.OPTION: definitions.of_type(scale.ScaleOption, "tagger")}
     own = {"tagger": _TEXT, "as": {"description": "the key, in place of the tagger's name", **_TEXT}, **of_sets}
 
     def of(name: str, class_: type[Any]) -> Schema:
-        schema = {"description": about(class_), **closed({**made.properties(class_), **own}, required(class_))}
-        return made.add(f"tagger.{name}", schema)
+        schema = {"description": about(class_), **closed({**definitions.properties(class_), **own}, required(class_))}
+        return definitions.add(f"tagger.{name}", schema)
 
-    alone = [name for name, class_ in found.items() if not required(class_)]
-    tagger = made.add(
+    alone = [name for name, class_ in results.items() if not required(class_)]
+    tagger = definitions.add(
         "tagger",
         {
             "anyOf": [
                 named(alone, "the name of a tagger, `package.module:Class` or `path/file.py:Class`"),
-                {**by_name("tagger", found, "the tagger", of), "required": ["tagger"]},
+                {**by_name("tagger", results, "the tagger", of), "required": ["tagger"]},
             ]
         },
     )
@@ -319,120 +321,135 @@ def _set(made: Definitions) -> Schema:
     return {**is_list, "else": {**when({"type": "object", **has("taggers")}, together), "else": tagger}}
 
 
-def _stages(made: Definitions) -> Schema:
+def _stages(definitions: Definitions) -> Schema:
     """Return the schema of the section of stages of authors of plugins."""
     beside = {"as": {"description": "the key, in place of the stage's name", **_TEXT}, "stage": _TEXT, "dataset": _TEXT}
 
     def of(name: str, class_: type[Any]) -> Schema:
-        schema = {"description": about(class_), **closed({**made.properties(class_), **beside}, required(class_))}
-        return made.add(f"stage.{name}", schema)
+        schema = {
+            "description": about(class_),
+            **closed({**definitions.properties(class_), **beside}, required(class_)),
+        }
+        return definitions.add(f"stage.{name}", schema)
 
-    found = classes(STAGES)
-    entry = by_name("stage", found, "the stage", of) if found else {"type": "object", "properties": {"stage": _TEXT}}
+    results = classes(STAGES)
+    entry = (
+        by_name("stage", results, "the stage", of) if results else {"type": "object", "properties": {"stage": _TEXT}}
+    )
     entry |= {"required": ["stage"]}
     return {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": entry}
 
 
-def _of_whole(made: Definitions, section: str) -> Schema:
+def _of_whole(definitions: Definitions, section: str) -> Schema:
     """Return the schema of a section whose sets are made of the whole dataset."""
-    found = {name: class_ for name, class_ in classes(KINDS).items() if section == class_.SECTION}
-    joined = {"type": "array", "items": _joined(made)}
-    shared = made.properties(dedup_section.Common, {"attributes": joined})
+    results = {name: class_ for name, class_ in classes(KINDS).items() if section == class_.SECTION}
+    joined = {"type": "array", "items": _joined(definitions)}
+    shared = definitions.properties(dedup_section.Common, {"attributes": joined})
     against = {"description": "other datasets, whose documents stay: ROOT, {dataset: ROOT}, {documents: …}, or some"}
 
     def of(name: str, class_: type[Any]) -> Schema:
-        properties = {**shared, **made.properties(class_), **({"against": against} if class_.AGAINST else {})}
-        return made.add(f"{section}.{name}", closed(properties, required(class_)))
+        properties = {**shared, **definitions.properties(class_), **({"against": against} if class_.AGAINST else {})}
+        return definitions.add(f"{section}.{name}", closed(properties, required(class_)))
 
-    entry = by_name("kind", found, "of what", of)
-    if section in found:  # which need not be named
+    entry = by_name("kind", results, "of what", of)
+    if section in results:  # which need not be named
         entry |= {"if": {"not": has("kind")}, "then": {"$ref": f"#/$defs/{section}.{section}"}}
     else:
         entry |= {"required": ["kind"]}
     return {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": entry}
 
 
-def _annotations(made: Definitions) -> Schema:
+def _annotations(definitions: Definitions) -> Schema:
     """Return the schema of the sets of what language models say; a prompt is a file, or stands there."""
-    prompt = {"anyOf": [_TEXT, closed(made.properties(Prompt), required(Prompt))]}
+    prompt = {"anyOf": [_TEXT, closed(definitions.properties(Prompt), required(Prompt))]}
     sets = {"description": "sets that `when` reads", "type": "array", "items": _TEXT}
     key = {"description": "the key, in place of the prompt's name", **_TEXT}
     of_sets = {"as": key, "when": _TEXT, "attributes": sets}
-    properties = {**made.properties(Annotator, {"prompt": prompt}), **of_sets}
-    entry = made.add("annotate.entry", closed(properties, required(Annotator)))
+    properties = {**definitions.properties(Annotator, {"prompt": prompt}), **of_sets}
+    entry = definitions.add("annotate.entry", closed(properties, required(Annotator)))
     return {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": entry}
 
 
-def _models(made: Definitions) -> Schema:
+def _models(definitions: Definitions) -> Schema:
     """Return the schema of the section of models that are trained."""
-    joined = {"type": "array", "items": _joined(made)}
+    joined = {"type": "array", "items": _joined(definitions)}
     shared: Schema = {"kind": _TEXT, "when": {"anyOf": [_TEXT, {"type": "null"}]}, "attributes": joined}
 
     def of(name: str, class_: type[Any]) -> Schema:
-        return made.add(f"train.{name}", closed({**shared, **made.properties(class_)}, required(class_)))
+        return definitions.add(f"train.{name}", closed({**shared, **definitions.properties(class_)}, required(class_)))
 
     entry = by_name("kind", classes(TRAINERS), "of what kind", of)
     entry |= {"if": {"not": has("kind")}, "then": {"$ref": f"#/$defs/train.{train_section.DEFAULT}"}}
     return {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": entry}
 
 
-def _joined(made: Definitions) -> Schema:
-    return {"anyOf": [_TEXT, made.add("joined", closed(made.properties(JoinedOption), required(JoinedOption)))]}
+def _joined(definitions: Definitions) -> Schema:
+    return {
+        "anyOf": [
+            _TEXT,
+            definitions.add("joined", closed(definitions.properties(JoinedOption), required(JoinedOption))),
+        ]
+    }
 
 
-def _mix(made: Definitions) -> Schema:
-    rules = _rules(made)
-    joining = {"attributes": {"type": "array", "items": _joined(made)}, "rules": rules, **_SCOPE}
+def _mix(definitions: Definitions) -> Schema:
+    rules = _rules(definitions)
+    joining = {"attributes": {"type": "array", "items": _joined(definitions)}, "rules": rules, **_SCOPE}
     share = {"type": "number", "minimum": 0, "maximum": 1}
     sample = {"anyOf": [share, {"type": "object", "additionalProperties": share}]}
-    stream = closed(made.properties(StreamForm, {**joining, "name": _TEXT, "sample": sample}))
+    stream = closed(definitions.properties(StreamForm, {**joining, "name": _TEXT, "sample": sample}))
     streams = {
         "anyOf": [
-            {"type": "array", "items": made.add("stream", stream), "minItems": 1},
+            {"type": "array", "items": definitions.add("stream", stream), "minItems": 1},
             {"type": "object", "additionalProperties": {"$ref": "#/$defs/stream"}, "minProperties": 1},
         ]
     }
-    budget = made.add("budget", closed(made.properties(BudgetForm)))
-    given = {**joining, "streams": streams, "budget": budget, "output": _output(made)}
-    properties = made.properties(SectionForm, given)
+    budget = definitions.add("budget", closed(definitions.properties(BudgetForm)))
+    given = {**joining, "streams": streams, "budget": budget, "output": _output(definitions)}
+    properties = definitions.properties(SectionForm, given)
     return closed(properties)
 
 
-def _tokenize(made: Definitions) -> Schema:
+def _tokenize(definitions: Definitions) -> Schema:
     class_ = WRITERS.find(TOKENS)
-    shared = made.properties(OutputSettings)
+    shared = definitions.properties(OutputSettings)
     common = {key: schema for key, schema in shared.items() if key not in ("format", "compression")}
-    return closed({**common, **made.properties(class_)}, ["path", *required(class_)])
+    return closed({**common, **definitions.properties(class_)}, ["path", *required(class_)])
 
 
-def _output(made: Definitions) -> Schema:
-    shared = made.properties(OutputSettings)
+def _output(definitions: Definitions) -> Schema:
+    shared = definitions.properties(OutputSettings)
 
     def of(name: str, class_: type[Any]) -> Schema:
         common = {key: schema for key, schema in shared.items() if key != "compression" or class_.CONCATENATES}
-        schema = {"description": about(class_), **closed({**common, **made.properties(class_)}, required(class_))}
-        return made.add(f"output.{name}", schema)
+        schema = {
+            "description": about(class_),
+            **closed({**common, **definitions.properties(class_)}, required(class_)),
+        }
+        return definitions.add(f"output.{name}", schema)
 
     return {**by_name("format", classes(WRITERS), "the output format", of), "required": ["format", "path"]}
 
 
-def _rules(made: Definitions) -> Schema:
+def _rules(definitions: Definitions) -> Schema:
     """Return the schema of a list of rules; its entries are known by the key that they have."""
     list_of_rules: Schema = {"$ref": "#/$defs/rules"}
     forms = all_forms()
     entries = []
     for form in forms:
-        schema = _form(made, form, {})
+        schema = _form(definitions, form, {})
         others = [other.WORD for other in forms if other.KEY == form.KEY and other.WORD and not form.WORD]
         is_other = [{"not": has(form.KEY, *others)}] if others else []
         is_it = has(form.KEY, form.WORD) if form.WORD else {"allOf": [has(form.KEY), *is_other]}
         entries.append(when(is_it, schema))
     for form_, key in ((GroupForm, "group"), (IncludeForm, "include")):
-        entries.append(when(has(key), _form(made, form_, {**_SCOPE, "rules": list_of_rules})))
+        entries.append(when(has(key), _form(definitions, form_, {**_SCOPE, "rules": list_of_rules})))
     keys = [*dict.fromkeys([*sorted(form.KEY for form in forms), "group", "include"])]
     rule = {"type": "object", "anyOf": [{"required": [key]} for key in keys], "allOf": entries}
-    return made.add("rules", {"type": ["array", "null"], "items": made.add("rule", rule)})
+    return definitions.add("rules", {"type": ["array", "null"], "items": definitions.add("rule", rule)})
 
 
-def _form(made: Definitions, form: type[msgspec.Struct], other: Mapping[str, Schema]) -> Schema:
-    return made.add(f"rule.{form.__name__.removesuffix('Form')}", closed(made.properties(form, other), required(form)))
+def _form(definitions: Definitions, form: type[msgspec.Struct], other: Mapping[str, Schema]) -> Schema:
+    return definitions.add(
+        f"rule.{form.__name__.removesuffix('Form')}", closed(definitions.properties(form, other), required(form))
+    )

@@ -41,17 +41,17 @@ def whole(found: Found, sets: Sequence[Values], *, all_of_it: bool = False) -> d
 
     Args:
         found: the document.
-        sets: whose values it may have.
-        all_of_it: whether all of its text is wanted.
+        sets: Sets whose values it may have.
+        all_of_it: True if all of its text is wanted.
     """
     return {
         **in_list(found),
         "text": found.text if all_of_it else found.text[:TEXT],
         "fields": list(_rows("", found.fields)),
         "values": [
-            {"set": each.name, "rows": list(_rows("", found.values[each.name]))}
-            for each in sets
-            if each.name in found.values
+            {"set": values.name, "rows": list(_rows("", found.values[values.name]))}
+            for values in sets
+            if values.name in found.values
         ],
         "marks": marks(found, sets),
     }
@@ -74,9 +74,9 @@ def marks(found: Found, sets: Sequence[Values]) -> dict[str, Any]:
     ``prob``; spans are spans; header and footer are ``header_lines`` and ``footer_lines`` of an object.
     """
     marked: dict[str, Any] = {"label": None, "lines": [], "spans": [], "header": 0, "footer": 0}
-    for each in sets:
-        for key, type_ in each.types.items():
-            value = found.values.get(each.name, {}).get(key)
+    for values in sets:
+        for key, type_ in values.types.items():
+            value = found.values.get(values.name, {}).get(key)
             if value is not None:
                 _mark(marked, key, type_.not_null, value)
     return marked
@@ -120,10 +120,10 @@ class Answers:
     """Answers questions about a corpus.
 
     Args:
-        corpus: that is browsed.
-        labels: that are given by hand.
+        corpus: Corpus that is browsed.
+        labels: Labels that are given by hand.
         explainer: says why the mix drops documents; None without a mix.
-        rules: of the mix, as they are written, for people.
+        rules: Rules of the mix, as they are written, for people.
         shown: the sets whose values are shown at first.
     """
 
@@ -161,14 +161,14 @@ class Answers:
             "documents": self._total(),
             "page": PAGE,
             "most": MOST,
-            "shards": [{"name": each.name, "rows": each.rows} for each in self._corpus.shards],
+            "shards": [{"name": shard.name, "rows": shard.rows} for shard in self._corpus.shards],
             "sets": [
                 {
-                    "name": each.name,
-                    "on": each.name in self._shown,
-                    "keys": [[key, str(type_)] for key, type_ in each.types.items()],
+                    "name": values.name,
+                    "on": values.name in self._shown,
+                    "keys": [[key, str(type_)] for key, type_ in values.types.items()],
                 }
-                for each in self._corpus.sets
+                for values in self._corpus.sets
             ],
             "mix": {"rules": self._rules} if self._explainer else None,
             "labels": {
@@ -176,7 +176,8 @@ class Answers:
                 "annotator": self._labels.annotator,
                 "documents": len(self._labels),
                 "questions": [
-                    {"name": each.name, "labels": list(each.labels)} for each in self._labels.questions.values()
+                    {"name": question.name, "labels": list(question.labels)}
+                    for question in self._labels.questions.values()
                 ],
             },
         }
@@ -198,14 +199,14 @@ class Answers:
         where, sort, sets = _text(given, "where").strip(), _text(given, "sort").strip(), self._sets(given)
         rule = self._rule(given)
         if not (where or sort) and rule is None:
-            found = self._in_order(first, count)
-            return {"rows": [self._row(each, None) for each in found], "total": self._total(), "done": True}
+            results = self._in_order(first, count)
+            return {"rows": [self._row(item, None) for item in results], "total": self._total(), "done": True}
         asked = Asked(where, sort, given.get("order") == "descending", sets, rule)
         query = self._queries.get(asked)
         query.wait_for(first + count, PATIENCE)
         state = self._state(query)  # before its places: an answer that says that all is done has all of them
         places = dict(query.places(first, count))
-        rows = [self._row(each, places[each.at]) for each in self._corpus.read(list(places), ())]
+        rows = [self._row(item, places[item.at]) for item in self._corpus.read(list(places), ())]
         return {"rows": rows, **state}
 
     def _question(self, asked: Asked) -> Question:
@@ -238,7 +239,7 @@ class Answers:
 
     def _in_order(self, first: int, count: int) -> list[Found]:
         """Return documents by their number among all. How many a shard has may be learned on the way."""
-        found: list[Found] = []
+        results: list[Found] = []
         begin = 0  # of the shard among all
         for number in range(len(self._corpus.shards)):
             rows = self._rows_of(number)
@@ -246,17 +247,17 @@ class Answers:
                 begin += rows
                 continue
             row = max(first - begin, 0)
-            wanted = count - len(found)
+            wanted = count - len(results)
             if rows is not None:
                 wanted = min(wanted, rows - row)
             read = self._corpus.read([At(number, row + i) for i in range(wanted)], ())
-            found += read
-            if len(found) >= count:
+            results += read
+            if len(results) >= count:
                 break
             if rows is None:
                 rows = self._counted[number] = row + len(read) if read or not row else self._count(number, row)
             begin += rows
-        return found
+        return results
 
     def _count(self, number: int, beyond: int) -> int:
         """Return how many documents a shard has, which has no row with this number."""
@@ -282,16 +283,16 @@ class Answers:
     def document(self, given: Parameters) -> dict[str, Any]:
         """Return a document with its values in the sets that are on."""
         at, sets = self._at(given), self._sets(given)
-        found = next(iter(self._corpus.read([at], sets)), None)
-        if found is None:
+        result = next(iter(self._corpus.read([at], sets)), None)
+        if result is None:
             raise ConfigError(f"expected a document, got the end of {self._corpus.shards[at.shard].name}")
-        told = whole(found, self._corpus.sets, all_of_it=given.get("all") == "1")
+        told = whole(result, self._corpus.sets, all_of_it=given.get("all") == "1")
         shard = self._corpus.shards[at.shard]
         return {
             **told,
             "shard": shard.name,
             "place": f"{shard.path}:{at.row + 1}",
-            "labels": self._labels.of(found.source, found.id, self._corpus.label_places(found)),
+            "labels": self._labels.of(result.source, result.id, self._corpus.label_places(result)),
         }
 
     def explain(self, given: Parameters) -> dict[str, Any]:
@@ -311,7 +312,7 @@ class Answers:
             raise ConfigError("expected an id, got none")
         places = self._corpus.places_of(id)
         if places:  # a hash is no proof
-            places = [each.at for each in self._corpus.read(places[:LONGEST_PAGE], ()) if each.id == id] or None
+            places = [item.at for item in self._corpus.read(places[:LONGEST_PAGE], ()) if item.id == id] or None
         return {"places": places and [list(at) for at in places], "where": f"document.id == {id!r}"}
 
     # --- labels -------------------------------------------------------------------------------------------------------
@@ -323,24 +324,24 @@ class Answers:
             given: ``at``, ``id``, ``question``, ``label``.
         """
         at, id, question, label = (given.get(name) for name in ("at", "id", "question", "label"))
-        if not (isinstance(at, list) and len(at) == 2 and all(type(each) is int and each >= 0 for each in at)):
+        if not (isinstance(at, list) and len(at) == 2 and all(type(item) is int and item >= 0 for item in at)):
             raise ConfigError("expected `at`, the place of a document, [shard, row]")
         if not isinstance(id, str) or not isinstance(question, str) or not isinstance(label, str | int | float | None):
             raise ConfigError("expected `id`, `question` and `label`, a text, a number or null")
         place = self._checked(At(*at))
-        found = next(iter(self._corpus.read([place], ())), None)
-        if found is None or found.id != id:  # what was looked at is not there any more
-            got = "the end of the file" if found is None else found.id or "; ".join(found.faults)
+        result = next(iter(self._corpus.read([place], ())), None)
+        if result is None or result.id != id:  # what was looked at is not there any more
+            got = "the end of the file" if result is None else result.id or "; ".join(result.faults)
             raise ConfigError(f"expected the document {id!r} at this place, got {got!r}; load the page again")
         number = float(label) if type(label) is int and abs(label) < 1 << 53 else label
-        labels = self._labels.put(found.source, found.id, question, number, self._corpus.label_places(found))
+        labels = self._labels.put(result.source, result.id, question, number, self._corpus.label_places(result))
         changes = self._labels.changes()
         return {"labels": labels, "documents": len(self._labels)} | ({"changes": changes} if changes else {})
 
     # --- what is given ------------------------------------------------------------------------------------------------
 
     def _sets(self, given: Parameters) -> tuple[str, ...]:
-        known = [each.name for each in self._corpus.sets]
+        known = [values.name for values in self._corpus.sets]
         if "sets" not in given:
             return tuple(known)
         wanted = [name for name in _text(given, "sets").split(",") if name]

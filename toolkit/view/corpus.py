@@ -31,7 +31,7 @@ class Stop:
     """Ends the work of one thread.
 
     Attributes:
-        ended: whether it was ended.
+        ended: True if it was ended.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class Shard:
 
     Attributes:
         name: for people.
-        path: of the file.
+        path: Path of the file.
         rows: documents; None if nobody has counted them.
     """
 
@@ -140,7 +140,7 @@ class Found:
         at: its place.
         id, source, text: of it.
         fields: all others that its row has, by name.
-        values: by set and key.
+        values: Values by set and key.
         faults: why it, or a set of it, could not be read.
     """
 
@@ -158,8 +158,8 @@ class Scanned(NamedTuple):
 
     Attributes:
         looked_at: how many.
-        rows: of those that fit, from 0, in the shard.
-        scores: of these; nothing where none was asked for, None for null.
+        rows: Rows of those that fit, from 0, in the shard.
+        scores: Scores of these; nothing where none was asked for, None for null.
     """
 
     looked_at: int
@@ -198,8 +198,8 @@ class Corpus(Protocol):
         """Return documents, in the order that is asked for; places behind the end of a shard are left out.
 
         Args:
-            places: of them.
-            sets: whose values are read, too.
+            places: Places of them.
+            sets: Sets whose values are read, too.
         """
 
     def label_places(self, found: Found) -> Sequence[str]:
@@ -218,7 +218,7 @@ class Corpus(Protocol):
         Args:
             where: a condition, as rules have it; all documents if it is empty.
             sort: an expression that gives a number, or null; empty for none.
-            sets: whose keys are meant where several sets have one.
+            sets: Sets whose keys are meant where several sets have one.
 
         Raises:
             ConfigError: if they are no expressions over what is here.
@@ -243,9 +243,9 @@ class Asked(NamedTuple):
     Attributes:
         where: the condition.
         sort: the expression that gives scores.
-        descending: whether the highest scores come first.
-        sets: whose keys are meant where several have one.
-        rule: of the mix, that drops the documents, by its number; -1 for those that stay, None for all.
+        descending: True if the highest scores come first.
+        sets: Sets whose keys are meant where several have one.
+        rule: Rule of the mix, that drops the documents, by its number; -1 for those that stay, None for all.
     """
 
     where: str
@@ -259,16 +259,16 @@ class Query:
     """A query that is being answered.
 
     Args:
-        corpus: that it looks at.
-        question: of it.
+        corpus: Corpus that it looks at.
+        question: Question of it.
         asked: what it is.
 
     Attributes:
         scanned: documents that were looked at.
         found: documents that fit.
-        without: of these, those without a score, which are not listed.
-        faults: of shards that could not be looked at.
-        done: whether all has been looked at.
+        without: Without of these, those without a score, which are not listed.
+        faults: Faults of shards that could not be looked at.
+        done: True if all has been looked at.
     """
 
     def __init__(self, corpus: Corpus, question: Question, asked: Asked) -> None:
@@ -313,7 +313,7 @@ class Query:
         """
         if self._best is None:
             with self._changed:
-                return [(_at(each), None) for each in self._places[first : first + count]]
+                return [(_at(place), None) for place in self._places[first : first + count]]
         return self._best.listed(first, count) if self.done else []
 
     def _run(self) -> None:
@@ -358,7 +358,7 @@ class Query:
                 self._places.extend([base | row for row in block.rows[:room]])
                 self._changed.notify_all()
                 return
-        pairs = [(base | row, each) for row, each in zip(block.rows, block.scores, strict=True) if each is not None]
+        pairs = [(base | row, score) for row, score in zip(block.rows, block.scores, strict=True) if score is not None]
         self.without += len(block.rows) - len(pairs)
         self._best.add(pairs)
 
@@ -405,7 +405,7 @@ class Queries:
     """The queries that were asked last.
 
     Args:
-        corpus: that they look at.
+        corpus: Corpus that they look at.
         made: makes the question of what is asked, checked.
     """
 

@@ -59,9 +59,9 @@ class DatasetCorpus:
         title: for people.
         resolved: shards, and its attribute sets, each as it is joined alone.
         own: types of the documents' own fields.
-        sources: that documents may have, as far as they are known beforehand.
+        sources: Sources that documents may have, as far as they are known beforehand.
         max_bytes: a longer row is an error.
-        mix: whose rules may be asked as they are written.
+        mix: Mix whose rules may be asked as they are written.
     """
 
     kind = "dataset"
@@ -108,10 +108,10 @@ class DatasetCorpus:
         self._look()
         with self._lock:
             held = list(self._files.items())
-        now = for_each(lambda each: stat(self._path(*each[0])), held)
+        now = for_each(lambda item: stat(self._path(*item[0])), held)
         with self._lock:
-            for (key, (version, _)), found in zip(held, now, strict=True):
-                if version != found or before[key[0]] != self._states[key[0]]:
+            for (key, (version, _)), result in zip(held, now, strict=True):
+                if version != result or before[key[0]] != self._states[key[0]]:
                     self._files.pop(key, None)
             for number in [number for number in self._hashes if before[number] != self._states[number]]:
                 del self._hashes[number]
@@ -121,29 +121,29 @@ class DatasetCorpus:
     def read(self, places: Sequence[At], sets: Sequence[str]) -> list[Found]:
         wanted = [(number, [at.row for at in group]) for number, group in groupby(sorted({*places}), lambda at: at[0])]
         asked = [(number, name, rows) for number, rows in wanted for name in (DOCUMENTS, *sets)]
-        lines = {(number, name): found for number, name, found in for_each(self._lines, asked, always=True)}
-        made = {
-            At(number, row): found
+        lines = {(number, name): results for number, name, results in for_each(self._lines, asked, always=True)}
+        results = {
+            At(number, row): result
             for number, rows in wanted
             for row in rows
-            if (found := self._document(number, row, {name: lines[number, name] for name in (DOCUMENTS, *sets)}))
+            if (result := self._document(number, row, {name: lines[number, name] for name in (DOCUMENTS, *sets)}))
         }
-        return [made[at] for at in places if at in made]
+        return [results[at] for at in places if at in results]
 
     def _lines(self, asked: tuple[int, str, list[int]]) -> tuple[int, str, "dict[int, bytes] | ToolkitError"]:
         """Return rows of a file, or why there are none."""
         number, name, rows = asked
-        found: dict[int, bytes] = {}
+        results: dict[int, bytes] = {}
         try:
             file = self._file(number, name)
             runs = _runs(rows)
             if len(runs) > 1:
                 file.fetch([first for first, _ in runs])
             for first, count in runs:
-                found.update(enumerate(file.rows(first, count), first))
+                results.update(enumerate(file.rows(first, count), first))
         except ToolkitError as error:
             return number, name, error
-        return number, name, found
+        return number, name, results
 
     def _document(self, number: int, row: int, lines: "Mapping[str, dict[int, bytes] | ToolkitError]") -> Found | None:
         documents, path, at = lines[DOCUMENTS], self.shards[number].path, At(number, row)
@@ -157,14 +157,14 @@ class DatasetCorpus:
         except DataError as error:
             return Found(at, faults=[str(error)])
         self._sources.setdefault(document.source)
-        found = Found(at, document.id, document.source, document.text, fields)
+        result = Found(at, document.id, document.source, document.text, fields)
         for name, others in lines.items():
             if name != DOCUMENTS:
                 try:
-                    found.values[name] = self._values(at, name, document, others)
+                    result.values[name] = self._values(at, name, document, others)
                 except ToolkitError as error:
-                    found.faults.append(str(error))
-        return found
+                    result.faults.append(str(error))
+        return result
 
     def _values(
         self, at: At, name: str, document: DocumentRow, lines: "dict[int, bytes] | ToolkitError"
@@ -180,9 +180,9 @@ class DatasetCorpus:
         Raises:
             ToolkitError: if one cannot be read, or is not there.
         """
-        found = [self._lines((at.shard, name, [at.row])) for name in (DOCUMENTS, *sets)]
+        results = [self._lines((at.shard, name, [at.row])) for name in (DOCUMENTS, *sets)]
         rows = []
-        for number, name, lines in found:
+        for number, name, lines in results:
             if isinstance(lines, ToolkitError):
                 raise lines
             if at.row not in lines:
@@ -208,10 +208,10 @@ class DatasetCorpus:
             if name == DOCUMENTS:
                 raise DataError("expected documents, got no file; load the page again", path=path)
             raise missing_attributes(self.dataset, name, self.names[number])
-        made = self._opened(number, name, path, version)
+        row_file = self._opened(number, name, path, version)
         with self._lock:
-            self._files.keep(key, (version, made))
-        return made
+            self._files.keep(key, (version, row_file))
+        return row_file
 
     def _opened(self, number: int, name: str, path: str, version: Stat) -> RowFile:
         dataset, shard = self.dataset, self.names[number]
@@ -249,9 +249,9 @@ class DatasetCorpus:
         import numpy as np
 
         blocks = [block["hash"] for block in row_index.read(self.dataset, self.names[number])]
-        found = np.concatenate([np.empty(0, dtype=np.uint64), *blocks])
+        result = np.concatenate([np.empty(0, dtype=np.uint64), *blocks])
         with self._lock:
-            return self._hashes.keep(number, found)
+            return self._hashes.keep(number, result)
 
     # --- looking for documents ----------------------------------------------------------------------------------------
 
@@ -291,13 +291,13 @@ class DatasetCorpus:
 
 def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
     """Return ascending rows as stretches: the first of each, and how many it has."""
-    found: list[tuple[int, int]] = []
+    results: list[tuple[int, int]] = []
     for row in rows:
-        if found and sum(found[-1]) == row:
-            found[-1] = (found[-1][0], found[-1][1] + 1)
+        if results and sum(results[-1]) == row:
+            results[-1] = (results[-1][0], results[-1][1] + 1)
         else:
-            found.append((row, 1))
-    return found
+            results.append((row, 1))
+    return results
 
 
 _SHOWN = {"id", "source", "text"}
@@ -307,7 +307,7 @@ class Explainer:
     """Explains documents of a dataset by a mix.
 
     Args:
-        corpus: of the dataset.
+        corpus: Corpus of the dataset.
         prepared: gives the shards of the mix, and for those that are not in it why; called once, when it is first
             needed: it looks at all shards, and a budget at all their attributes.
         trace: Function that returns what is known of a row, from 1, of a shard of the mix: its input and its tokens.
@@ -336,12 +336,12 @@ class Explainer:
         Raises:
             ToolkitError: if the mix cannot be made, or the document cannot be read.
         """
-        found = []
+        results = []
         for work in self._of(self._corpus.names[at.shard]):
             line, others = self._corpus.lines_at(at, [joined.set for joined in work.sets])
             explanation = msgspec.to_builtins(explain_row(work, at.row, line, others))
-            found.append({"stream": work.stream.name, **explanation})
-        return found
+            results.append({"stream": work.stream.name, **explanation})
+        return results
 
     def trace(self, at: At) -> list[dict[str, Any]]:
         """Return the input of a document, and its tokens in all outputs, for each stream of the mix that has it."""
@@ -356,7 +356,7 @@ class Explainer:
         Raises:
             ToolkitError: as of `explain`.
         """
-        found: set[int] = set()
+        results: set[int] = set()
         for work in self._of(self._corpus.names[shard]):
             inputs_of(work)
             rules, first = work.compile_rules(), 0
@@ -364,9 +364,9 @@ class Explainer:
                 stop.check()
                 for row, outcome in enumerate(block.outcomes, first):
                     if (rules.rules[outcome].name if isinstance(outcome, int) else None) == rule:
-                        found.add(row)
+                        results.add(row)
                 first += len(block.outcomes)
-        return found
+        return results
 
     def _of(self, shard: str) -> list[ShardToMix]:
         with self._lock:
@@ -392,7 +392,7 @@ class DroppedBy:
 
     Args:
         question: about these.
-        explainer: of the mix.
+        explainer: Explainer of the mix.
         rule: its name; None for the documents that stay.
     """
 

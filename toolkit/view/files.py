@@ -40,11 +40,11 @@ class FileCorpus:
         title: for people.
         kind: what they are: ``output``, ``release`` or ``documents``.
         files: names and paths.
-        rows: of each, where that is known.
-        writer: of their format; None for documents.
+        rows: Rows of each, where that is known.
+        writer: Writer of their format; None for documents.
         merged: types of the attributes that are in the documents, by key.
         max_bytes: a longer line is an error.
-        is_unique: whether (source, id) identifies a document, as far as is known.
+        is_unique: True if (source, id) identifies a document, as far as is known.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class FileCorpus:
         types = types_of(writer, merged)
         self.sets: Sequence[Values] = [Values(SET, types)] if types else []
         self._open = Recent[int, _Reading](OPEN)
-        self._held = Recent[At, Found](HELD_CHARS, lambda found: max(len(found.text), HELD_CHARS // HELD))
+        self._held = Recent[At, Found](HELD_CHARS, lambda char: max(len(char.text), HELD_CHARS // HELD))
         self._lock = threading.Lock()
 
     def look_again(self) -> None:
@@ -74,15 +74,15 @@ class FileCorpus:
 
     def read(self, places: Sequence[At], sets: Sequence[str]) -> list[Found]:
         with self._lock:
-            made: dict[At, Found] = {}
+            results: dict[At, Found] = {}
             for at in sorted({*places}):
                 try:
-                    if (found := self._at(at)) is not None:
-                        made[at] = found
+                    if (result := self._at(at)) is not None:
+                        results[at] = result
                 except ToolkitError as error:
                     self._open.pop(at.shard, None)
-                    made[at] = Found(at, faults=[str(error)])
-            return [made[at] for at in places if at in made]
+                    results[at] = Found(at, faults=[str(error)])
+            return [results[at] for at in places if at in results]
 
     def _at(self, at: At) -> Found | None:
         if kept := self._held.use(at):
@@ -92,12 +92,12 @@ class FileCorpus:
             reading = self._open.keep(at.shard, _Reading(self.scanned(at.shard)))
         next(islice(reading.documents, at.row - reading.row, at.row - reading.row), None)
         reading.row = at.row
-        found = next(reading.documents, None)
-        if found is None:
+        result = next(reading.documents, None)
+        if result is None:
             del self._open[at.shard]
             return None
         reading.row += 1
-        return self._held.keep(at, self._found(at, *found))
+        return self._held.keep(at, self._found(at, *result))
 
     def _documents(self, number: int) -> FileDocuments:
         names = types_of(self._writer, self._merged)
@@ -110,7 +110,7 @@ class FileCorpus:
         for value in values:
             if value is not None:
                 plain |= value._asdict() if hasattr(value, "_asdict") else msgspec.to_builtins(value)
-        there = {name: each for name, each in plain.items() if each is not None}
+        there = {name: item for name, item in plain.items() if item is not None}
         fields = {METADATA: dict(document.metadata)} if document.metadata else {}
         return Found(at, document.id, document.source, document.text, fields, {SET: there} if self.sets else {})
 
@@ -149,8 +149,8 @@ class _FileQuestion:
     def __init__(self, corpus: FileCorpus, where: str, sort: str) -> None:
         self._corpus, self._where, self._sort = corpus, where, sort
         names = corpus.names
-        found = check_condition(condition_of(where, names), names) if where else None
-        self._fits = compile_function(found.code, ARGUMENTS) if found else None
+        expression = check_condition(condition_of(where, names), names) if where else None
+        self._fits = compile_function(expression.code, ARGUMENTS) if expression else None
         self._score = compile_function(score_of(sort, sort, names).code, ARGUMENTS) if sort else None
 
     def scan(self, shard: int, stop: Stop) -> Iterator[Scanned]:

@@ -30,8 +30,8 @@ class Asking(msgspec.Struct, frozen=True):
     """A question to people.
 
     Attributes:
-        name: of it; the key of the set that `align` makes.
-        labels: of which one is given; all are numbers, or none is.
+        name: Name of it; the key of the set that `align` makes.
+        labels: Labels of which one is given; all are numbers, or none is.
     """
 
     name: str
@@ -115,14 +115,14 @@ class Labels:
     """The labels in a file. A context manager: meanwhile nobody else writes it.
 
     Args:
-        path: of the file, which need not be there; on this machine.
-        questions: that are asked.
+        path: Path of the file, which need not be there; on this machine.
+        questions: Questions that are asked.
         annotator: who gives labels; those of others in the file stay as they are.
     """
 
     def __init__(self, path: str, questions: Sequence[Asking], annotator: str) -> None:
         self.path, self.annotator = path, annotator
-        self.questions = {each.name: each for each in questions}
+        self.questions = {question.name: question for question in questions}
         self._tasks: dict[_Key, _Task] = {}
         self._news: list[str] = []
         self._lines = 0
@@ -226,11 +226,11 @@ class Labels:
     def _signs(self) -> tuple[int, ...]:
         """Return signs by which a change of the file is noticed; none if it is not there."""
         try:
-            found = os.stat(self._at)
+            result = os.stat(self._at)
         except FileNotFoundError:
             check_roots(self._at)
             return ()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return result.st_ino, result.st_size, result.st_mtime_ns
 
     def _changes(self, before: Mapping[_Key, _Task]) -> Iterator[str]:
         """Yield what of the annotator is other than before, and how many documents are new or gone."""
@@ -245,7 +245,7 @@ class Labels:
 
     def _load(self) -> tuple[dict[_Key, _Task], int]:
         """Return the tasks in the file, and how many lines it has: of one document the later line counts."""
-        found: dict[_Key, _Task] = {}
+        results: dict[_Key, _Task] = {}
         number = 0
         with open(self._at, "rb") as file:
             for number, line in enumerate(file, 1):
@@ -256,8 +256,8 @@ class Labels:
                     remedy = "correct the line, or name another file with --labels"
                     raise DataError(f"{message}; {remedy}", path=self.path, line=number) from None
                 key = task.data.key
-                found[key] = _merged(found[key], task) if key in found else task
-        return found, number
+                results[key] = _merged(results[key], task) if key in results else task
+        return results, number
 
     def __len__(self) -> int:
         """Return how many documents have labels."""
@@ -274,7 +274,11 @@ class Labels:
             return _labels(self._mine(self._tasks.get(self._key(source, id, places))))
 
     def _mine(self, task: _Task | None) -> _Annotation | None:
-        return next((each for each in task.annotations if _name(each) == self.annotator), None) if task else None
+        return (
+            next((annotation for annotation in task.annotations if _name(annotation) == self.annotator), None)
+            if task
+            else None
+        )
 
     def put(
         self, source: str, id: str, question: str, label: Label | None, places: Sequence[str] = ("",)
@@ -284,9 +288,9 @@ class Labels:
         Of two labels the later one counts. `changes` are what others have written meanwhile.
 
         Args:
-            source: of the document.
+            source: Source of the document.
             id: of the document.
-            question: that is answered.
+            question: Question that is answered.
             label: None for none.
             places: what tells it from others with these names (see `toolkit.view.corpus.Corpus.label_places`).
 
@@ -319,7 +323,7 @@ class Labels:
                     break
                 if self._look_again():  # others have written while this was made
                     continue
-                others = {each: task for each, task in self._tasks.items() if each != key}
+                others = {item: task for item, task in self._tasks.items() if item != key}
                 self._write(self._tasks | {key: after} if after else others)
                 break
             return _labels(self._mine(self._tasks.get(key)))
@@ -333,20 +337,20 @@ class Labels:
 
     def _after_line(self, task: _Task) -> None:
         """Take note of a line that was appended; read the file again if others have written just before it."""
-        found, size = self._signs(), len(_ENCODER.encode(task)) + 1
+        result, size = self._signs(), len(_ENCODER.encode(task)) + 1
         self._tasks[task.data.key] = task
         self._lines += 1
-        if found[0] == self._seen[0] and found[1] == self._seen[1] + size:
-            self._seen = found
+        if result[0] == self._seen[0] and result[1] == self._seen[1] + size:
+            self._seen = result
         else:
             self._look_again()
 
     def _with(self, task: _Task | None, data: _Data, asking: Asking, label: Label | None) -> _Task | None:
         mine = self._mine(task)
-        results = [each for each in mine.result if each.from_name != asking.name] if mine else []
+        results = [result for result in mine.result if result.from_name != asking.name] if mine else []
         if label is not None:
             results.append(msgspec.convert(result_of(asking.name, label), _Result))
-        others = [each for each in task.annotations if each is not mine] if task else []
+        others = [annotation for annotation in task.annotations if annotation is not mine] if task else []
         annotations = [*others, *([_Annotation(self.annotator, results)] if results else [])]
         return _Task(task.data if task else data, annotations) if annotations else None
 
@@ -357,14 +361,15 @@ class Labels:
 
 def _merged(earlier: _Task, later: _Task) -> _Task:
     """Return one task of two lines of a document: of each person the labels of the later one."""
-    names = {_name(each) for each in later.annotations}
+    names = {_name(annotation) for annotation in later.annotations}
     return _Task(
-        earlier.data, [*(each for each in earlier.annotations if _name(each) not in names), *later.annotations]
+        earlier.data,
+        [*(annotation for annotation in earlier.annotations if _name(annotation) not in names), *later.annotations],
     )
 
 
 def _labels(annotation: _Annotation | None) -> dict[str, Label]:
-    return {each.from_name: _label(each) for each in annotation.result} if annotation else {}
+    return {result.from_name: _label(result) for result in annotation.result} if annotation else {}
 
 
 def _name(annotation: _Annotation) -> str:
@@ -374,5 +379,5 @@ def _name(annotation: _Annotation) -> str:
 
 def _label(result: _Result) -> Label:
     value = result.value.get(result.type)
-    found: Label = value[0] if isinstance(value, list) and value else value if isinstance(value, int | float) else ""
-    return found
+    output: Label = value[0] if isinstance(value, list) and value else value if isinstance(value, int | float) else ""
+    return output

@@ -36,8 +36,8 @@ class Pieces:
     """The pieces of all files, those that were asked for last; several threads may read them.
 
     Attributes:
-        requests: of the stores, so far.
-        bytes: that these gave.
+        requests: Requests of the stores, so far.
+        bytes: Bytes that these gave.
     """
 
     def __init__(self) -> None:
@@ -55,17 +55,17 @@ class Pieces:
         if offset >= end:
             return b""
         first, last = offset // PIECE, (end - 1) // PIECE
-        found = {number: self._kept(path, version, number) for number in range(first, last + 1)}
-        lacking = [number for number, piece in found.items() if piece is None]
+        results = {number: self._kept(path, version, number) for number in range(first, last + 1)}
+        lacking = [number for number, piece in results.items() if piece is None]
         if lacking:  # from the first to the last of them in one request
             begin = lacking[0] * PIECE
             data = self._ask(path, version, begin, min((lacking[-1] + 1) * PIECE, version.size) - begin)
             for number in range(lacking[0], lacking[-1] + 1):
                 piece = data[number * PIECE - begin : (number + 1) * PIECE - begin]
-                found[number] = piece
+                results[number] = piece
                 with self._lock:
                     self._held.keep((path, version.stamp, number), piece)
-        whole = b"".join(found[number] or b"" for number in range(first, last + 1))
+        whole = b"".join(results[number] or b"" for number in range(first, last + 1))
         return whole[offset - first * PIECE : end - first * PIECE]
 
     def _kept(self, path: str, version: Stat, number: int) -> bytes | None:
@@ -165,9 +165,9 @@ class _Reading:
 
     def take(self, first: int, count: int) -> list[bytes]:
         self.row += sum(1 for _ in islice(self._lines, first - self.row))
-        found = list(islice(self._lines, count))
-        self.row += len(found)
-        return found
+        results = list(islice(self._lines, count))
+        self.row += len(results)
+        return results
 
     def close(self) -> None:
         self._stack.close()
@@ -217,10 +217,10 @@ class MemberFile(_SequentialFile):
     """Rows of a file that is read from the beginning of a member.
 
     Args:
-        path: of the file.
-        version: of it.
+        path: Path of the file.
+        version: Version of it.
         pieces: by which it is read.
-        rows: of the file; None if that is not known: then it is read from its start.
+        rows: Rows of the file; None if that is not known: then it is read from its start.
         number_of: tells the number of a row.
         max_bytes: a longer line is an error.
     """
@@ -279,12 +279,12 @@ class MemberFile(_SequentialFile):
             if high.offset - low.offset <= WINDOW or self._stored_between(low.row, first) <= WINDOW:
                 break
             guess = self._guess(first, low, high)
-            found = self._member_behind(guess, low, high)
-            if found is None:
+            result = self._member_behind(guess, low, high)
+            if result is None:
                 high = Place(high.row, guess)  # none begins behind that
                 continue
-            bisect.insort(self._places, found)
-            low, high = (found, high) if found.row <= first else (low, found)
+            bisect.insort(self._places, result)
+            low, high = (result, high) if result.row <= first else (low, result)
         return low
 
     @staticmethod

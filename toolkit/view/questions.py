@@ -38,9 +38,9 @@ class AsInMix:
     """Names that a mix adds to those of conditions.
 
     Attributes:
-        sets: that it joins: they are meant where others have the same keys.
+        sets: Sets that it joins: they are meant where others have the same keys.
         label: the expression of its label; empty without.
-        rules: whose parameters conditions may use.
+        rules: Rules whose parameters conditions may use.
         names: what it calls keys, by their own names, where that is another name.
     """
 
@@ -86,9 +86,9 @@ def condition_of(
     Args:
         text: the condition.
         names: what it may use.
-        arguments: that their code refers to.
+        arguments: Arguments that their code refers to.
         label: the expression of the label, if it may use that.
-        parameters: that it may use.
+        parameters: Parameters that it may use.
 
     Raises:
         ConfigError: if it is none.
@@ -146,7 +146,7 @@ class DatasetQuestion:
         own: types of the documents' own fields.
         max_bytes: a longer row is an error.
         wanted: what is asked.
-        mix: whose rules may be asked as they are written.
+        mix: Mix whose rules may be asked as they are written.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class DatasetQuestion:
         mix: AsInMix,
     ) -> None:
         where, sort, first = wanted
-        joined = {found.set: found for found in resolved.sets}
+        joined = {result.set: result for result in resolved.sets}
         self._label = mix.label if where and mix.asks_label(where) else None
         named: dict[str, bool] = {}  # whether by a key
         for what, text in ((FILTER, where), (FILTER, self._label or ""), (SORT, sort)):
@@ -227,25 +227,25 @@ def score(function: Callable[..., Any], values: Sequence[Any], text: str) -> flo
         DataError: if it cannot be computed of these values, or is no number.
     """
     try:
-        found = expressions.ask(function, values, f"{SORT}: `{text}`")
+        result = expressions.ask(function, values, f"{SORT}: `{text}`")
     except DataError as error:
         if isinstance(error.__context__, ZeroDivisionError):  # a share of nothing is no number
             return None
         raise
-    if found is None or isinstance(found, float):
-        return found
-    if isinstance(found, int) and not isinstance(found, bool):
+    if result is None or isinstance(result, float):
+        return result
+    if isinstance(result, int) and not isinstance(result, bool):
         with suppress(OverflowError):
-            return float(found)
+            return float(result)
         raise ConfigError(f"{SORT}: `{text}`: expected a number below 1e308, got a larger one")
-    raise ConfigError(f"{SORT}: `{text}`: expected a number, or null, got {found!r}")
+    raise ConfigError(f"{SORT}: `{text}`: expected a number, or null, got {result!r}")
 
 
 def score_of(expression: str, text: str, names: Mapping[str, Name]) -> Expression:
     """Return an expression that gives scores, checked.
 
     Args:
-        expression: of them.
+        expression: Expression of them.
         text: as it was given.
         names: what it may use.
 
@@ -253,13 +253,13 @@ def score_of(expression: str, text: str, names: Mapping[str, Name]) -> Expressio
         ConfigError: if it gives something else.
     """
     try:
-        found = check(expression, names)
+        result = check(expression, names)
     except ExpressionError as error:
         raise ConfigError(f"{SORT}: {error}") from None
-    inner = found.type.not_null
+    inner = result.type.not_null
     if inner.kind not in ("int", "float", "any", "null"):
-        raise ConfigError(f"{SORT}: expected a number, or null, got a value of type {found.type}: {text}")
-    return found
+        raise ConfigError(f"{SORT}: expected a number, or null, got a value of type {result.type}: {text}")
+    return result
 
 
 def _sets_read(
@@ -272,22 +272,22 @@ def _sets_read(
     """
     if not text:
         return {}
-    known = {name: [key.name for key in each.keys] for name, each in joined.items()}
+    known = {name: [key.name for key in item.keys] for name, item in joined.items()}
     here = {name: keys for name, keys in known.items() if name in first}
     others = {name: keys for name, keys in known.items() if name not in first}
     try:
         meant = (
             {} if expressions.is_reference(text, known) else _of_mix(text, {n: here[n] for n in mix.sets if n in here})
         )
-        found = expressions.sets_read(text, meant, here, lambda: others)
-        if None in found.values():
-            return dict.fromkeys(found, False)
-        keys = {key for each in known.values() for key in each}
+        results = expressions.sets_read(text, meant, here, lambda: others)
+        if None in results.values():
+            return dict.fromkeys(results, False)
+        keys = {key for item in known.values() for key in item}
         unknown = sorted(expressions.keys_in(text) - keys - {METADATA} - mix.names_in(text))
         if unknown:
             hint = did_you_mean(unknown[0], sorted(keys)) or f"; there are: {', '.join(sorted(keys)) or 'none'}"
             raise ConfigError(f"{what}: expected a key of a set, got {unknown[0]!r}{mix.renamed(unknown[0]) or hint}")
-        return dict.fromkeys([*meant, *found], True)
+        return dict.fromkeys([*meant, *results], True)
     except ExpressionError as error:
         message = str(error).replace("say which: `attributes: [SET]`", "switch on the one that is meant, and no other")
         named = next((f"{name}." for name in joined if "-" in name and f"{name}." in text), None)
@@ -298,25 +298,25 @@ def _sets_read(
 
 def _of_mix(text: str, sets: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Return which keys an expression asks of sets of a mix, where one of these alone has them."""
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     with suppress(ExpressionError):  # which is told by who reads it
         for key in sorted(expressions.keys_in(text)):
             owners = [name for name, keys in sets.items() if key in keys]
             if len(owners) == 1:
-                found.setdefault(owners[0], []).append(key)
-    return found
+                results.setdefault(owners[0], []).append(key)
+    return results
 
 
 def _apart(sets: Sequence[JoinedSet], by_key: Mapping[str, bool]) -> list[JoinedSet]:
     """Return sets without keys of one name: those of sets that no key stands for, but ``SET.KEY``, get others."""
-    taken = {key.name for each in sets if by_key[each.set] for key in each.keys}
-    found = []
-    for i, each in enumerate(sets):
-        keys = each.keys
-        if not by_key[each.set]:
+    taken = {key.name for item in sets if by_key[item.set] for key in item.keys}
+    results = []
+    for i, item in enumerate(sets):
+        keys = item.keys
+        if not by_key[item.set]:
             keys = [
                 msgspec.structs.replace(key, name=f"{key.name}_of_{i}") if key.name in taken else key for key in keys
             ]
             taken |= {key.name for key in keys}
-        found.append(msgspec.structs.replace(each, keys=keys))
-    return found
+        results.append(msgspec.structs.replace(item, keys=keys))
+    return results

@@ -60,9 +60,9 @@ class ViewServer(ThreadingHTTPServer):
     """Serves the page and the answers.
 
     Args:
-        answers: of a corpus.
+        answers: Answers of a corpus.
         port: 0 for one that is free.
-        debug: whether tracebacks of faults of ours are shown.
+        debug: True if tracebacks of faults of ours are shown.
 
     Attributes:
         url: with the token; whoever has it may ask.
@@ -117,10 +117,10 @@ class ViewServer(ThreadingHTTPServer):
 def _page() -> tuple[bytes, str]:
     """Return the page, and its policy: its own styles and scripts alone, and questions to this server."""
     own = {"connect_src": "'self'"}
-    made = assets.page("view.html", STYLES, SCRIPTS, title=f"{NAME} view", more=own)
+    result = assets.page("view.html", STYLES, SCRIPTS, title=f"{NAME} view", more=own)
     styles, scripts = ([assets.text(name) for name in names] for names in (STYLES, SCRIPTS))
     more = {"frame_ancestors": "'none'", "require_trusted_types_for": "'script'", "trusted_types": "'none'"}
-    return made.encode(), assets.policy(styles, scripts, **own, **more)
+    return result.encode(), assets.policy(styles, scripts, **own, **more)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -192,17 +192,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _say(self, answer: Callable[[], dict[str, Any]]) -> None:
         """Send an answer, or why there is none."""
         try:
-            status, found = HTTPStatus.OK, answer()
+            status, results = HTTPStatus.OK, answer()
         except ToolkitError as error:
-            status, found = HTTPStatus.BAD_REQUEST, {"error": str(error)}
+            status, results = HTTPStatus.BAD_REQUEST, {"error": str(error)}
         except OSError as error:  # a full disk
-            status, found = HTTPStatus.INTERNAL_SERVER_ERROR, {"error": advice(error)}
+            status, results = HTTPStatus.INTERNAL_SERVER_ERROR, {"error": advice(error)}
         except Exception as error:
             if self.server.debug:
                 traceback.print_exc()
             message = f"{type(error).__name__}: {error}; this is a fault of `toolkit view`, see --debug"
-            status, found = HTTPStatus.INTERNAL_SERVER_ERROR, {"error": message}
-        self._send(status, _encoded(found), "application/json")
+            status, results = HTTPStatus.INTERNAL_SERVER_ERROR, {"error": message}
+        self._send(status, _encoded(results), "application/json")
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:
         self.close_connection = True  # what it sent may not have been read
@@ -234,12 +234,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _object(body: bytes) -> Mapping[str, Any]:
     try:
-        found = msgspec.json.decode(body)
+        result = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"expected JSON, got: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise ConfigError("expected an object")
-    return found
+    return result
 
 
 def _encoded(found: Mapping[str, Any]) -> bytes:

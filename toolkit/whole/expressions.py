@@ -31,7 +31,7 @@ class Labels:
     """Numbers the groups of a shard's documents in the order in which they are met.
 
     Args:
-        option: that says what the groups are, for messages.
+        option: Option that says what the groups are, for messages.
         what: they are, for messages.
     """
 
@@ -123,17 +123,17 @@ def checked(name: str, asked: Asked, sets: Sequence[JoinedSet], own: OwnTypes | 
     names = names_of(sets, own)
     try:
         text = reference(asked.text, sets, names) or asked.text
-        found = check_condition(text, names) if asked.wanted == "condition" else check(text, names)
+        expression = check_condition(text, names) if asked.wanted == "condition" else check(text, names)
     except ExpressionError as error:
         raise ConfigError(f"{place}: {name}: {error}") from None
-    if not _fits(asked.wanted, found.type):
+    if not _fits(asked.wanted, expression.type):
         hint = ""
-        inner = found.type.not_null
-        if asked.wanted in ("number", "order") and found.type.kind == "nullable" and inner.kind in _NUMBERS:
+        inner = expression.type.not_null
+        if asked.wanted in ("number", "order") and expression.type.kind == "nullable" and inner.kind in _NUMBERS:
             hint = f"; say what to use in place of null: `{asked.text} if {asked.text} is not None else 0`"
         expected = _EXPECTED[asked.wanted]
-        raise ConfigError(f"{place}: {name}: expected {expected}, got a value of type {found.type}{hint}")
-    return Checked(name, place, asked, found)
+        raise ConfigError(f"{place}: {name}: expected {expected}, got a value of type {expression.type}{hint}")
+    return Checked(name, place, asked, expression)
 
 
 def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -> str | None:
@@ -142,17 +142,17 @@ def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -
     Raises:
         ExpressionError: if the set has no such key, or several where none is named.
     """
-    keys = {each.set: {key.key: key.name for key in each.keys} for each in sets}
+    keys = {item.set: {key.key: key.name for key in item.keys} for item in sets}
     meant = expressions.resolve_reference(text, keys)
     if meant is None:
         return None
     name = keys[meant.set][meant.key]
     path = ".".join((name, *meant.path))
-    found = null_safe(path, names)
-    if found is None:
+    result = null_safe(path, names)
+    if result is None:
         check(f"{path} if {name} is not None else None", names)  # which says what is wrong
         check(path, names)
-    return found
+    return result
 
 
 def _fits(wanted: str, type_: Type) -> bool:
@@ -187,7 +187,7 @@ class Evaluator:
 
     def __init__(self, found: Iterable[Checked], arguments: int, text: str | None = None) -> None:
         names = (*(f"r{i}" for i in range(arguments)), "document")
-        functions = {each.name: (each, compile_function(each.expression.code, names)) for each in found}
+        functions = {item.name: (item, compile_function(item.expression.code, names)) for item in found}
         self._when = functions.pop("when", None)
         self._text = functions.pop(chosen_text.OPTION, None)
         self._edits = edits_in(text)
@@ -201,7 +201,7 @@ class Evaluator:
     def chosen(self, values: Sequence[Any], document: Document) -> Document | None:
         """Return the document with its chosen or edited text; None if that is null."""
         if self._edits:
-            return edited(document, self._edits, [_run(*each, values, document) for each in self._spans])
+            return edited(document, self._edits, [_run(*span, values, document) for span in self._spans])
         if self._text is None:
             return document
         text = _run(*self._text, values, document)
@@ -213,7 +213,7 @@ class Evaluator:
 
     def values(self, values: Sequence[Any], document: Document) -> list[Any]:
         """Return what was asked of a document that competes, in the order of `names`."""
-        return [_run(each, function, values, document) for each, function in self._others.values()]
+        return [_run(item, function, values, document) for item, function in self._others.values()]
 
     def block(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block:
         """Return what was asked of documents, given the values of their sets; `first` documents are before them.
@@ -247,14 +247,14 @@ class Evaluator:
         if competes is None:
             return None
         places, by_name = [i for i, mine in enumerate(competes) if mine], {}
-        for name, (each, function) in self._others.items():
-            found = _column(each, function, compress(arguments, competes))
-            if found is None:
+        for name, (item, function) in self._others.items():
+            results = _column(item, function, compress(arguments, competes))
+            if results is None:
                 return None
-            by_name[name] = found
+            by_name[name] = results
             if len(places) < len(arguments):
                 by_name[name] = [None] * len(arguments)
-                for i, value in zip(places, found, strict=True):
+                for i, value in zip(places, results, strict=True):
                     by_name[name][i] = value
         return Block(first, documents, competes, by_name)
 

@@ -62,7 +62,7 @@ class Block(NamedTuple):
     Attributes:
         first: rows of the shard before them.
         documents: with their texts, and views on all of these together.
-        competes: whether each is compared: bool, in order. Others get a value all the same.
+        competes: True if each is compared: bool, in order. Others get a value all the same.
         values: what was asked of each document, by name; None where the document does not compete.
     """
 
@@ -129,7 +129,7 @@ class Work:
         folder: where fates are written; whatever an earlier attempt left there has the same content.
         home: the folder of the set, in which what is fitted stays when there are other shards.
         settings: a digest of the settings, and of those of the sets that are read.
-        refit: whether what was fitted is fitted anew.
+        refit: True if what was fitted is fitted anew.
         memory: bytes that each task may use above what a process has at its start.
         run: runs tasks on the executor: ``(what, function, tasks)``, the function at the top of a module, payloads
             `ConfigStruct`; returns their values in order. A failure of one raises.
@@ -153,9 +153,9 @@ class Work:
     def numbered(self, chosen: Collection[int] | None = None) -> list[tuple[str, NumberedShard]]:
         """Return our shards, or those with some numbers, with names for tasks on them."""
         return [
-            (f"{each.shard} ({each.number})", NumberedShard(each.dataset, each.number, self.scratch))
-            for each in self.shards
-            if (each.own if chosen is None else each.number in chosen)
+            (f"{shard.shard} ({shard.number})", NumberedShard(shard.dataset, shard.number, self.scratch))
+            for shard in self.shards
+            if (shard.own if chosen is None else shard.number in chosen)
         ]
 
     def all(self) -> NumberedShards:
@@ -168,8 +168,8 @@ class Resolved:
     """The result of `resolve`.
 
     Attributes:
-        fates: of each own shard, by its path, a digest of what became of its documents; it must not depend on memory,
-            processes or partitions.
+        fates: Fates of each own shard, by its path, a digest of what became of its documents; it must not depend on
+            memory, processes or partitions.
         counts: for people, by what is counted.
         notes: sentences for people.
         tables: for people, by name: rows with the same fields, say of what there is of each group of documents.
@@ -266,7 +266,7 @@ class Best(ConfigStruct):
     """An expression: of equal ones that with the greatest, or the least, value stays.
 
     Attributes:
-        texts: whether values may be texts, which are compared by code point; the type of the expression says so.
+        texts: True if values may be texts, which are compared by code point; the type of the expression says so.
     """
 
     max: str | None = None
@@ -297,12 +297,12 @@ class Competing(Kind, kw_only=True):
 
     def asked(self) -> dict[str, Asked]:
         """Return the expressions of the options."""
-        found: dict[str, Asked] = {}
+        results: dict[str, Asked] = {}
         if isinstance(self.keep, Best):
-            found["keep"] = Asked(self.keep.max or self.keep.min or "", "order")
+            results["keep"] = Asked(self.keep.max or self.keep.min or "", "order")
         if self.scope != "all":
-            found["scope"] = Asked("document.source" if self.scope == "source" else self.scope, "value")
-        return found
+            results["scope"] = Asked("document.source" if self.scope == "source" else self.scope, "value")
+        return results
 
     @property
     def descending(self) -> bool:

@@ -40,13 +40,13 @@ class SignatureRecord(Artifact, frozen=True, kw_only=True):
 
     Attributes:
         input: the version of the documents.
-        settings: of the set.
+        settings: Settings of the set.
         reads: content digest of the same shard in each set that was read.
-        files: that were written, by name.
+        files: Files that were written, by name.
         rows: documents.
         compared: of them, those that compete.
-        counts: of the kind.
-        details: of the kind: what it needs to know of its files.
+        counts: Counts of the kind.
+        details: Details of the kind: what it needs to know of its files.
     """
 
     version: Literal[2] = 2  # 1 had files without seals
@@ -82,10 +82,10 @@ class Resolution(Artifact, frozen=True, kw_only=True):
 
     Attributes:
         key: digest of settings and of the signatures of all shards; names the folder of the fates.
-        counts: of the kind, for people.
+        counts: Counts of the kind, for people.
         notes: sentences of the kind, for people.
         files: a digest of the names of the files of fates.
-        tables: of the kind, for people, by name.
+        tables: Tables of the kind, for people, by name.
         model: what was fitted, if something was.
     """
 
@@ -113,12 +113,12 @@ class SignedShard(ConfigStruct):
     """A shard whose signatures are complete, as data that can be sent to a worker.
 
     Attributes:
-        dataset: of the shard.
-        folder: of the signatures of all its shards.
+        dataset: Dataset of the shard.
+        folder: Folder of the signatures of all its shards.
         shard: its relative path.
         number: its place among the shards that are resolved together.
-        record: of the signatures.
-        own: whether it gets fates; False for one of another dataset that is only compared against.
+        record: Record of the signatures.
+        own: True if it gets fates; False for one of another dataset that is only compared against.
     """
 
     dataset: Dataset
@@ -154,8 +154,8 @@ def save_shards(run: Run, folder: str, shards: Sequence[SignedShard]) -> None:
     from toolkit.exchange.scatter import scatter_sections, settle
 
     sections = {
-        each.number: msgspec.json.encode(_Listed(each.folder, each.shard, each.number, each.record, each.own))
-        for each in shards
+        shard.number: msgspec.json.encode(_Listed(shard.folder, shard.shard, shard.number, shard.record, shard.own))
+        for shard in shards
     }
     settle(run, folder, SHARDS, scatter_sections(join(folder, SHARDS), len(shards), sections))
 
@@ -206,7 +206,7 @@ def save_layout(path: str, layout: Any) -> None:
     paths = [
         run.path.removeprefix(beside) if run.path.startswith(beside) else absolute(run.path) for run in layout.runs
     ]
-    runs = [msgspec.structs.replace(run, path=each) for run, each in zip(layout.runs, paths, strict=True)]
+    runs = [msgspec.structs.replace(run, path=path) for run, path in zip(layout.runs, paths, strict=True)]
     write_sealed(path, msgspec.msgpack.encode(msgspec.structs.replace(layout, runs=runs)))
     load_layout.cache_clear()
 
@@ -215,15 +215,15 @@ def save_layout(path: str, layout: Any) -> None:
 def load_layout(path: str, type: Any) -> Any:
     """Return what `save_layout` has written, with the paths of now; read once in a process."""
     try:
-        found = msgspec.msgpack.decode(read_sealed(path), type=type)
+        result = msgspec.msgpack.decode(read_sealed(path), type=type)
     except FileNotFoundError:
         raise damaged(path) from None
     beside = parent_of(parent_of(path)) + "/"
     runs = [
         run if run.path == absolute(run.path) else msgspec.structs.replace(run, path=beside + run.path)
-        for run in found.runs
+        for run in result.runs
     ]
-    return msgspec.structs.replace(found, runs=runs)
+    return msgspec.structs.replace(result, runs=runs)
 
 
 def set_folder(dataset: Dataset, set_name: str) -> str:
@@ -272,8 +272,8 @@ def load_resolution(dataset: Dataset, set_name: str) -> Resolution | None:
 def load_resolved(dataset: Dataset, set_name: str) -> dict[str, ResolvedShard]:
     """Return what became of each shard, sorted."""
     log, kind = record_logs.of(dataset), f"resolved {set_name}"
-    found = ((shard, log.load(kind, shard, ResolvedShard)) for shard in log.keys(kind) if shard)
-    return {shard: resolved for shard, resolved in found if resolved}
+    result = ((shard, log.load(kind, shard, ResolvedShard)) for shard in log.keys(kind) if shard)
+    return {shard: resolved for shard, resolved in result if resolved}
 
 
 def save_resolution(

@@ -57,8 +57,8 @@ def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list
     listed = [(other, shard) for other in entry.against for shard in other.shards()]
     listed += [(dataset, shard) for shard in shards]
     with looking(*(folder_of(where, entry) for where in (*entry.against, dataset))):
-        found = for_each(lambda each: load_signatures(each[0], entry.set, each[1]), listed)
-    if missing := [shard for (_, shard), record in zip(listed, found, strict=True) if record is None]:
+        results = for_each(lambda item: load_signatures(item[0], entry.set, item[1]), listed)
+    if missing := [shard for (_, shard), record in zip(listed, results, strict=True) if record is None]:
         raise DataError(
             f"expected the signatures of all shards, got none of {missing[0]}"
             + (f" and {len(missing) - 1} others" if missing[1:] else "")
@@ -69,7 +69,7 @@ def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list
         SignedShard(
             dataset=where, folder=folder_of(where, entry), shard=shard, number=i, record=record, own=where is dataset
         )
-        for i, ((where, shard), record) in enumerate(zip(listed, found, strict=True))
+        for i, ((where, shard), record) in enumerate(zip(listed, results, strict=True))
         if record
     ]
 
@@ -77,19 +77,19 @@ def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list
 def key_of(entry: Entry, signed: Sequence[SignedShard]) -> str:
     """Return a digest of all that fates depend on."""
     digest = xxhash.xxh3_128(msgspec.json.encode(entry.recorded, order="sorted"))
-    for each in signed:
-        digest.update(msgspec.json.encode([each.shard, each.own, each.record.digest]))
+    for signed_shard in signed:
+        digest.update(msgspec.json.encode([signed_shard.shard, signed_shard.own, signed_shard.record.digest]))
     return digest.hexdigest()
 
 
-def resolution_state(entry: Entry, found: Resolution | None, key: str, folder: str) -> State:
+def resolution_state(entry: Entry, resolution: Resolution | None, key: str, folder: str) -> State:
     """Return the state of a resolution: of these signatures, with its files there, and of what was fitted last.
 
     Args:
-        entry: of the section.
-        found: the resolution.
-        key: of the signatures (see `key_of`).
-        folder: of the fates.
+        entry: Entry of the section.
+        resolution: the resolution.
+        key: Key of the signatures (see `key_of`).
+        folder: Folder of the fates.
     """
 
     def inputs() -> Iterator[tuple[str, str]]:
@@ -97,7 +97,7 @@ def resolution_state(entry: Entry, found: Resolution | None, key: str, folder: s
         yield "files", _files_of(folder)
         yield "fit", entry.configured().fitted(folder)
 
-    return state(found, inputs())
+    return state(resolution, inputs())
 
 
 def _files_of(folder: str) -> str:
@@ -132,22 +132,22 @@ def resolve(
         memory=entry.memory,
         run=run,
     )
-    found = kind.resolve(work)
+    result = kind.resolve(work)
     for name in store_of(folder).folders(folder):
         if name.startswith(SCRATCH):  # of attempts with another memory, too
             remove_tree(join(folder, name))
     new = Resolution(
         key=key,
-        counts=found.counts,
-        notes=found.notes,
-        tables=found.tables,
-        model=found.model,
+        counts=result.counts,
+        notes=result.notes,
+        tables=result.tables,
+        model=result.model,
         files=_files_of(folder),
     )
     if new.model:
         sets.save_models(dataset, entry.set, {new.model.digest: os.path.basename(new.model.path)}, only=True)
-    own = {each.shard: each.record.input.content for each in signed if each.own}
-    resolved = {shard: ResolvedShard(content, found.fates[shard]) for shard, content in own.items()}
+    own = {signed_shard.shard: signed_shard.record.input.content for signed_shard in signed if signed_shard.own}
+    resolved = {shard: ResolvedShard(content, result.fates[shard]) for shard, content in own.items()}
     same = {
         shard
         for shard, before in load_resolved(dataset, entry.set).items()
@@ -203,9 +203,10 @@ def works_to_write(
     dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], fates: str
 ) -> list[Task[ShardToWrite]]:
     """Return what is to be done of a dataset's own shards, of which `fates` has what was resolved."""
-    own = [each for each in signed if each.own]
+    own = [signed_shard for signed_shard in signed if signed_shard.own]
     works = [
-        ShardToWrite(entry=entry, dataset=dataset, shard=each.shard, number=each.number, fates=fates) for each in own
+        ShardToWrite(entry=entry, dataset=dataset, shard=signed_shard.shard, number=signed_shard.number, fates=fates)
+        for signed_shard in own
     ]
 
     def as_it_was(each: tuple[ShardToWrite, SignedShard]) -> ShardDone | None:
@@ -217,8 +218,14 @@ def works_to_write(
     with dataset.looking({entry.set, *entry.reads}):
         before = for_each(as_it_was, zip(works, own, strict=True))
     return [
-        Task(dataset.attribute_path(entry.set, work.shard), work, each.record.input.size, key=work.shard, known=done)
-        for work, each, done in zip(works, own, before, strict=True)
+        Task(
+            dataset.attribute_path(entry.set, work.shard),
+            work,
+            signed_shard.record.input.size,
+            key=work.shard,
+            known=done,
+        )
+        for work, signed_shard, done in zip(works, own, before, strict=True)
     ]
 
 
@@ -252,7 +259,7 @@ def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
             done(len(some))
         if output.rows != record.rows:
             raise DataError(f"expected {record.rows} rows, got {output.rows}; run `toolkit dedup`", path=path)
-    made = sets.ShardRecord(
+    shard_record = sets.ShardRecord(
         input=record.input,
         settings=entry.recorded,
         reads=record.reads,
@@ -261,7 +268,7 @@ def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
         output=sets.output_state(output),
         seconds=round(time.perf_counter() - start, 3),
     )
-    sets.save_records(dataset, shard, {entry.set: made})
+    sets.save_records(dataset, shard, {entry.set: shard_record})
     return ShardDone(shard=shard, documents=record.rows, written=[entry.set])
 
 
@@ -280,8 +287,8 @@ def states_of(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: b
     """Return why each shard of a set is not done; nothing for one that is.
 
     Args:
-        dataset: of the set.
-        entry: of the section.
+        dataset: Dataset of the set.
+        entry: Entry of the section.
         shards: to look at.
         whole: whether these are all that are resolved together; else it is believed that nothing else has changed.
     """
@@ -299,12 +306,12 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
         except ToolkitError:
             return False
 
-    found = {
+    results = {
         shard: "" if is_signed else UNSIGNED
         for shard, is_signed in zip(shards, for_each(is_signed, shards), strict=True)
     }
-    if resolution is None or any(found.values()):
-        return {shard: why or UNRESOLVED for shard, why in found.items()}
+    if resolution is None or any(results.values()):
+        return {shard: why or UNRESOLVED for shard, why in results.items()}
     try:
         signed = signed_shards(dataset, entry, shards)
     except ToolkitError:
@@ -314,17 +321,21 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
         resolved = resolution_state(entry, resolution, key_of(entry, signed), fates).is_done
     else:
         known = load_resolved(dataset, entry.set)
-        contents = {shard: each.content for shard, each in known.items()}
-        resolved = all(contents.get(each.shard) == each.record.input.content for each in signed if each.own)
+        contents = {shard: item.content for shard, item in known.items()}
+        resolved = all(
+            contents.get(signed_shard.shard) == signed_shard.record.input.content
+            for signed_shard in signed
+            if signed_shard.own
+        )
     if not resolved:
         return dict.fromkeys(shards, UNRESOLVED)
     works = [
-        ShardToWrite(entry=entry, dataset=dataset, shard=each.shard, number=each.number, fates=fates)
-        for each in signed
-        if each.own
+        ShardToWrite(entry=entry, dataset=dataset, shard=signed_shard.shard, number=signed_shard.number, fates=fates)
+        for signed_shard in signed
+        if signed_shard.own
     ]
     states = for_each(attributes_of, works)
-    return {work.shard: "" if each.is_done else UNWRITTEN for work, each in zip(works, states, strict=True)}
+    return {work.shard: "" if state.is_done else UNWRITTEN for work, state in zip(works, states, strict=True)}
 
 
 FOUND = {"dedup": "a search for duplicates", "sample": "a sample", "calibrate": "a calibration", "make": "values"}
@@ -335,10 +346,10 @@ def check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, 
     """Check that a set made of the whole was resolved over the shards that are there now; other sets are fine.
 
     Args:
-        dataset: of the set.
-        set_name: of any set.
-        shards: that are to be used with it.
-        whole: whether these are all that there are.
+        dataset: Dataset of the set.
+        set_name: Set name of any set.
+        shards: Shards that are to be used with it.
+        whole: True if these are all that there are.
 
     Raises:
         StaleError: if it was resolved over others, so that a document may count as a copy of one that is gone, or not
@@ -348,11 +359,11 @@ def check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, 
         return
     resolved = load_resolved(dataset, set_name)
     path, command = dataset.attribute_path(set_name, ""), sets.command_of(dataset, set_name)
-    found, run = FOUND[command], f"; run `toolkit {command}`"
+    result, run = FOUND[command], f"; run `toolkit {command}`"
     if new := sorted({*shards} - resolved.keys()):
-        raise StaleError(f"expected {found} of all shards, got one without {_some(new)}{run}", path=path)
+        raise StaleError(f"expected {result} of all shards, got one without {_some(new)}{run}", path=path)
     if whole and (gone := sorted(resolved.keys() - {*shards})):
-        what = f"expected {found} of the present shards, got one with {_some(gone)}, which no longer exist"
+        what = f"expected {result} of the present shards, got one with {_some(gone)}, which no longer exist"
         raise StaleError(what + run, path=path)
 
 

@@ -72,16 +72,16 @@ class Entry(ConfigStruct, kw_only=True):
 
     Attributes:
         set: its name.
-        key: that its rows have.
-        kind: of duplicates.
-        options: of the kind.
+        key: Key that its rows have.
+        kind: Kind of duplicates.
+        options: Options of the kind.
         when: which documents are compared.
         text: the text that is taken for that of the documents (see `toolkit.data.chosen_text`).
         joined: the sets that its expressions read.
         against: read-only datasets whose documents stay in any case; our records of them are below those of the set.
         memory: bytes of a task above those of a process at its start.
         place: file, line and key, for messages.
-        settings: that determine the values, as they are recorded.
+        settings: Settings that determine the values, as they are recorded.
     """
 
     set: str
@@ -144,10 +144,10 @@ def read_section(
     """Return the plan of a section; options and expressions are checked, nothing is read or written.
 
     Args:
-        section: of the configuration.
-        dataset: that it is about.
+        section: Section of the configuration.
+        dataset: Dataset that it is about.
         planned: sets that will have been written before, which need not be on disk yet.
-        name: of the section.
+        name: Name of the section.
         own: types of the documents' own fields, if they are known.
         external: Function that returns the contents of the files of an external set.
 
@@ -166,11 +166,11 @@ def read_section(
         place = section.at(set_name)
         try:
             there = AvailableSets(dataset, known, [*section.value], external)
-            entry, found = _read_entry(place, set_name, there, name, types=own)
+            entry, set_schema = _read_entry(place, set_name, there, name, types=own)
         except ExpressionError as error:
             raise place.error((), str(error)) from None
         entries.append(entry)
-        known[set_name] = found
+        known[set_name] = set_schema
     return Plan(entries, {entry.set: known[entry.set] for entry in entries}, name)
 
 
@@ -201,7 +201,7 @@ class _Alone(NamedTuple):
         text: the option `text`, checked; edits as `edits_in` reads them.
         rest: the options of the kind, as they are written; `kind` has them.
         others: the option `against`, if it is given.
-        key: that its rows have.
+        key: Key that its rows have.
     """
 
     own: ConfigNode
@@ -284,18 +284,18 @@ def _read_entry(
         place=where,
         own=types,
     )
-    found = {each.name: each.expression.type for each in checked(kind, common.when, joined, types, where, text)}
+    results = {item.name: item.expression.type for item in checked(kind, common.when, joined, types, where, text)}
     if (scale := _scale(entry, kind)) is not None:
         entry = msgspec.structs.replace(entry, options=entry.options | {"scale": config.plain(scale)})
         kind = entry.configured()
-    if "keep" in found and found["keep"].not_null.kind not in ("int", "float"):
+    if "keep" in results and results["keep"].not_null.kind not in ("int", "float"):
         entry = msgspec.structs.replace(
             entry, options=entry.options | {"keep": entry.options["keep"] | {"texts": True}}
         )
         kind = entry.configured()
     settings = _settings(entry, kind, there.dataset) | others.value | there.dataset.lineage
     entry = msgspec.structs.replace(entry, settings=settings)
-    type_ = schema.from_annotation(kind.typed(found), f"kind {common.kind}")
+    type_ = schema.from_annotation(kind.typed(results), f"kind {common.kind}")
     if edits := edits_in(entry.text):
         if "seen" in dict(type_.fields):
             message = "expected a kind without values for each line (`kind: dolma` has spans alone), because an edited "
@@ -307,12 +307,12 @@ def _read_entry(
 
 def _check_spans(place: ConfigNode, named: set[str], joined: list[JoinedSet]) -> None:
     """Raise ConfigError if spans of edits are places in another text than the documents' own."""
-    for each in joined:
-        for key in each.keys:
+    for item in joined:
+        for key in item.keys:
             theirs = chosen_text.text_of(key.settings)
-            if theirs and any(text.startswith(f"{each.set}.{key.key}") for text in named):
+            if theirs and any(text.startswith(f"{item.set}.{key.key}") for text in named):
                 try:
-                    chosen_text.check_same(None, theirs, schema.SPANS, f"{each.set}.{key.key}")
+                    chosen_text.check_same(None, theirs, schema.SPANS, f"{item.set}.{key.key}")
                 except ConfigError as error:
                     raise place.error((chosen_text.OPTION,), str(error)) from None
 
@@ -330,7 +330,7 @@ def _stem(set_name: str) -> str:
 def _against(given: ConfigNode, kind: Kind, dataset: Dataset, set_name: str, joined: list[JoinedSet]) -> list[Dataset]:
     """Return the datasets of ``against: ROOT``, ``{documents: …}``, or a list of such."""
     value = given.value.get("against", [])
-    found: list[Dataset] = []
+    datasets: list[Dataset] = []
     for place, root in enumerate(value) if isinstance(value, list) else [(None, value)]:
         named = {"dataset": root} if isinstance(root, str) else root
         if not isinstance(named, dict) or not named or named.keys() - {"dataset", "documents"}:
@@ -340,24 +340,24 @@ def _against(given: ConfigNode, kind: Kind, dataset: Dataset, set_name: str, joi
         other = open_dataset(where, named.get("dataset"), named.get("documents"), join(notes, "none"), notes)
         if absolute(other.documents) == absolute(dataset.documents):
             raise given.error(("against",), f"expected another dataset, got this one: {other.documents}")
-        found.append(other)
-    if not found and getattr(kind, "within", True) is False:
+        datasets.append(other)
+    if not datasets and getattr(kind, "within", True) is False:
         raise given.error((), "expected `against:` with `within: false`, got none")
-    if found and joined:
+    if datasets and joined:
         raise given.error(
             ("against",),
             f"with `against:`, expected expressions that use only `document`, because other "
             f"datasets may not have this set; got one that reads the set "
             f"{joined[0].set}",
         )
-    return found
+    return datasets
 
 
 def _all_asked(kind: Kind, when: str | None, text: str | None = None) -> dict[str, Asked]:
-    found = kind.asked() | ({"when": Asked(when, "condition")} if when is not None else {})
+    results = kind.asked() | ({"when": Asked(when, "condition")} if when is not None else {})
     if edits_in(text):
-        return found | expressions.spans_of_edits(text)
-    return found | ({chosen_text.OPTION: Asked(text, "text")} if text is not None else {})
+        return results | expressions.spans_of_edits(text)
+    return results | ({chosen_text.OPTION: Asked(text, "text")} if text is not None else {})
 
 
 def checked(
@@ -365,7 +365,7 @@ def checked(
 ) -> list[Checked]:
     """Return what is asked of documents, checked."""
     asked = _all_asked(kind, when, text)
-    return [expressions.checked(name, each, joined, own, place) for name, each in asked.items()]
+    return [expressions.checked(name, item, joined, own, place) for name, item in asked.items()]
 
 
 def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
@@ -375,20 +375,20 @@ def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
         del options["scale"]
     if isinstance(options.get("keep"), dict) and not options["keep"]["texts"]:
         del options["keep"]["texts"]
-    found: dict[str, Any] = {"kind": recorded_reference(entry.kind), "as": entry.key}
-    found |= {"version": kind.VERSION, "options": options}
+    results: dict[str, Any] = {"kind": recorded_reference(entry.kind), "as": entry.key}
+    results |= {"version": kind.VERSION, "options": options}
     if entry.when is not None:
-        found["when"] = entry.when
+        results["when"] = entry.when
     if entry.text is not None:
-        found[chosen_text.OPTION] = msgspec.to_builtins(edits_in(entry.text)) or entry.text
+        results[chosen_text.OPTION] = msgspec.to_builtins(edits_in(entry.text)) or entry.text
     if dataset.duplicate_ids == "allow":
-        found["duplicate_ids"] = "allow"
+        results["duplicate_ids"] = "allow"
     if entry.joined:
-        found["attributes"] = [
+        results["attributes"] = [
             {"set": joined.set, "as": {key.key: key.name for key in joined.keys if key.key != key.name}}
             for joined in entry.joined
         ]
-    return found | kind.facts()
+    return results | kind.facts()
 
 
 def _scale(entry: Entry, kind: Kind) -> Declared:
@@ -408,9 +408,9 @@ def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool) -> No
         ConfigError: if a set was made otherwise, and overwrite is not given.
     """
     declare = {
-        name: found
+        name: result
         for name, new in plan.schemas.items()
-        if (found := what_to_declare(dataset, name, new, overwrite=overwrite, command=plan.section))
+        if (result := what_to_declare(dataset, name, new, overwrite=overwrite, command=plan.section))
     }
     for name, how in declare.items() if write else ():
         declare_set(dataset, name, plan.schemas[name], forget=how == "changed")
@@ -430,14 +430,14 @@ def try_first(plan: Plan, dataset: Dataset, max_document_bytes: int) -> None:
     except NoDocuments:  # a run makes them
         return
     for entry in plan.entries:
-        if entry.reads or not (found := entry.checked()):
+        if entry.reads or not (results := entry.checked()):
             continue
         for shard in first:
             with dataset.lines(shard, max_document_bytes) as lines:
                 rows = Rows(islice(lines, _TRIED), DOCUMENT_DECODER, dataset.shard_path(shard))
                 documents = [to_document(row, rows, line) for row, line in rows]
             try:
-                block = expressions.Evaluator(found, 0, entry.text).block(0, Batch(documents), [()] * len(documents))
+                block = expressions.Evaluator(results, 0, entry.text).block(0, Batch(documents), [()] * len(documents))
                 if "keep" in block.values and isinstance(kind := entry.configured(), Competing):
                     kind.ranked(block.values["keep"])
             except DataError as error:

@@ -62,19 +62,19 @@ class ShardToSign(ShardWork, kw_only=True):
 def works(dataset: Dataset, entries: list[Entry], shards: Sequence[str], max_document_bytes: int) -> list[Task[Any]]:
     """Return what is to be done of shards of a dataset, for entries whose signatures are made in one pass."""
     whole = ShardToSign(dataset=dataset, entries=entries, shard="", max_document_bytes=max_document_bytes)
-    found = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
+    results = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
     reads = {name for entry in entries for name in entry.reads}
     with dataset.looking(reads), looking(*(folder_of(dataset, entry) for entry in entries)):
-        return shard_tasks(found, as_it_was)
+        return shard_tasks(results, as_it_was)
 
 
 def works_against(entry: Entry, share: tuple[int, int] | None, max_document_bytes: int) -> list[Task[Any]]:
     """Return what is to be done of the datasets that an entry compares with; a share has its part of the shards."""
-    found: list[Task[Any]] = []
+    tasks: list[Task[Any]] = []
     index, count = share or (0, 1)
     for other in entry.against:
-        found += works(other, [entry], other.shards()[index::count], max_document_bytes)
-    return [replace(task, key=f"{entry.set} {task.name}") for task in found]
+        tasks += works(other, [entry], other.shards()[index::count], max_document_bytes)
+    return [replace(task, key=f"{entry.set} {task.name}") for task in tasks]
 
 
 def folder_of(dataset: Dataset, entry: Entry) -> str:
@@ -94,16 +94,16 @@ def signatures_state(
     """Return the state of a shard's signatures; `quick` and `learn` as of `ShardAttributes.state`."""
     record = load_record(dataset, entry.set, shard)
     inputs = ShardAttributes(dataset, entry.set, shard, documents).inputs(entry.reads, quick=quick)
-    found = state(record, inputs, entry.recorded, files_in(dataset, entry.set, shard), quick=quick)
-    if record and learn and found.stamps:
+    result = state(record, inputs, entry.recorded, files_in(dataset, entry.set, shard), quick=quick)
+    if record and learn and result.stamps:
         folder = join(folder_of(dataset, entry), shard)
         files = {
-            name: msgspec.structs.replace(file, stamp=found.stamps.get(join(folder, name), file.stamp))
+            name: msgspec.structs.replace(file, stamp=result.stamps.get(join(folder, name), file.stamp))
             for name, file in record.files.items()
         }
         encoded = msgspec.json.encode(msgspec.structs.replace(record, files=files))
         record_logs.of(dataset).save({place_of(entry.set, shard): encoded})
-    return found
+    return result
 
 
 def outdated(work: ShardToSign, documents: ShardState | None, *, quick: bool = False, learn: bool = False) -> list[str]:
@@ -184,21 +184,21 @@ def _without_documents(
     from toolkit.mix.effects.preview import indexed_rows  # which needs much
 
     names = next(i for i, joined in enumerate(work.sets) if joined.ours)
-    decoders = [RowDecoder(each, keys, names=i == names or not each.ours) for i, each in enumerate(work.sets)]
+    decoders = [RowDecoder(item, keys, names=i == names or not item.ours) for i, item in enumerate(work.sets)]
     blocks = [
         indexed_rows(work, joined, decoder.decoder, row_index.read(work.dataset, work.shard, _ROWS), stack)
         for joined, decoder in zip(work.sets, decoders, strict=True)
     ]
     first = 0
     for rows in zip(*blocks, strict=True):
-        columns = [decoder.columns(each) for decoder, each in zip(decoders, rows, strict=True)]
+        columns = [decoder.columns(row) for decoder, row in zip(decoders, rows, strict=True)]
         yield first, Batch(rows[names]), [[*values] for values in zip(*columns, strict=True)]
         first += len(rows[names])
 
 
 def _joined(work: ShardToSign, todo: Sequence[str]) -> JoinedShard:
     """Return the shard with the sets that are read for some entries: those of each entry behind one another."""
-    joined = [each for entry in work.entries if entry.set in todo for each in entry.joined]
+    joined = [item for entry in work.entries if entry.set in todo for item in entry.joined]
     return JoinedShard.of(work.dataset, joined, work.shard, work.max_document_bytes)
 
 
@@ -209,7 +209,7 @@ class Signing:
 
     Attributes:
         whole: the shard with the sets whose values are given with each document.
-        keys: of these sets that are asked for.
+        keys: Keys of these sets that are asked for.
         reads_documents: True unless the names of documents and the values of these sets are enough.
         reads_texts: True if texts, or other fields of documents, are read, too.
 
@@ -237,11 +237,11 @@ class Signing:
         except BaseException:
             self._files.__exit__(*sys.exc_info())
             raise
-        self.keys = {key for each in self._entries for key in each.keys}
+        self.keys = {key for entry in self._entries for key in entry.keys}
         has_names = any(joined.ours for joined in self.whole.sets) and self.whole.dataset.duplicate_ids != "allow"
         self._takedown = takedown_of(self.whole.dataset)
         by_url = self._takedown is not None and self._takedown.entries.needs_url
-        self.reads_texts = any(each.reads_documents for each in self._entries)
+        self.reads_texts = any(entry.reads_documents for entry in self._entries)
         self.reads_documents = not has_names or by_url or self.reads_texts
         return self
 
@@ -256,36 +256,36 @@ class Signing:
             for number, document in enumerate(documents, first + 1):
                 document.place = self.whole.dataset.place_of(self._shard, number)
         gone = {*self._takedown.rows(documents)} if self._takedown else set[int]()
-        for each in self._entries:
+        for entry in self._entries:
             try:
-                each.add(first, documents, values, names, gone)
+                entry.add(first, documents, values, names, gone)
             except DataError as error:
                 raise at_document(error, self.whole, error.line or 0, error.id) from None
 
     def finish(self) -> None:
         """End the signatures, behind the last document."""
-        self._found = [each.signer.finish() for each in self._entries]
+        self._found = [entry.signer.finish() for entry in self._entries]
 
     def record(self, documents: ShardState, digests: Mapping[str, str]) -> None:
         """Note that the signatures are complete.
 
         Args:
             documents: State of the documents.
-            digests: of the contents of the sets that were read, by name.
+            digests: Digests of the contents of the sets that were read, by name.
         """
         records = {}
-        for each, (counts, details) in zip(self._entries, self._found, strict=True):
+        for entry, (counts, details) in zip(self._entries, self._found, strict=True):
             record = SignatureRecord(
                 input=documents,
-                settings=each.entry.recorded,
-                reads={name: digests[name] for name in each.entry.reads},
-                files=each.files.states(),
+                settings=entry.entry.recorded,
+                reads={name: digests[name] for name in entry.entry.reads},
+                files=entry.files.states(),
                 rows=documents.rows,
-                compared=each.compared,
+                compared=entry.compared,
                 counts=counts,
                 details=details,
             )
-            records[place_of(each.entry.set, self._shard)] = msgspec.json.encode(record)
+            records[place_of(entry.entry.set, self._shard)] = msgspec.json.encode(record)
         if self._group is None:
             self._log.save(records)
             return
@@ -297,9 +297,9 @@ class _EntrySigning:
     """The signer of an entry, with what it needs.
 
     Args:
-        entry: of the section.
-        folder: of the shard's signatures.
-        sets: that are joined, those of the entry among them.
+        entry: Entry of the section.
+        folder: Folder of the shard's signatures.
+        sets: Sets that are joined, those of the entry among them.
         stack: closes files.
     """
 
@@ -311,15 +311,15 @@ class _EntrySigning:
         kind, checked = entry.configured(), entry.checked()
         self.signer = kind.signer(self.files)
         of_sets = {key.name for joined in entry.joined for key in joined.keys}
-        asks = any({*each.expression.names} - of_sets for each in checked)  # `metadata`, too, is the document's
+        asks = any({*item.expression.names} - of_sets for item in checked)  # `metadata`, too, is the document's
         self.reads_documents = kind.TEXTS or asks or entry.text is not None
-        self.keys = {name for each in checked for name in each.expression.names if name != "document"}
+        self.keys = {name for item in checked for name in item.expression.names if name != "document"}
         self._edits = RowOutput(self.files.path(EDITS)) if edits_in(entry.text) else None
         if self._edits:
             self.files.add(EDITS, self._edits)
         self._evaluator = Evaluator(checked, len(entry.joined), entry.text)
         self._asks = bool(checked) or self._edits is not None
-        self._columns = [next(i for i, each in enumerate(sets) if each is mine) for mine in entry.joined]
+        self._columns = [next(i for i, item in enumerate(sets) if item is mine) for mine in entry.joined]
         self.compared = 0
 
     def add(
@@ -334,7 +334,9 @@ class _EntrySigning:
         self.compared += sum(block.competes)
         self.names.write_rows(names)
         if self._edits:
-            self._edits.write_rows([_ENCODER.encode(cast("EditedDocument", each).edits) for each in block.documents])
+            self._edits.write_rows(
+                [_ENCODER.encode(cast("EditedDocument", document).edits) for document in block.documents]
+            )
         self.signer.add(block)
 
 
@@ -380,7 +382,8 @@ def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]
     path = signed.dataset.shard_path(signed.shard)
     first = 0
     chosen = next(
-        (each[chosen_text.OPTION] for each in signed.record.settings.values() if chosen_text.OPTION in each), None
+        (setting[chosen_text.OPTION] for setting in signed.record.settings.values() if chosen_text.OPTION in setting),
+        None,
     )
     with signed.dataset.lines(signed.shard, sys.maxsize, digest=True) as lines, _texts(signed, chosen) as texts:
         for block in lines.blocks():

@@ -29,7 +29,7 @@ class TableRows:
     """The rows of a table as those of an attribute file (`toolkit.data.in_place.MadeRows`).
 
     Args:
-        path: of the table.
+        path: Path of the table.
     """
 
     counts: Mapping[str, int] = {}
@@ -49,12 +49,12 @@ class TableRows:
             self._stored = some.stored
             schema = schema or plain_schema(some.batch.schema, self._path)
             try:
-                found = objects(some.batch, schema)
+                results = objects(some.batch, schema)
             except (ValueError, OverflowError) as error:
                 place = f"in row group {some.group + 1}"
                 raise damage("Parquet file", error, self._path, place, some.before + 1) from None
             id_name = _id_of(schema.names)
-            for number, row in enumerate(found, some.before + 1):
+            for number, row in enumerate(results, some.before + 1):
                 yield self._row(row, id_name, number)
 
     def _row(self, row: dict[str, Any], id_name: str, number: int) -> bytes:

@@ -41,7 +41,7 @@ def _leaves(about: Any) -> list[Any]:
 
 def leaves_with_nulls(about: Any) -> set[str]:
     """Return the paths of the leaves of which not all row groups with rows have statistics that count no null."""
-    found = set()
+    results = set()
     for group in range(about.num_row_groups):
         row_group = about.row_group(group)
         if not row_group.num_rows:  # a file without rows has such a group, without statistics
@@ -50,8 +50,8 @@ def leaves_with_nulls(about: Any) -> set[str]:
             column = row_group.column(i)
             statistics = column.statistics
             if statistics is None or not statistics.has_null_count or statistics.null_count:
-                found.add(column.path_in_schema)
-    return found
+                results.add(column.path_in_schema)
+    return results
 
 
 def _placed(path: str, type_: Any, nulls: tuple[Collection[str], Collection[str]], *, may_be_null: bool) -> Type:
@@ -67,34 +67,36 @@ def _placed(path: str, type_: Any, nulls: tuple[Collection[str], Collection[str]
 
     if pa.types.is_struct(type_):
         inside = [type_.field(i) for i in range(type_.num_fields)]
-        fields = [(each.name, _placed(f"{path}.{each.name}", each.type, nulls, may_be_null=True)) for each in inside]
-        found = Type("object", fields=tuple(fields))
+        fields = [(item.name, _placed(f"{path}.{item.name}", item.type, nulls, may_be_null=True)) for item in inside]
+        result = Type("object", fields=tuple(fields))
         told = any(inner.kind not in ("nullable", "any") for _, inner in fields)  # of a null object all are
-        return found if told or not may_be_null else nullable(found)
-    has_nulls, become_null = (any(each == path or each.startswith(f"{path}.") for each in leaves) for leaves in nulls)
-    found = plain_type(type_, inner_nulls=has_nulls or become_null)
-    return nullable(found) if may_be_null and has_nulls else found
+        return result if told or not may_be_null else nullable(result)
+    has_nulls, become_null = (
+        any(leave == path or leave.startswith(f"{path}.") for leave in leaves) for leaves in nulls
+    )
+    result = plain_type(type_, inner_nulls=has_nulls or become_null)
+    return nullable(result) if may_be_null and has_nulls else result
 
 
 def plain_type(type_: Any, *, inner_nulls: bool = True) -> Type:
     """Return the type of the JSON values that a type of Arrow becomes.
 
     Args:
-        type_: of Arrow.
-        inner_nulls: whether what is inside may be null.
+        type_: Type of Arrow.
+        inner_nulls: True if what is inside may be null.
     """
     import pyarrow as pa
 
     def inner(of: Any) -> Type:
-        found = plain_type(of, inner_nulls=inner_nulls)
-        return nullable(found) if inner_nulls else found
+        type_ = plain_type(of, inner_nulls=inner_nulls)
+        return nullable(type_) if inner_nulls else type_
 
     is_ = pa.types
     if is_.is_dictionary(type_):
         return plain_type(type_.value_type)
     if is_.is_struct(type_):
         inside = [type_.field(i) for i in range(type_.num_fields)]
-        return Type("object", fields=tuple((each.name, inner(each.type)) for each in inside))
+        return Type("object", fields=tuple((item.name, inner(item.type)) for item in inside))
     if is_.is_map(type_):
         return Type("map", inner(type_.item_type))
     if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_fixed_size_list(type_):
@@ -110,4 +112,4 @@ def plain_type(type_: Any, *, inner_nulls: bool = True) -> Type:
         (is_.is_timestamp, STR),
         (is_.is_time, STR),
     )
-    return next((found for is_such, found in known if is_such(type_)), ANY)
+    return next((result for is_such, result in known if is_such(type_)), ANY)

@@ -25,8 +25,8 @@ class Declared(msgspec.Struct, frozen=True):
     """The content of the footer.
 
     Attributes:
-        set: that was exported.
-        types: of its keys, in the form of `toolkit.data.schema`.
+        set: Set that was exported.
+        types: Types of its keys, in the form of `toolkit.data.schema`.
     """
 
     set: str
@@ -35,8 +35,8 @@ class Declared(msgspec.Struct, frozen=True):
 
 def entry(set_name: str, types: Mapping[str, Type]) -> dict[bytes, bytes]:
     """Return the entry for the footer of a file of a set."""
-    found = Declared(set_name, {key: to_json(type_) for key, type_ in types.items()})
-    return {KEY: msgspec.json.encode(found)}
+    result = Declared(set_name, {key: to_json(type_) for key, type_ in types.items()})
+    return {KEY: msgspec.json.encode(result)}
 
 
 def types_in(metadata: Mapping[bytes, bytes] | None) -> dict[str, Type] | None:
@@ -44,8 +44,8 @@ def types_in(metadata: Mapping[bytes, bytes] | None) -> dict[str, Type] | None:
     if not metadata or KEY not in metadata:
         return None
     try:
-        found = decoded(metadata[KEY], Declared)
-        return {key: from_json(value) for key, value in found.types.items()}
+        result = decoded(metadata[KEY], Declared)
+        return {key: from_json(value) for key, value in result.types.items()}
     except (msgspec.DecodeError, ValueError):
         return None
 
@@ -69,5 +69,5 @@ def plain_of(type_: Type) -> Value | None:
         case "list":
             return lambda value: list(map(inner, value))
         case "map":
-            return lambda value: {key: inner(each) for key, each in value.items()}
+            return lambda value: {key: inner(item) for key, item in value.items()}
     return lambda value: None if value is None else inner(value)

@@ -48,8 +48,8 @@ def table(stored: IO[bytes], path: str) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     footer = _footer(stored)
-    if footer and (found := _CHECKS.lost(footer)):
-        raise damage("Parquet file", ValueError(found), path, "in its footer")
+    if footer and (result := _CHECKS.lost(footer)):
+        raise damage("Parquet file", ValueError(result), path, "in its footer")
     with pq.ParquetFile(stored, pre_buffer=False, buffer_size=READ, page_checksum_verification=True) as file:
         yield file
 
@@ -86,7 +86,7 @@ class _Checks:
     """Answers of a child process about footers, each asked for once. Threads may share it.
 
     Args:
-        program: that the child runs.
+        program: Program that the child runs.
     """
 
     def __init__(self, program: Path = _PROGRAM) -> None:
@@ -103,10 +103,10 @@ class _Checks:
             if digest not in self._known:
                 if len(self._known) == _KNOWN:
                     self._known.clear()
-                found = self._ask(footer)
-                if found and found != _SLOW:  # its end may have come from outside
-                    found = self._ask(footer)
-                self._known[digest] = found
+                result = self._ask(footer)
+                if result and result != _SLOW:  # its end may have come from outside
+                    result = self._ask(footer)
+                self._known[digest] = result
             return self._known[digest]
 
     def _ask(self, footer: bytes) -> str:

@@ -80,7 +80,7 @@ def shape_of(type_: Type, *, maps: bool = False) -> Value | None:
             return (lambda value: [(k, inner(v)) for k, v in value.items()]) if inner else (lambda v: list(v.items()))
         case "map":
             shaped = inner or (lambda value: value)
-            return lambda value: [{"key": key, "value": shaped(each)} for key, each in value.items()]
+            return lambda value: [{"key": key, "value": shaped(item)} for key, item in value.items()]
         case "list" if inner:
             return lambda value: list(map(inner, value))
         case "nullable" if inner:
@@ -158,17 +158,17 @@ def unified(a: str, b: str) -> str:
 
     if a == b or not (a and b):
         return a if a == b else ""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for field in (*arrow_schema(a), *arrow_schema(b)):
-        if (before := found.get(field.name)) is None:
-            found[field.name] = field
+        if (before := results.get(field.name)) is None:
+            results[field.name] = field
             continue
         try:
-            both = [pa.schema([each]) for each in (before, field)]
-            found[field.name] = pa.unify_schemas(both, promote_options="default").field(0)
+            both = [pa.schema([item]) for item in (before, field)]
+            results[field.name] = pa.unify_schemas(both, promote_options="default").field(0)
         except pa.ArrowException:
-            found[field.name] = pa.field(field.name, pa.large_string(), metadata=JSON)
-    return to_text(found.values())
+            results[field.name] = pa.field(field.name, pa.large_string(), metadata=JSON)
+    return to_text(results.values())
 
 
 def own_columns(
@@ -193,7 +193,7 @@ def own_columns(
         field, told = known.get(name), types.get("document", {}).get(name)
         type_ = field.type if field else _scalar(from_json(told)) if told else None
         if name == "metadata" and field and added and field.type.num_fields:
-            inner = {each.name: each for each in field.type}
+            inner = {item.name: item for item in field.type}
             inner |= {key: _field(key, _scalar(from_json(of))) for key, of in added.items()}
             type_ = pa.struct(list(inner.values()))
         if field and _is_json(field):  # of different types in several files
@@ -246,7 +246,7 @@ def _restore(type_: Any) -> Value | None:
     if is_.is_dictionary(type_):
         return _restore(type_.value_type)
     if is_.is_struct(type_):
-        parts = {each.name: part for each in type_ if (part := _as_json if _is_json(each) else _restore(each.type))}
+        parts = {item.name: part for item in type_ if (part := _as_json if _is_json(item) else _restore(item.type))}
         return _or_null(lambda value: value | {k: part(value.get(k)) for k, part in parts.items()}) if parts else None
     if is_.is_map(type_):
         key, item = _restore_key(type_.key_type), _restore(type_.item_type) or (lambda value: value)
@@ -275,7 +275,7 @@ def _as_json(value: Any) -> str | None:
 
 
 def _or_null(value: Value) -> Value:
-    return lambda each: None if each is None else value(each)
+    return lambda item: None if item is None else value(item)
 
 
 def _restore_key(type_: Any) -> Value:
@@ -291,8 +291,8 @@ def _of_timestamp(text: str) -> int:
     whole, fraction, offset = _parts(text)
     if _is_far(whole):
         return _since(whole, "s") * 10**9 + fraction
-    found = datetime.fromisoformat(whole + offset)
-    since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH
+    result = datetime.fromisoformat(whole + offset)
+    since = (result if result.tzinfo else result.replace(tzinfo=UTC)) - _EPOCH
     return (since.days * 86400 + since.seconds) * 10**9 + fraction
 
 
@@ -317,8 +317,8 @@ def _is_far(text: str) -> bool:
 
 def _of_time(text: str) -> int:
     whole, fraction, _ = _parts(text)
-    found = time.fromisoformat(whole)
-    return (found.hour * 3600 + found.minute * 60 + found.second) * 10**9 + fraction
+    result = time.fromisoformat(whole)
+    return (result.hour * 3600 + result.minute * 60 + result.second) * 10**9 + fraction
 
 
 def _of_duration(text: str) -> int:

@@ -25,12 +25,12 @@ class Sink(io.RawIOBase):
         return self._output.size + self._size
 
     def write(self, data: Any, /) -> int:
-        found = bytes(data)
-        self._held.append(found)
-        self._size += len(found)
+        result = bytes(data)
+        self._held.append(result)
+        self._size += len(result)
         if self._size >= HELD:
             self._hand_on()
-        return len(found)
+        return len(result)
 
     def close(self) -> None:
         if not self.closed and self._held:

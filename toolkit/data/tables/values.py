@@ -28,8 +28,8 @@ def damage(what: str, error: BaseException, path: str, place: str, row: int | No
 
     Args:
         what: the file should be.
-        error: of pyarrow.
-        path: of the file.
+        error: Error of pyarrow.
+        path: Path of the file.
         place: in it, in words.
         row: the first one that could not be read.
     """
@@ -44,11 +44,11 @@ def names_in(fields: Iterable[Any]) -> list[str]:
     Raises:
         UnicodeDecodeError: if one is not UTF-8.
     """
-    found = []
+    results = []
     for field in fields:
         inner = field.type
-        found += [field.name, *names_in(inner.field(i) for i in range(inner.num_fields))]
-    return found
+        results += [field.name, *names_in(inner.field(i) for i in range(inner.num_fields))]
+    return results
 
 
 def plain_schema(schema: Any, path: str) -> Any:
@@ -158,10 +158,10 @@ def values_of(column: Any, type_: Any) -> list[Any]:
 
     try:
         plain = column if column.type == type_ else column.cast(_as_text(column.type)).cast(type_)
-        found: list[Any] = plain.to_pylist(maps_as_pydicts="strict")
+        pylist: list[Any] = plain.to_pylist(maps_as_pydicts="strict")
     except (pa.ArrowInvalid, ValueError, OverflowError):  # parts of a microsecond; years below 1 or above 9999
         return [_value(scalar) for scalar in column]
-    return found
+    return pylist
 
 
 def _value(scalar: Any) -> Any:
@@ -181,7 +181,7 @@ def _value(scalar: Any) -> Any:
             raise ValueError("a map has a key twice")
         return dict(entries)
     if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_fixed_size_list(type_):
-        return [_value(each) for each in scalar.values]
+        return [_value(value) for value in scalar.values]
     if is_.is_floating(type_):
         return float(scalar.cast(_as_text(type_)).as_py())
     return _time(scalar) if is_.is_temporal(type_) else scalar.as_py()
@@ -228,7 +228,7 @@ def _text_of(scalar: Any) -> Any:
     if pa.types.is_duration(type_):
         return f"{'-' if value < 0 else ''}PT{whole // 10**6}.{whole % 10**6:06d}{rest:03d}S"
     text = msgspec.to_builtins(pa.scalar(whole, _plain(type_)).as_py())
-    return _SECONDS.sub(lambda found: f"{found[1]}.{found[2] or '':0<6}{rest:03d}", text, count=1)
+    return _SECONDS.sub(lambda match: f"{match[1]}.{match[2] or '':0<6}{rest:03d}", text, count=1)
 
 
 def not_finite(values: Any) -> int:

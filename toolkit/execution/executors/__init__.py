@@ -80,7 +80,7 @@ class Task(Generic[P]):
         payload: what the function gets.
         size: bytes of its input, as stored; None if that is not known. The largest tasks are begun first, so that no
             core is left with one at the end.
-        processes: that the task itself keeps busy.
+        processes: Processes that the task itself keeps busy.
         known: what becomes of it, if that is known before: then no executor gets it.
     """
 
@@ -143,8 +143,8 @@ class Executor:
     Args:
         report: gets what tasks report.
         begun: is told of each task that is given away to be done.
-        processes: that may work at a time on this machine.
-        settings: of the class's `Settings`; None for their defaults.
+        processes: Processes that may work at a time on this machine.
+        settings: Settings of the class's `Settings`; None for their defaults.
 
     Attributes:
         Settings: the Struct of its options in ``executor:``.
@@ -190,7 +190,7 @@ class Executor:
         Closing the iterator early stops what is running; temporary files of it are deleted.
 
         Args:
-            function: of the payloads.
+            function: Function of the payloads.
             tasks: to run.
             at_once: at most so many, if not as many as the executor can.
         """
@@ -203,7 +203,7 @@ def attempt(
     """Return the result of one task; its error is one, too.
 
     Args:
-        function: of the task.
+        function: Function of the task.
         task: to do.
         report: told of what is done.
         memory: bytes that this process may hold, for the message of a task that needs more.
@@ -233,8 +233,8 @@ def failure_of(error: BaseException, name: str, memory: int | None = None) -> Fa
     """Return the failure that an error, which has just been caught, is; raise what ends the process.
 
     Args:
-        error: of a task; native code panics with exceptions that are no `Exception`, and plugins call `sys.exit`.
-        name: of the task.
+        error: Error of a task; native code panics with exceptions that are no `Exception`, and plugins call `sys.exit`.
+        name: Name of the task.
         memory: as of `attempt`.
     """
     if isinstance(error, KeyboardInterrupt | Ended | GeneratorExit):

@@ -160,16 +160,16 @@ class Ray(Executor):
                     flight = flying.pop(reference)
                     growth.goes_on()
                     task = flight.task
-                    found = self._received(reference)
-                    if isinstance(found, Returned):
-                        self._tell(flight, found.documents, found.bytes)
-                        yield pickle.loads(found.result)  # noqa: S301  # from a process of ours
+                    result = self._received(reference)
+                    if isinstance(result, Returned):
+                        self._tell(flight, result.documents, result.bytes)
+                        yield pickle.loads(result.result)  # noqa: S301  # from a process of ours
                         continue
                     self._tell(flight, 0, 0)
                     deaths[task.name] += 1
                     if deaths[task.name] > self.settings.retries:
                         often = "once" if self.settings.retries == 0 else f"{deaths[task.name]} times"
-                        yield Result(task.name, failure=Failure(f"{task.name}: {found}, {often}"))
+                        yield Result(task.name, failure=Failure(f"{task.name}: {result}, {often}"))
                     else:
                         waiting.append(task)
                 by_token = {flight.token: flight for flight in flying.values()}
@@ -231,7 +231,7 @@ class Ray(Executor):
         """Return what a task gave, or a text that says how its process ended."""
         errors = self._ray.exceptions
         try:
-            found = pickle.loads(self._ray.get(reference))  # noqa: S301  # from a process of ours
+            result = pickle.loads(self._ray.get(reference))  # noqa: S301  # from a process of ours
         except errors.RayTaskError as error:  # `work` itself raises nothing
             cause = str(error.cause or error).strip().rpartition("\n")[2]
             raise ConfigError(
@@ -241,10 +241,10 @@ class Ray(Executor):
             return "Ray ended its process, because the memory of the node was exhausted; set executor.memory"
         except errors.RayError as error:
             return _obituary(type(error).__name__)
-        if isinstance(found, Unfit):
-            raise ConfigError(f"executor: {found.reason}")
-        assert isinstance(found, Returned)
-        return found
+        if isinstance(result, Unfit):
+            raise ConfigError(f"executor: {result.reason}")
+        assert isinstance(result, Returned)
+        return result
 
     @contextlib.contextmanager
     def _stopping(self, flying: dict[Any, "_Flight"], lifeline: Lifeline) -> Iterator[None]:
@@ -265,7 +265,7 @@ class _Growth:
 
     Args:
         cluster: the executor.
-        cpus: that the largest task asks for.
+        cpus: CPUs that the largest task asks for.
     """
 
     def __init__(self, cluster: Ray, cpus: int) -> None:
@@ -309,7 +309,7 @@ class _Head:
     """The head of a cluster, which Ray asks for nodes: without it, that ends the process.
 
     Args:
-        address: of the head.
+        address: Address of the head.
     """
 
     def __init__(self, address: str) -> None:

@@ -48,6 +48,6 @@ class Trafilatura(Extractor):
         text = trafilatura.extract(page.decoded, **options) or ""
         if not self.metadata:
             return Extracted(text)
-        found = trafilatura.extract_metadata(page.decoded, default_url=page.url)
-        facts = {name: getattr(found, name, None) for name in _FACTS}
-        return Extracted(text, getattr(found, "title", None), {name: fact for name, fact in facts.items() if fact})
+        document = trafilatura.extract_metadata(page.decoded, default_url=page.url)
+        facts = {name: getattr(document, name, None) for name in _FACTS}
+        return Extracted(text, getattr(document, "title", None), {name: fact for name, fact in facts.items() if fact})

@@ -81,14 +81,14 @@ class Croissant(FieldReader):
         Raises:
             DataError: if there is no such one, or several and none is named.
         """
-        records = {str(each.get("@id")): each for each in _nodes(document, "recordSet")}
+        records = {str(node.get("@id")): node for node in _nodes(document, "recordSet")}
         listed = ", ".join(records) or "none"
         if self.record_set is not None:
             if self.record_set not in records:
                 hint = did_you_mean(self.record_set, records) or f"; there are: {listed}"
                 raise DataError(f"expected the record set {self.record_set!r}, got none{hint}", path=path)
             return records[self.record_set]
-        of_files = [each for each in records.values() if "data" not in each] or list(records.values())
+        of_files = [record for record in records.values() if "data" not in record] or list(records.values())
         if len(of_files) != 1:
             message = f"expected one record set, got {listed}; say which to read: `record_set: NAME`"
             raise DataError(message, path=path)
@@ -97,7 +97,7 @@ class Croissant(FieldReader):
 
 def _nodes(node: Node, key: str) -> list[Node]:
     value = node.get(key)
-    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
 
 
 def _with_addresses(document: Node, address: str) -> Node:

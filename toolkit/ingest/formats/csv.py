@@ -71,7 +71,7 @@ class Csv(FieldReader):
             raise ValueError(
                 f"expected an encoding in which ASCII is ASCII, got {self.encoding!r}; convert the file: iconv -t UTF-8"
             ) from None
-        marks = [each for each in (self.delimiter, self.quote, self.escape) if each is not None]
+        marks = [item for item in (self.delimiter, self.quote, self.escape) if item is not None]
         if len(set(marks)) < len(marks) or set(marks) & {"\r", "\n"}:
             raise ValueError("expected `delimiter`, `quote` and `escape` to differ, and not to be line ends")
 

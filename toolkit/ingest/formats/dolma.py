@@ -25,12 +25,12 @@ class Dolma(Reader):
 def _draft(line: bytes, number: int, source: str | None) -> Draft:
     row = line if source is None else _with_source(line, source)
     try:
-        found = check_document(row)
+        document_row = check_document(row)
     except msgspec.ValidationError as error:
         if (row_with_text := with_empty_text(row)) is None:
             raise
         raise NullText(str(error), _draft(row_with_text, number, None)) from None
-    return Draft(text=found.text, number=number, id=found.id, source=found.source, raw=row)
+    return Draft(text=document_row.text, number=number, id=document_row.id, source=document_row.source, raw=row)
 
 
 class _Source(msgspec.Struct):

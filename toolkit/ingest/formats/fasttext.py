@@ -50,12 +50,12 @@ class Fasttext(Reader):
             source.counts["blank_line"] += 1
             return None
         try:
-            found, text = parted(line, self.prefix)
+            results, text = parted(line, self.prefix)
         except UnicodeDecodeError as error:
             message = f"expected UTF-8, got {error.reason}; convert the file: iconv -f WINDOWS-1252 -t UTF-8"
             source.bad("invalid UTF-8", message, line, number)
             return None
-        labels = [_number(label, self.prefix) for label in found] if self.numbers else found
+        labels = [_number(label, self.prefix) for label in results] if self.numbers else results
         return Draft(
             text=text, number=number, extra={"label": labels[0] if len(labels) == 1 else None, "labels": labels}
         )

@@ -94,23 +94,23 @@ class Oscar(Reader):
                 row = decoder.decode(without_capitals(line))
             except msgspec.ValidationError as error:
                 empty = with_empty_text(line, "content")
-                made = None if empty is None else draft(empty, number)
-                if made is None:
+                result = None if empty is None else draft(empty, number)
+                if result is None:
                     raise
-                raise NullText(str(error), made) from None
+                raise NullText(str(error), result) from None
             encoded = msgspec.json.encode(self._value(row.metadata))
             msgspec.json.decode(encoded, type=OscarValue)
             headers = msgspec.json.decode(row.warc_headers, type=_Identifier)
             checker.decode(row.warc_headers)
             sentences = Raw(b"[" + b",".join(map(bytes, row.metadata.sentence_identifications)) + b"]")
             predictions.decode(sentences)
-            found, expected = len(row.metadata.sentence_identifications), content_lines(row.content)
-            if found != expected and not (found == 1 and not row.content):
-                message = f"expected one sentence identification for each of {expected} lines, got {found}"
+            output, expected = len(row.metadata.sentence_identifications), content_lines(row.content)
+            if output != expected and not (output == 1 and not row.content):
+                message = f"expected one sentence identification for each of {expected} lines, got {output}"
                 source.bad("sentence identifications", message, line, number, headers.id)
                 return None
             # a line feed more, where the last line is empty, keeps it a line of the document
-            ends_empty = row.content.endswith("\n") or (found and not row.content)
+            ends_empty = row.content.endswith("\n") or (output and not row.content)
             return Draft(
                 text=row.content + "\n" if ends_empty else row.content,
                 number=number,

@@ -38,10 +38,10 @@ class Parquet(FieldReader):
     def own_types(self, inputs: Sequence[Input]) -> OwnTypes | None:
         """Return the types of the columns of all files; one of which their statistics count no null is never null."""
         try:
-            found = for_each(arrow.column_types, inputs)
+            results = for_each(arrow.column_types, inputs)
         except ToolkitError:
             return None  # a file is damaged, which is told where it is ingested
-        return together(self.placed(*columns) for columns in found)
+        return together(self.placed(*columns) for columns in results)
 
     def read(self, source: Input) -> Iterator[Draft]:
         for batch in self.read_batches(source):

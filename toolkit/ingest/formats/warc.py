@@ -140,8 +140,8 @@ class Warc(Reader):
 
     def settings(self) -> dict[str, Any]:
         others = {name: self._other(name).settings() for name in self.extract}
-        found = super().settings() | self._spec.settings() | {"extract": others}
-        return {name: value for name, value in found.items() if name != "preset" and (others or name != "extract")}
+        results = super().settings() | self._spec.settings() | {"extract": others}
+        return {name: value for name, value in results.items() if name != "preset" and (others or name != "extract")}
 
     def read(self, source: Input) -> Iterator[Draft]:
         limit = min(self.max_html, source.max_bytes)
@@ -162,23 +162,23 @@ class Warc(Reader):
                 if answer is None or page is None:
                     continue
                 try:
-                    found = extract(page)
+                    result = extract(page)
                 except Lost as lost:
                     source.lose(lost.reason, str(lost), record.block or b"", number, record.id, url)
                     continue
                 for name in ("disbelieved", "guessed", "replaced"):
-                    source.counts[f"charset.{name}"] += getattr(found, name)
-                if not found.text.strip():
+                    source.counts[f"charset.{name}"] += getattr(result, name)
+                if not result.text.strip():
                     leave("no_text")
                     continue
                 if reason := record.fields.get("warc-truncated"):
                     source.counts[f"truncated.{reason}"] += 1
                 texts = {
-                    name: _text_of(each, page, source, name) for name, each in zip(self.extract, others, strict=True)
+                    name: _text_of(item, page, source, name) for name, item in zip(self.extract, others, strict=True)
                 }
                 yield Draft(
                     attributes={name: {EXTRACTED: text} for name, text in texts.items()} or None,
-                    text=found.text,
+                    text=result.text,
                     number=number,
                     id=record.id,
                     added=record.date,
@@ -187,11 +187,11 @@ class Warc(Reader):
                         "warc_headers": record.headers,
                         "http": {
                             "content_type": answer.last("content-type") or None,
-                            "charset": found.charset,
+                            "charset": result.charset,
                             "headers": {name: values for name in KEPT if (values := answer.headers.get(name))},
-                            "meta": found.meta,
+                            "meta": result.meta,
                         },
-                        **({"page": found.page} if found.page else {}),
+                        **({"page": result.page} if result.page else {}),
                     },
                 )
         source.counts += Counter()  # which drops those that are 0

@@ -149,7 +149,7 @@ def decode(block: bytes, invalid: str, source: Input) -> tuple[str | None, bytes
     Args:
         block: the bytes.
         invalid: what is to be done about those that are not UTF-8.
-        source: that they are from.
+        source: Source that they are from.
     """
     try:
         return block.decode(), block

@@ -101,13 +101,13 @@ def batches(path: str) -> Generator[Batch, None, None]:
 
 def extremes_of(group: Any) -> Extremes:
     """Return what the metadata of a row group of Parquet tell of its columns."""
-    found = {}
+    results = {}
     for number in range(group.num_columns):
         column = group.column(number)
         known = column.statistics
         if known is not None and known.has_min_max and isinstance(known.min, str | int):
-            found[column.path_in_schema] = known.min, known.max
-    return found
+            results[column.path_in_schema] = known.min, known.max
+    return results
 
 
 # --- CDXJ -------------------------------------------------------------------------------------------------------------

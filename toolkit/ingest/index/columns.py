@@ -88,7 +88,7 @@ class Where:
         self.parameters: dict[str, Any] = {}
         self.columns = sorted(checked.names)
         self.sql = self._sql(tree)
-        self._bounds = [bound for each in _conjuncts(tree) if (bound := self._bound(each))]
+        self._bounds = [bound for conjunct in _conjuncts(tree) if (bound := self._bound(conjunct))]
 
     def may_hold(self, least: Mapping[str, tuple[Any, Any]]) -> bool:
         """Return whether a row group with these least and greatest values may have a row for which it holds."""
@@ -169,8 +169,8 @@ class Where:
     def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> str:
         a, b = self._sql(left), self._sql(right)
         if isinstance(op, ast.In | ast.NotIn):
-            found = f"contains({b}, {a})" if self._is_text(right) else f"coalesce(list_contains({b}, {a}), false)"
-            return f"(NOT {found})" if isinstance(op, ast.NotIn) else found
+            result = f"contains({b}, {a})" if self._is_text(right) else f"coalesce(list_contains({b}, {a}), false)"
+            return f"(NOT {result})" if isinstance(op, ast.NotIn) else result
         same, other = "IS NOT DISTINCT FROM", "IS DISTINCT FROM"
         signs = {ast.Eq: same, ast.NotEq: other, ast.Is: same, ast.IsNot: other}
         sizes = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
@@ -180,10 +180,10 @@ class Where:
         (loop, *others) = node.generators
         if others or not isinstance(loop.target, ast.Name):
             raise _refused(node)
-        found, variable = self._sql(loop.iter), f'"v_{loop.target.id}"'
+        result, variable = self._sql(loop.iter), f'"v_{loop.target.id}"'
         for test in loop.ifs:
-            found = f"list_filter({found}, lambda {variable}: {self._sql(test)})"
-        return f"list_transform({found}, lambda {variable}: {self._sql(node.elt)})"
+            result = f"list_filter({result}, lambda {variable}: {self._sql(test)})"
+        return f"list_transform({result}, lambda {variable}: {self._sql(node.elt)})"
 
     _generatorexp = _listcomp
 
@@ -201,7 +201,7 @@ class Where:
             case ast.Compare(
                 left=ast.Name(id=name), ops=[ast.In() as op], comparators=[ast.List() | ast.Tuple() as right]
             ):
-                values = [each.value for each in right.elts if isinstance(each, ast.Constant)]
+                values = [elt.value for elt in right.elts if isinstance(elt, ast.Constant)]
                 if len(values) < len(right.elts):
                     return None
             case _:
@@ -283,5 +283,5 @@ def check_form(text: str) -> None:
 
 def _conjuncts(node: ast.expr) -> Sequence[ast.expr]:
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-        return [inner for each in node.values for inner in _conjuncts(each)]
+        return [inner for value in node.values for inner in _conjuncts(value)]
     return [node]

@@ -62,16 +62,16 @@ class Range(NamedTuple):
 def merged(rows: Sequence[Row]) -> list[Range]:
     """Return the ranges of rows, in the order in which the rows need them."""
     by_place = sorted(range(len(rows)), key=lambda number: (rows[number][:2], number))
-    found: list[Range] = []
+    results: list[Range] = []
     for number in by_place:
         file, first, length = rows[number][:3]
-        last = found[-1] if found else None
+        last = results[-1] if results else None
         if last and last.file == file and first - last.last <= GAP:
             last.rows.append(number)
-            found[-1] = last._replace(last=max(last.last, first + length))
+            results[-1] = last._replace(last=max(last.last, first + length))
         else:
-            found.append(Range(file, first, first + length, [number]))
-    return sorted(found, key=lambda each: min(each.rows))
+            results.append(Range(file, first, first + length, [number]))
+    return sorted(results, key=lambda item: min(item.rows))
 
 
 class RecordBytes(InputBytes):
@@ -162,8 +162,8 @@ class RecordBytes(InputBytes):
             try:
                 for number in range(len(rows)):
                     while number not in held:
-                        for each in islice(ranges, max(0, 2 * self._selected.lines - len(waiting))):
-                            waiting.append(threads.submit(self._members, each, rows, turn))
+                        for range_ in islice(ranges, max(0, 2 * self._selected.lines - len(waiting))):
+                            waiting.append(threads.submit(self._members, range_, rows, turn))
                         held |= waiting.popleft().result()
                     yield held.pop(number)
             finally:

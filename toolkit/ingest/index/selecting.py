@@ -158,29 +158,29 @@ def selection_of(
 
 def _hosts(entries: Sequence[Entry], dataset: Dataset, *, write: bool) -> list[str]:
     """Return the hosts of a dataset: of the pages that its entries select, and of its other documents."""
-    found = set[str]()
+    results = set[str]()
     for entry in entries:
         if entry.settings().selects and entry.settings().subset != ROBOTS:
             folder = folder_of(entry, dataset)
             selection = selection_of(entry, dataset, asks=True, write=write, others=entries)
             known = current().kept((_hosts, folder), set[str])  # of a selection that is not kept
-            found |= known
+            results |= known
             for pack in selection.packs if selection and not known else ():
                 with Lines(join(folder, f"{pack.number}.jsonl.gz"), LONGEST, fixed=True) as lines:
-                    found |= {host_of(msgspec.json.decode(line, type=Row)[3]) for line in lines}
+                    results |= {host_of(msgspec.json.decode(line, type=Row)[3]) for line in lines}
     for record in ingested.load_undamaged(dataset):
         for shard in record.shards if "#" not in record.input else ():
             with dataset.lines(shard, LONGEST) as rows:
-                found |= {host_of(identity(row)[1] or "") for row in rows}
-    if not found - {""}:
+                results |= {host_of(identity(row)[1] or "") for row in rows}
+    if not results - {""}:
         raise NothingThere("expected hosts of documents for the captures of robots.txt, got none; ingest pages first")
-    return sorted(found - {""})
+    return sorted(results - {""})
 
 
 def estimates(entries: Iterable[Entry], dataset: Dataset) -> dict[str, Estimate]:
     """Return what fetching will take, of each entry whose pages this command has selected."""
-    found = {each.name: selection_of(each, dataset, asks=True) for each in entries if each.settings().selects}
-    return {name: selection.estimate for name, selection in found.items() if selection}
+    results = {entry.name: selection_of(entry, dataset, asks=True) for entry in entries if entry.settings().selects}
+    return {name: selection.estimate for name, selection in results.items() if selection}
 
 
 def sweep(entries: Iterable[Entry], inputs: Iterable[str], dataset: Dataset) -> None:
@@ -191,7 +191,7 @@ def sweep(entries: Iterable[Entry], inputs: Iterable[str], dataset: Dataset) -> 
         inputs: Keys of all inputs.
         dataset: Dataset that keeps the selections.
     """
-    kept = {folder_of(each, dataset).rpartition("/")[2] for each in entries if each.settings().selects}
+    kept = {folder_of(entry, dataset).rpartition("/")[2] for entry in entries if entry.settings().selects}
     gone = (ingested.load(dataset, name) for name in {*ingested.keys(dataset)}.difference(inputs))
     if not kept and not any(record and "#" in record.input for record in gone):
         return
@@ -226,10 +226,10 @@ def _select(entry: Entry, dataset: Dataset, others: Sequence[Entry], *, write: b
         packs = list(chosen.packs(folder if write else ""))
         if not write and any(other.settings().subset == ROBOTS for other in others):
             current().kept((_hosts, folder), chosen.hosts)
-    found = Selection(stamp=digest.hexdigest(), packs=packs, estimate=estimate)
+    selection = Selection(stamp=digest.hexdigest(), packs=packs, estimate=estimate)
     if write:
-        json_files.save(join(folder, "plan.json"), found)
-    return found
+        json_files.save(join(folder, "plan.json"), selection)
+    return selection
 
 
 def index_files(common: Common) -> list[str]:
@@ -309,10 +309,10 @@ class _Selecting:
         first = row = number << 40
         known: dict[str, str] = dict(re.findall(r"/(crawl|subset)=([^/]+)(?=/)", path))
         values = {"crawl": self._wish.crawl or "", "subset": self._subset} | known
-        with self._tables.beside() as tables, closing(batches(path)) as found:
-            types = tables.types(next(found).read(()))
+        with self._tables.beside() as tables, closing(batches(path)) as result:
+            types = tables.types(next(result).read(()))
             taking = _Taking(tables, self._wish, self._wanted, types, values, known)
-            for batch in found:
+            for batch in result:
                 taking.take(batch, row)
                 row += batch.rows
                 if self._is_enough(tables, first, row):
@@ -488,12 +488,12 @@ class _Taking:
             self._wanted and not self._wanted.may_be_in(batch.extremes)
         ):
             return
-        found = batch.read(self._columns)
-        with_all = found.append_column("row!", pa.array(np.arange(batch.rows)))
+        result = batch.read(self._columns)
+        with_all = result.append_column("row!", pa.array(np.arange(batch.rows)))
         for name, value in self._values.items():
             with_all = with_all.append_column(name, pa.repeat(value, batch.rows))
         if self._wanted:
-            with_all = with_all.append_column("wanted!", self._wanted.has(found))
+            with_all = with_all.append_column("wanted!", self._wanted.has(result))
         sql = f'SELECT "row!" FROM batch WHERE coalesce({self._condition}, false) ORDER BY 1'
         try:
             hits = self._tables.run(sql, self._parameters, batch=with_all).fetchnumpy()["row!"]
@@ -502,7 +502,7 @@ class _Taking:
         if not len(hits):
             return
         others = [name for name in self._output if name not in self._columns]
-        taken = found.select([name for name in self._output if name in self._columns]).take(hits)
+        taken = result.select([name for name in self._output if name in self._columns]).take(hits)
         if others:
             rest = batch.read(others).take(hits)
             for name in others:

@@ -29,7 +29,7 @@ class Keep(msgspec.Struct, frozen=True):
     Attributes:
         folder: on disk.
         max_disk: bytes of all downloads in it.
-        name: of this one.
+        name: Name of this one.
     """
 
     folder: str
@@ -48,9 +48,9 @@ class Download(msgspec.Struct, frozen=True):
 class Kept:
     """The beginning of a file, on disk."""
 
-    def __init__(self, keep: Keep, path: str, found: Stat) -> None:
+    def __init__(self, keep: Keep, path: str, stat: Stat) -> None:
         self._keep = keep
-        self._found = Download(path, found.size, found.stamp)
+        self._found = Download(path, stat.size, stat.stamp)
         self._stem = join(keep.folder, _stem(keep.name))
         self._file: IO[bytes] | None = None
 
@@ -111,7 +111,7 @@ def sweep(folder: str, wanted: Iterable[str]) -> None:
     """Delete downloads that nobody wants any more.
 
     Args:
-        folder: of the downloads.
+        folder: Folder of the downloads.
         wanted: names of those that stay.
     """
     if not store_of(folder).is_local or not os.path.isdir(folder):
@@ -133,12 +133,12 @@ def _stem(name: str) -> str:
 
 def _downloads(folder: str) -> dict[str, Download]:
     """Return the downloads of a folder, by their paths without suffix; one whose description cannot be read is none."""
-    found = {}
+    results = {}
     for name in sorted(os.listdir(folder)):
         if name.endswith(".json"):
             with open(os.path.join(folder, name), "rb") as stream, suppress(msgspec.DecodeError):
-                found[join(folder, name.removesuffix(".json"))] = msgspec.json.decode(stream.read(), type=Download)
-    return found
+                results[join(folder, name.removesuffix(".json"))] = msgspec.json.decode(stream.read(), type=Download)
+    return results
 
 
 def _remove(stem: str) -> None:

@@ -35,7 +35,7 @@ class InputBytes:
     """The stored bytes of an input; a context manager around all that is made of them.
 
     Args:
-        path: of the input.
+        path: Path of the input.
         found: the version that it should be.
         keep: where a download is kept.
 
@@ -44,11 +44,11 @@ class InputBytes:
         source: The input that records of a pack are of.
     """
 
-    def __init__(self, path: str, found: Stat, keep: Keep | None = None) -> None:
+    def __init__(self, path: str, stat: Stat, keep: Keep | None = None) -> None:
         self._path = path
-        self._found = found
+        self._found = stat
         self._store = store_of(path)
-        self._kept = None if keep is None or self._store.can_list else Kept(keep, path, found)
+        self._kept = None if keep is None or self._store.can_list else Kept(keep, path, stat)
         self._fetched: _Ahead | None = None
         self._digested: _Digested | None = None
         self._failed = False
@@ -72,7 +72,7 @@ class InputBytes:
         """Return the bytes; closed by ``with``.
 
         Args:
-            offset: of the first.
+            offset: Offset of the first.
             watch: is given all bytes, one after the other, if they are read so.
         """
         if self._store.is_local:
@@ -173,8 +173,8 @@ class Members:
         if self._pattern is None:
             head = block[:_HEADER]
             is_gzip = head.startswith(b"\x1f\x8b\x08")
-            found = re.escape(head[:4]) + b".{4}" + re.escape(head[8:]) if is_gzip else b"(?!)"  # which is nowhere
-            self._pattern = re.compile(found, re.DOTALL)
+            result = re.escape(head[:4]) + b".{4}" + re.escape(head[8:]) if is_gzip else b"(?!)"  # which is nowhere
+            self._pattern = re.compile(result, re.DOTALL)
         self.starts.extend(before + match.start() for match in self._pattern.finditer(block))
         self._held = block[1 - _HEADER :]
 

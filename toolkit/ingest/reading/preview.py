@@ -27,8 +27,8 @@ class Field(ConfigStruct):
 
     Attributes:
         name: as rules have it; of a document's own keys the key alone.
-        type: of its values, null left out.
-        documents: that have it, and not null.
+        type: Type of its values, null left out.
+        documents: Documents that have it, and not null.
     """
 
     name: str
@@ -81,10 +81,10 @@ def preview(work: InputToIngest, shown: int) -> Preview:
     Raises:
         DataError: as ingest would, if the beginning is not sound.
     """
-    found = stat(work.path)
-    if found is None:
+    result = stat(work.path)
+    if result is None:
         raise DataError(f"expected an input file, got {lacking(work.path)}", path=work.path)
-    open_ = InputBytes(work.path, found).open
+    open_ = InputBytes(work.path, result).open
     try:
         return _preview(work, shown, open_)
     except DataError:

@@ -32,8 +32,8 @@ class Written(msgspec.Struct, gc=False):
         line: the document as JSON.
         utf8: its text in UTF-8, if it is at hand.
         paths: the paths of its fields, if they are known (see `toolkit.data.metadata_fields.paths_in`).
-        has_own: whether it may have attributes of its own.
-        draft: that it was made of, if that is at hand.
+        has_own: True if it may have attributes of its own.
+        draft: Draft that it was made of, if that is at hand.
     """
 
     number: int
@@ -105,9 +105,9 @@ class Documents:
     Args:
         source: the input.
         common: options of its entry.
-        reader: of its format.
+        reader: Reader of its format.
         relative: its path, of which ids are made.
-        types: that the documents' own fields must have, if that is known.
+        types: Types that the documents' own fields must have, if that is known.
         takedown: Lists of the dataset; the documents that they name are written without text and fields.
     """
 
@@ -125,8 +125,8 @@ class Documents:
         self._common = common
         self._reader = reader
         self._relative = relative
-        found = None if types is None else RowCheck(types)
-        self._check = found.check if found and found.checks else None
+        row_check = None if types is None else RowCheck(types)
+        self._check = row_check.check if row_check and row_check.checks else None
         self._types, self._takedown = types, takedown
 
     def rows(self) -> Generator[Written, None, None]:
@@ -142,12 +142,12 @@ class Documents:
             if source.counts["documents"] or error.path != source.path:
                 raise
             try:
-                found = recognised(source.head(LOOKED_AT), format)
+                result = recognised(source.head(LOOKED_AT), format)
             except ToolkitError:  # that it cannot be read is what the error says
                 raise error from None
-            if not found or found in error.message:
+            if not result or result in error.message:
                 raise
-            message = f"{error.message}; the file is {found}, and is read here as `format: {format}`"
+            message = f"{error.message}; the file is {result}, and is read here as `format: {format}`"
             raise DataError(message, path=error.path, line=error.line, id=error.id) from None
 
     def _rows(self) -> Iterator[Written]:
@@ -161,14 +161,14 @@ class Documents:
         columns, common, source = batch.columns, self._common, self._common.source
         none = [None] * len(batch)
         ids, paths = columns.get("id", none), columns.get("paths", none)
-        each = self._check or self._takedown or common.qualifies or common.ids == "content" or None in ids
-        if each or source is None or None in paths or columns.keys() - _COLUMNS:
+        item = self._check or self._takedown or common.qualifies or common.ids == "content" or None in ids
+        if item or source is None or None in paths or columns.keys() - _COLUMNS:
             return None
         import numpy as np
 
         from toolkit.text.json_strings import encoded, trimmed
 
-        begins, ends = (np.array(each, dtype=np.int64) for each in (batch.begins, batch.ends))
+        begins, ends = (np.array(item, dtype=np.int64) for item in (batch.begins, batch.ends))
         states = [1] * len(batch)
         try:
             if common.trim:
@@ -180,8 +180,8 @@ class Documents:
             return None
         texts = (batch.utf8[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
         numbers = columns["number"]
-        made = map(Written, numbers, ids, repeat(source), chars, lines, texts, paths)
-        return self._taken(batch, zip(states, made, strict=True))
+        result = map(Written, numbers, ids, repeat(source), chars, lines, texts, paths)
+        return self._taken(batch, zip(states, result, strict=True))
 
     @property
     def _reads_all(self) -> bool:
@@ -191,26 +191,26 @@ class Documents:
 
     def tables(self, fields: Collection[str]) -> Iterator[dict[str, Any]] | None:
         """Yield fields of documents as columns, or None; as `toolkit.data.in_place.InPlace.tables`."""
-        found = self._reader.tables(self._source, fields)
-        if found is None or self._reads_all or self._common.null_text == "skip":
+        result = self._reader.tables(self._source, fields)
+        if result is None or self._reads_all or self._common.null_text == "skip":
             return None
-        return (self._fields_of(batch, fields) for batch in found)
+        return (self._fields_of(batch, fields) for batch in result)
 
     def _fields_of(self, batch: TableRows, fields: Collection[str]) -> dict[str, Any]:
-        found, arrays = dict[str, Any](), batch.arrays
+        result, arrays = dict[str, Any](), batch.arrays
         if "id" in fields:
             has_all = "id" in arrays and not arrays["id"].null_count
-            found["id"] = arrays["id"] if has_all else self._ids(batch)
+            result["id"] = arrays["id"] if has_all else self._ids(batch)
         if "source" in fields:
-            found["source"] = self._sources(batch)
+            result["source"] = self._sources(batch)
         for name in {"text", "added", "created"}.intersection(fields):
-            found[name] = arrays.get(name, [None] * batch.rows)
-        if "text" in found and found["text"].null_count:
-            found["text"] = found["text"].fill_null("")
+            result[name] = arrays.get(name, [None] * batch.rows)
+        if "text" in result and result["text"].null_count:
+            result["text"] = result["text"].fill_null("")
         if METADATA in fields:
             inside = {name: values for name, values in batch.values().items() if name.startswith(_INSIDE)}
-            found[METADATA] = [*map(ENCODER.encode, _nested(inside))] if inside else [None] * batch.rows
-        return found
+            result[METADATA] = [*map(ENCODER.encode, _nested(inside))] if inside else [None] * batch.rows
+        return result
 
     def _ids(self, batch: TableRows) -> list[str]:
         given = batch.arrays["id"].to_pylist() if "id" in batch.arrays else [None] * batch.rows
@@ -234,7 +234,7 @@ class Documents:
                 sieved = source.sieve(batch.number, {**columns, "id": ids, "source": sources})
             kept = sieved[0] if sieved else [True] * batch.rows
             values: dict[str, list[Any]] = batch.values(kept if sieved else None)
-            own, values["id"], values["source"] = ([*compress(each, kept)] for each in (numbers, ids, sources))
+            own, values["id"], values["source"] = ([*compress(item, kept)] for item in (numbers, ids, sources))
             first = {name: values.pop(name) for name in OWN if name in values}
             if inside := {name: values.pop(name) for name in [*values] if name.startswith(_INSIDE)}:
                 first[METADATA] = _nested(inside)
@@ -250,8 +250,8 @@ class Documents:
         if sieved:
             sieved[1]()
         texts = first["text"]
-        made = map(Written, own, first["id"], first["source"], map(len, texts), lines, map(str.encode, texts))
-        return self._sieved(made, kept, numbers)
+        result = map(Written, own, first["id"], first["source"], map(len, texts), lines, map(str.encode, texts))
+        return self._sieved(result, kept, numbers)
 
     def _sieved(self, made: Iterator[Written], kept: Sequence[bool], numbers: Iterable[int]) -> Iterator[Written]:
         for number, is_kept in zip(numbers, kept, strict=True):
@@ -315,7 +315,9 @@ class Documents:
         """Return a document that a takedown lists as it is written."""
         line = cleared_row(row.source, row.id, self._types)
         values = {key: msgspec.Raw(ENCODER.encode(empty(type_))) for key, type_ in self._reader.types().items()}
-        attributes = {name: {key: values[key] for key in found} for name, found in (draft.attributes or {}).items()}
+        attributes = {
+            name: {key: values[key] for key in attribute} for name, attribute in (draft.attributes or {}).items()
+        }
         cleared = Draft(
             text="",
             number=draft.number,

@@ -38,10 +38,10 @@ class Damage(NamedTuple):
     """The damage of a file.
 
     Attributes:
-        compression: of the file.
-        byte: of the file as stored, at which it was noticed.
+        compression: Compression of the file.
+        byte: Byte of the file as stored, at which it was noticed.
         whole: uncompressed bytes before it that can be kept.
-        truncated: whether the file ends too early.
+        truncated: True if the file ends too early.
     """
 
     compression: str
@@ -54,7 +54,7 @@ def wanted(entry: Entry, open_: Callable[[], IO[bytes]]) -> Damage | None:
     """Return the damage of a compressed file of which something is kept; None of a sound one, and of any other.
 
     Args:
-        entry: of the configuration; says whether anything is kept.
+        entry: Entry of the configuration; says whether anything is kept.
         open_: opens the file as stored; is called twice if there is damage.
     """
     if entry.settings().on_error != "salvage":

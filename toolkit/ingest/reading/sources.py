@@ -49,7 +49,7 @@ class Sources:
         left_out: notes the items that become no document.
 
     Attributes:
-        counts: by reason, of all inputs.
+        counts: Counts by reason, of all inputs.
         read: the inputs that have been read, whole.
         salvaged: what was read of damaged inputs, a sentence for each.
     """
@@ -57,7 +57,7 @@ class Sources:
     def __init__(
         self,
         work: InputToIngest,
-        found: Sequence[Stat],
+        stats: Sequence[Stat],
         keep: Keep | None,
         rejects: Rejects | None,
         left_out: LeftOutOutput | None = None,
@@ -70,16 +70,16 @@ class Sources:
         self._reader = work.entry.reader()
         self._rejects = rejects
         self._left_out = left_out
-        self._found = found
+        self._found = stats
         self._current = 0
         self._bytes = [
             _selected(file, self._common.rate) if file.selected else InputBytes(file.path, now, keep)
-            for file, now in zip(work.files, found, strict=True)
+            for file, now in zip(work.files, stats, strict=True)
         ]
 
     def stored(self) -> int:
         """Return how many stored bytes have been read."""
-        before = sum(found.size for found in self._found[: self._current])
+        before = sum(stat.size for stat in self._found[: self._current])
         return before + self._bytes[self._current].stored()
 
     @property
@@ -135,11 +135,11 @@ class Sources:
                 f"{file.path}: expected a sound {damage.compression} file, got {what} at byte {damage.byte:,}; kept "
                 f"the {amount(rows, 'document')} before it; restore the file and run again"
             )
-        found = self._found[self._current]
+        stat = self._found[self._current]
         content = opened.content()
         self.counts.update(source.counts)
         self.read.append(
-            InputOfPack(input=file.path, key=file.key, size=found.size, stamp=found.stamp, content=content, rows=rows)
+            InputOfPack(input=file.path, key=file.key, size=stat.size, stamp=stat.stamp, content=content, rows=rows)
         )
 
     def _ahead(self) -> Iterator[InputBytes]:
@@ -162,8 +162,8 @@ class Sources:
         """Return an error for each input that is another now than the one that was to be read."""
         looked = [
             (file, was)
-            for file, was, each in zip(self._work.files, self._found, self._bytes, strict=True)
-            if each.can_change
+            for file, was, input_bytes in zip(self._work.files, self._found, self._bytes, strict=True)
+            if input_bytes.can_change
         ]
         now = stat_each([file.path for file, _ in looked])
         message = (
@@ -179,11 +179,11 @@ class Sources:
         if not self._work.is_pack:
             return self.read[0].content
         digest = xxhash.xxh3_128()
-        for each in self.read:
-            digest.update(f"{each.key}\0{each.content}\n".encode())
+        for input_ in self.read:
+            digest.update(f"{input_.key}\0{input_.content}\n".encode())
         return digest.hexdigest()
 
     def discard(self) -> None:
         """Delete what is kept of a download."""
-        for each in self._bytes:
-            each.discard()
+        for input_bytes in self._bytes:
+            input_bytes.discard()

@@ -28,7 +28,7 @@ class TableRows(Sequence[Draft]):
         schema: as `toolkit.data.tables.values.plain_schema` gives it.
         make: gives the document of a row (see `toolkit.ingest.tables.fields.FieldReader.draft`).
         source: the input; rows that cannot be read are its bad items.
-        number: of rows before these.
+        number: Number of rows before these.
         plain: names of columns by field of documents; None where `make` does more than to name them.
 
     Attributes:
@@ -52,9 +52,9 @@ class TableRows(Sequence[Draft]):
     @cached_property
     def columns(self) -> dict[str, Any] | None:
         """The columns of Arrow by field of documents, in the order of rows; None where each is to be looked at."""
-        found = self.arrays
-        filled = (name for name in ("text", "source", "added", "created") if name in found)
-        return found if found and not any(found[name].null_count for name in filled) else None
+        result = self.arrays
+        filled = (name for name in ("text", "source", "added", "created") if name in result)
+        return result if result and not any(result[name].null_count for name in filled) else None
 
     @cached_property
     def arrays(self) -> dict[str, Any]:
@@ -77,17 +77,17 @@ class TableRows(Sequence[Draft]):
 
     @cached_property
     def _drafts(self) -> list[Draft]:
-        found = []
+        result = []
         for i, row in enumerate(_rows(self._piece, self._schema, self._source), self.number + 1):
             if isinstance(row, Exception):
                 self._source.bad("not of the format", f"expected a row that can be read, got: {row}", b"", i)
                 continue
             try:
-                found.append(self._make({**row}, i))
+                result.append(self._make({**row}, i))
             except (*BAD_ROW, DataError) as error:
                 if (draft := self._source.refuse(error, msgspec.json.encode(row), i)) is not None:
-                    found.append(draft)
-        return found
+                    result.append(draft)
+        return result
 
     def __len__(self) -> int:
         return len(self._drafts)
@@ -129,13 +129,13 @@ def drafts(
 def _rows(piece: Any, schema: Any, source: Input) -> list[dict[str, Any] | Exception]:
     """Return rows as objects; in place of one whose values Python cannot have, the error."""
     try:
-        found = objects(piece, schema)
+        result = objects(piece, schema)
     except (ValueError, OverflowError) as error:  # also those of Arrow; invalid UTF-8 is one
         if piece.num_rows == 1:
             return [error]
     else:
         _count_not_finite(piece, source)
-        return [*found]
+        return [*result]
     return [row for i in range(piece.num_rows) for row in _rows(piece.slice(i, 1), schema, source)]
 
 
@@ -169,10 +169,10 @@ def column_types(source: Input) -> tuple[dict[str, Type], Any]:
 @contextmanager
 def _opened(source: Input) -> Iterator[IO[bytes]]:
     """Give a file in which one can seek: of a bucket only what is asked for is fetched, unless it is compressed."""
-    found = stat(source.path)
+    result = stat(source.path)
     store = store_of(source.path)
-    if found is None or store.is_local or store.read(source.path, 0, len(_MAGIC)) != _MAGIC:
+    if result is None or store.is_local or store.read(source.path, 0, len(_MAGIC)) != _MAGIC:
         with source.file() as file:
             yield file
         return
-    yield io.BufferedReader(Ranges(source.path, found.size))
+    yield io.BufferedReader(Ranges(source.path, result.size))

@@ -31,10 +31,10 @@ def inner_fields(type_: Type | None) -> dict[str, Type] | None:
     """Return the fields of an object, which may be null; None of anything else."""
     if type_ is None:
         return {}
-    found = type_.not_null
-    if found.kind != "object":
+    result = type_.not_null
+    if result.kind != "object":
         return None
-    return {name: nullable(t) if type_.kind == "nullable" else t for name, t in found.fields}
+    return {name: nullable(t) if type_.kind == "nullable" else t for name, t in result.fields}
 
 
 def add_gathered(placed: Placed, gathered: Mapping[str, Type]) -> None:
@@ -54,13 +54,13 @@ def closed_paths(placed: Placed, *, metadata: bool) -> list[str]:
 
     Args:
         placed: the fields.
-        metadata: whether those of the metadata are all known.
+        metadata: True if those of the metadata are all known.
     """
-    found = [DOCUMENT, *([METADATA] if metadata else [])]
+    results = [DOCUMENT, *([METADATA] if metadata else [])]
     for root, fields in placed.items():
         for name, type_ in fields.items():
-            found += _objects(f"{root}.{name}", type_)
-    return found
+            results += _objects(f"{root}.{name}", type_)
+    return results
 
 
 def _objects(path: str, type_: Type) -> Iterable[str]:
@@ -77,8 +77,8 @@ def declare(placed: Placed, path: tuple[str, ...], type_: Type, *, must: bool) -
     Args:
         placed: the fields; changed here.
         path: a root, and names inside it.
-        type_: of the field.
-        must: whether it, and the objects that it is in, are never null.
+        type_: Type of the field.
+        must: True if it, and the objects that it is in, are never null.
     """
     root, name, *inside = path
     placed[root][name] = _with(placed[root].get(name), inside, type_, must=must)
@@ -91,12 +91,12 @@ def declared_type(placed: Placed, path: tuple[str, ...], option: str) -> Type:
         DataError: if it has no known type.
     """
     root, *names = path
-    found: Type | None = Type("object", fields=tuple(placed[root].items()))
+    type_: Type | None = Type("object", fields=tuple(placed[root].items()))
     for name in names:
-        found = (inner_fields(found) or {}).get(name)
-    if found is None or found.not_null == ANY:
+        type_ = (inner_fields(type_) or {}).get(name)
+    if type_ is None or type_.not_null == ANY:
         raise DataError(f"expected a field of known type in `not_null`, got {option!r}; give `typed: {{{option}: …}}`")
-    return found.not_null
+    return type_.not_null
 
 
 def _with(old: Type | None, names: list[str], type_: Type, *, must: bool) -> Type:
@@ -104,8 +104,8 @@ def _with(old: Type | None, names: list[str], type_: Type, *, must: bool) -> Typ
         return type_
     fields: dict[str, Any] = inner_fields(old.not_null if old else None) or {}
     fields[names[0]] = _with(fields.get(names[0]), names[1:], type_, must=must)
-    found = Type("object", fields=tuple(fields.items()))
-    return found if must or (old is not None and old.kind == "object") else nullable(found)
+    result = Type("object", fields=tuple(fields.items()))
+    return result if must or (old is not None and old.kind == "object") else nullable(result)
 
 
 Names = str | list[str]
@@ -205,10 +205,10 @@ class FieldReader(Reader):
         drafts = [*first_drafts(self, inputs, tolerant=True)]  # damage is told where the input is ingested
         if drafts and all(draft.id is None for draft in drafts):
             self._check_id(dict.fromkeys(name for draft in drafts for name in draft.extra), inputs[0].path)
-        found = of_rows([{**draft.extra, METADATA: draft.metadata} for draft in drafts], "")
+        own_types = of_rows([{**draft.extra, METADATA: draft.metadata} for draft in drafts], "")
         placed: Placed = {
             root: {name: schema.from_json(value) for name, value in fields.items()}
-            for root, fields in found.fields.items()
+            for root, fields in own_types.fields.items()
         }
         return self.declared(placed, (), f"the first {SAMPLE:,} rows")
 
@@ -250,10 +250,10 @@ class FieldReader(Reader):
         elif self.leave_out == REST:
             row = {}
         inside = inner_fields(metadata)
-        found: Placed = {METADATA: inside or {}, DOCUMENT: top_level(row)}
-        add_gathered(found, gathered)
-        closed = closed_paths(found, metadata=inside is not None)
-        types = self.declared(found, closed, COLUMNS)
+        results: Placed = {METADATA: inside or {}, DOCUMENT: top_level(row)}
+        add_gathered(results, gathered)
+        closed = closed_paths(results, metadata=inside is not None)
+        types = self.declared(results, closed, COLUMNS)
         return msgspec.structs.replace(types, arrow=self._placed_arrow(columns, arrow, inside is not None))
 
     def _placed_arrow(self, columns: Mapping[str, schema.Type], arrow: Iterable[Any], is_known: bool) -> str:
@@ -287,11 +287,11 @@ class FieldReader(Reader):
         """Return the type of the metadata, if they are inside a column."""
         for name in self.fields.of(METADATA):
             root, *inner = name.split(".")
-            found = row.get(root) if inner else None
+            type_ = row.get(root) if inner else None
             for key in inner:
-                found = (inner_fields(found) or {}).get(key) if found else None
-            if found is not None:
-                return found
+                type_ = (inner_fields(type_) or {}).get(key) if type_ else None
+            if type_ is not None:
+                return type_
         return None
 
     def _place_of(self, name: str) -> tuple[str, ...] | None:
@@ -310,7 +310,7 @@ class FieldReader(Reader):
 
         Args:
             row: its fields; changed here.
-            number: of the item.
+            number: Number of the item.
 
         Raises:
             NullText: if its text is null.
@@ -321,34 +321,34 @@ class FieldReader(Reader):
         for name in _listed(self.leave_out):
             row.pop(name, None)
         gathered = {name: row[name] for name in _listed(self.metadata) if name in row}
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for name in OWN:
             key, value = self._find(row, name)
-            found[name] = value
+            results[name] = value
             if key is not None:
                 row.pop(key, None)
-        is_null = found["text"] is None and self._has_text(there, row)
+        is_null = results["text"] is None and self._has_text(there, row)
         for name in gathered:
             row.pop(name, None)
         if self.metadata == REST:
             gathered, row = row, {}
         elif self.leave_out == REST:
             row = {}
-        if taken := [name for name in found if name in row]:
+        if taken := [name for name in results if name in row]:
             raise msgspec.ValidationError(
                 f"Expected no key {taken[0]} in the row, because `fields` takes the {taken[0]} of the "
                 f"document from another key: write "
                 f"`fields: {{{taken[0]}: {taken[0]}}}`, or list the key in `metadata` or `leave_out`"
             )
-        if found["text"] is None and not is_null:
+        if results["text"] is None and not is_null:
             raise msgspec.ValidationError(self._no_text(there))
         if isinstance(row.get("attributes"), str):
             row["attributes"] = _object(row["attributes"], "attributes")
-        found |= _converted(found)
+        results |= _converted(results)
         if gathered:
-            found["metadata"] = _together(found["metadata"], gathered)
-        text = "" if is_null else found["text"]
-        draft = msgspec.convert({**found, "text": text, "number": number, "extra": row}, Draft)
+            results["metadata"] = _together(results["metadata"], gathered)
+        text = "" if is_null else results["text"]
+        draft = msgspec.convert({**results, "text": text, "number": number, "extra": row}, Draft)
         if is_null:
             raise NullText(f"Expected a text in {' or '.join(self.fields.of('text'))}, got null", draft)
         return draft
@@ -361,9 +361,9 @@ class FieldReader(Reader):
 
     def _no_text(self, there: Iterable[str]) -> str:
         """Return what is wrong with an item without a text, whose fields there are."""
-        names, found = self.fields.of("text"), list(there)
+        names, result = self.fields.of("text"), list(there)
         wanted = " or ".join(names)
-        hint = did_you_mean(names[0], found) or f"; it has: {', '.join(found[:20])}"
+        hint = did_you_mean(names[0], result) or f"; it has: {', '.join(result[:20])}"
         return f"Expected field {wanted}, got an object without it{hint}; `fields: {{text: NAME}}` names another"
 
     def _check_id(self, names: Iterable[str], path: str) -> None:
@@ -396,27 +396,27 @@ class FieldReader(Reader):
         if types_in(columns.metadata) is not None or any(name.partition(".")[0] in there for name in dotted):
             return None
         of = {field: next((name for name in self.fields.of(field) if name in there), "") for field in OWN}
-        found = {field: name for field, name in of.items() if name}
+        result = {field: name for field, name in of.items() if name}
         gathered = [name for name in _listed(self.metadata) if name in there]
-        rest = [name for name in there if name not in found.values() and name not in gathered]
+        rest = [name for name in there if name not in result.values() and name not in gathered]
         if self.metadata == REST:
             gathered, rest = rest, []
         elif self.leave_out == REST:
             rest = []
-        texts = [there[name] for field, name in found.items() if field != "id" or not pa.types.is_integer(there[name])]
-        odd = METADATA in found or {*rest} & {*OWN, "attributes"} or any("." in name for name in (*rest, *gathered))
-        if odd or "text" not in found or not {*texts} <= {pa.string(), pa.large_string()}:
+        texts = [there[name] for field, name in result.items() if field != "id" or not pa.types.is_integer(there[name])]
+        odd = METADATA in result or {*rest} & {*OWN, "attributes"} or any("." in name for name in (*rest, *gathered))
+        if odd or "text" not in result or not {*texts} <= {pa.string(), pa.large_string()}:
             return None
-        if len({*found.values()}) < len(found):
+        if len({*result.values()}) < len(result):
             return None
-        return found | {f"{METADATA}.{name}": name for name in gathered} | {name: name for name in rest}
+        return result | {f"{METADATA}.{name}": name for name in gathered} | {name: name for name in rest}
 
     def columns(self, there: Iterable[str], path: str) -> list[str]:
         """Return which columns of a table must be read, in its order.
 
         Args:
             there: the columns of the table.
-            path: of its file, for messages.
+            path: Path of its file, for messages.
 
         Raises:
             DataError: if two are called alike, or one is not there that an option names.

@@ -147,14 +147,14 @@ def page_reader(spec: ExtractorSpec) -> Callable[[SentPage], ReadPage]:
 
     def read(sent: SentPage) -> ReadPage:
         decoded = decode_page(sent.body, sent.charset, declares=sent.is_html)
-        found = Extracted(decoded.text)
+        result = Extracted(decoded.text)
         if sent.is_html:
-            found = extractor.extract(Page(sent.body, sent.url, sent.headers, decoded.text))
-            check_extracted(found)
-        about = ({} if found.title is None else {"title": found.title}) | dict(found.metadata or {})
+            result = extractor.extract(Page(sent.body, sent.url, sent.headers, decoded.text))
+            check_extracted(result)
+        about = ({} if result.title is None else {"title": result.title}) | dict(result.metadata or {})
         meta = stated(decoded.text) if sent.is_html else {}
         return ReadPage(
-            found.text, about or None, decoded.charset, decoded.guessed, decoded.disbelieved, decoded.replaced, meta
+            result.text, about or None, decoded.charset, decoded.guessed, decoded.disbelieved, decoded.replaced, meta
         )
 
     with contextlib.suppress(Exception):  # it may expect more of a page; this only imports what it needs

@@ -56,9 +56,9 @@ class Decoded(msgspec.Struct):
     Attributes:
         text: with U+FFFD for bytes that are invalid.
         charset: the standard's name of the encoding, lower-case.
-        guessed: whether it is neither declared nor UTF-8, but found by what the bytes look like.
-        disbelieved: whether another encoding was declared.
-        replaced: whether there are invalid bytes.
+        guessed: True if it is neither declared nor UTF-8, but found by what the bytes look like.
+        disbelieved: True if another encoding was declared.
+        replaced: True if there are invalid bytes.
     """
 
     text: str
@@ -73,8 +73,8 @@ def decode_page(data: bytes, label: str, *, declares: bool = True) -> Decoded:
 
     Args:
         data: its bytes.
-        label: of the encoding by HTTP, empty if there is none.
-        declares: whether the bytes may declare it: HTML and XML, not plain text.
+        label: Label of the encoding by HTTP, empty if there is none.
+        declares: True if the bytes may declare it: HTML and XML, not plain text.
     """
     for mark, charset in _BOMS:
         if data.startswith(mark):
@@ -84,10 +84,10 @@ def decode_page(data: bytes, label: str, *, declares: bool = True) -> Decoded:
     first: Decoded | None = None
     for charset in dict.fromkeys(filter(None, (charset_of(label), _declared(data) if declares else None))):
         text, replaced = _decode(data, charset)
-        found = Decoded(text, charset, guessed=False, disbelieved=disbelieved, replaced=replaced)
+        result = Decoded(text, charset, guessed=False, disbelieved=disbelieved, replaced=replaced)
         if not replaced or _believable(text):
-            return found
-        first, disbelieved = first or found, True
+            return result
+        first, disbelieved = first or result, True
     charset = _detected(data)
     text, replaced = _decode(data, charset)
     if first and replaced and not _believable(text):
@@ -102,8 +102,8 @@ def charset_of(label: str) -> str | None:
     label = label.strip().lower()
     if label in _LABELS:
         return _LABELS[label]
-    found = map_encoding_to_html5(label, fallback_utf8=False) if label.isascii() else None
-    return _name(found) if found else None
+    result = map_encoding_to_html5(label, fallback_utf8=False) if label.isascii() else None
+    return _name(result) if result else None
 
 
 def _name(found: str) -> str:
@@ -119,8 +119,8 @@ def _declared(data: bytes) -> str | None:
     head = data[:_HEAD]
     if b"<!--" in head:
         head = _COMMENT.sub(b"", head)
-    for found in _DECLARED.finditer(head):
-        charset = charset_of((found[1] or found[2]).decode("latin-1"))
+    for match in _DECLARED.finditer(head):
+        charset = charset_of((match[1] or match[2]).decode("latin-1"))
         if charset is not None:
             return "utf-8" if charset.startswith("utf-16") else charset  # the declaration was read as ASCII
     return None
@@ -131,8 +131,8 @@ def _detected(data: bytes) -> str:
 
     if _believable(data.decode(errors="replace"), _NEARLY_ALL):
         return "utf-8"
-    found = detect_encoding(data, html5_compatible=False)
-    charset = charset_of(found) if found else None
+    result = detect_encoding(data, html5_compatible=False)
+    charset = charset_of(result) if result else None
     return charset if charset and charset != "utf-8" else "windows-1252"
 
 
@@ -237,7 +237,7 @@ def stated(text: str) -> dict[str, list[str]]:
 
     Comments do not count. Each name has at most 20 values, of at most 1,000 code points.
     """
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for kind, inside in _ELEMENT.findall(_without_comments(text)):
         lowered = inside.lower()
         if kind.lower() != "meta" and "license" not in lowered:
@@ -253,10 +253,10 @@ def stated(text: str) -> dict[str, list[str]]:
         else:
             name, value = LICENSE_LINK, given.get("href", "").strip()
             is_stated = "license" in given.get("rel", "").lower().split()
-        values = found.setdefault(name[:100], []) if name and value and is_stated else None
+        values = results.setdefault(name[:100], []) if name and value and is_stated else None
         if values is not None and len(values) < _MOST_STATED:
             values.append(value[:_LONGEST_STATED])
-    return found
+    return results
 
 
 def _without_comments(text: str) -> str:

@@ -53,7 +53,7 @@ def http_date(value: str, seen: str | None = None) -> str | None:
     A second 60 (leap seconds) is taken for 59; the day of the week is not looked at.
 
     Args:
-        value: of the header.
+        value: Value of the header.
         seen: WARC-Date of the record, against which a year of two digits is told.
 
     >>> http_date("Sun, 06 Nov 1994 08:49:37 GMT")
@@ -69,17 +69,17 @@ def http_date(value: str, seen: str | None = None) -> str | None:
     """
     if not value.isascii():
         return None
-    found = next(filter(None, (form.fullmatch(value.strip()) for form in _FORMS)), None)
-    if found is None or (month := found["month"].lower()) not in _MONTHS:
+    match = next(filter(None, (form.fullmatch(value.strip()) for form in _FORMS)), None)
+    if match is None or (month := match["month"].lower()) not in _MONTHS:
         return None
-    if (ahead := _ahead(found["zone"] or "")) is None:
+    if (ahead := _ahead(match["zone"] or "")) is None:
         return None
-    year, second = int(found["year"]), int(found["second"])
-    if len(found["year"]) == 2:
+    year, second = int(match["year"]), int(match["second"])
+    if len(match["year"]) == 2:
         year = _whole_year(year, seen)
     try:
-        hour, minute, second = int(found["hour"]), int(found["minute"]), 59 if second == 60 else second
-        date = datetime(year, _MONTHS.index(month) + 1, int(found["day"]), hour, minute, second, tzinfo=UTC) - ahead
+        hour, minute, second = int(match["hour"]), int(match["minute"]), 59 if second == 60 else second
+        date = datetime(year, _MONTHS.index(month) + 1, int(match["day"]), hour, minute, second, tzinfo=UTC) - ahead
     except (ValueError, OverflowError):  # no day or time of the calendar
         return None
     return date.strftime("%Y-%m-%dT%H:%M:%SZ") if date.year in YEARS else None
@@ -192,19 +192,19 @@ def decoded_body(response: Response, limit: int) -> tuple[bytes, list[str]]:
 def _undo(name: str, body: bytes, undo: Callable[[], tuple[bytes, bool]], notes: list[str]) -> bytes:
     if not body:
         return body
-    found, whole = undo()
+    result, whole = undo()
     if whole:
-        return found
-    notes.append(f"broken_{name}" if found else f"not_{name}")
-    return found or body
+        return result
+    notes.append(f"broken_{name}" if result else f"not_{name}")
+    return result or body
 
 
 def unchunk(body: bytes) -> tuple[bytes, bool]:
     """Return the chunks joined, and whether they end as they should; where they do not, the rest as it is."""
     chunks: list[bytes] = []
     position = 0
-    while found := _CHUNK.match(body, position):
-        size, start = int(found[1], 16), found.end()
+    while match := _CHUNK.match(body, position):
+        size, start = int(match[1], 16), match.end()
         if not size:
             return b"".join(chunks), True
         chunks.append(body[start : start + size])
@@ -251,8 +251,8 @@ def _gzip(body: bytes, limit: int) -> tuple[bytes, bool]:
 
 
 def _deflate(body: bytes, limit: int) -> tuple[bytes, bool]:
-    found, whole = _inflate(body, limit, zlib.MAX_WBITS)
-    return (found, whole) if found or whole else _inflate(body, limit, -zlib.MAX_WBITS)
+    result, whole = _inflate(body, limit, zlib.MAX_WBITS)
+    return (result, whole) if result or whole else _inflate(body, limit, -zlib.MAX_WBITS)
 
 
 def _brotli(body: bytes, limit: int) -> tuple[bytes, bool]:

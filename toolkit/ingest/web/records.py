@@ -68,7 +68,7 @@ def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
 
     Args:
         source: the input.
-        large: whether a block may be larger than a document; it is passed over, and not held.
+        large: True if a block may be larger than a document; it is passed over, and not held.
 
     Raises:
         DataError: if a record is bad, or the file is an ARC file.
@@ -149,25 +149,25 @@ def _records(tape: "_Tape", source: Input, *, large: bool) -> Iterator[Record]:
     from fastwarc.warc import ArchiveIterator
 
     try:
-        for found in ArchiveIterator(tape, parse_http=False):
-            headers = _headers(found.headers.items_bytes())
+        for warc_record in ArchiveIterator(tape, parse_http=False):
+            headers = _headers(warc_record.headers.items_bytes())
             type_, length, offset = (
                 headers.get("warc-type", ""),
                 headers.get("content-length", ""),
-                found.stream_pos,
+                warc_record.stream_pos,
             )
             if not type_ or "\n" in type_ or not _LENGTH.fullmatch(length):
                 raise _Bad("expected a WARC record with WARC-Type and Content-Length, got one without", offset)
             size, got = int(length), 0
             start = tape.end_of_head(offset)
             if size <= source.max_bytes:
-                block = found.reader.read()
+                block = warc_record.reader.read()
                 got = len(block)
                 if got == size:
                     yield _record(headers, block, offset, start + size)
             elif large:
                 yield _record(headers, None, offset, start + size)  # first, while the one before is still held
-                while piece := found.reader.read(READ):
+                while piece := warc_record.reader.read(READ):
                     got += len(piece)
                     tape.forget(start + got)
             else:
@@ -265,8 +265,8 @@ class _Tape:
 
     def end_of_head(self, offset: int) -> int:
         """Return the offset behind the headers of the record at the offset."""
-        found = self._kept.find(b"\r\n\r\n", offset - self._kept_from)
-        return self._kept_from + found + 4
+        result = self._kept.find(b"\r\n\r\n", offset - self._kept_from)
+        return self._kept_from + result + 4
 
     def begins_with(self, start: bytes) -> bool:
         """Return whether the file begins so."""
@@ -294,10 +294,10 @@ class _Tape:
                 return head, begun, self._kept_from + len(self._kept) - begun
             self._kept += block
             head += block[: max(0, HEAD - len(head))]
-        found = self._kept_from + match.start()
-        self.restarted_at = self._position = found
+        result = self._kept_from + match.start()
+        self.restarted_at = self._position = result
         self._replay = bytes(self._kept[match.start() :])
-        return head[: found - begun], begun, found - begun
+        return head[: result - begun], begun, result - begun
 
 
 _DIGEST = re.compile(

@@ -58,13 +58,13 @@ def of_arguments(given: Sequence[str]) -> str | None:
     command = given[0] if given else ""
     if command in COMMANDS:
         return f"`{command}` is a command of Dolma's: {COMMANDS[command]}"
-    flags = [each for each in given if each.startswith("--") and _is_flag(each[2:].partition("=")[0])]
+    flags = [item for item in given if item.startswith("--") and _is_flag(item[2:].partition("=")[0])]
     flags = flags if flags != ["--dryrun"] else []  # more likely a slip of our own option
     if command not in ("tag", "mix") or not flags:
         return None
     message = f"{flags[0]} is an option of Dolma's: here settings are in a configuration, and KEY=VALUE overrides them"
-    if command == "tag" and (found := _tagger(given[1:])):
-        return f"{message}; write {msgspec.json.encode(found).decode()} into a file, and run `toolkit -c FILE tag`"
+    if command == "tag" and (results := _tagger(given[1:])):
+        return f"{message}; write {msgspec.json.encode(results).decode()} into a file, and run `toolkit -c FILE tag`"
     return f"{message}, as in `toolkit -c FILE {command} processes=4`"
 
 
@@ -74,22 +74,22 @@ def _is_flag(name: str) -> bool:
 
 def _tagger(given: Sequence[str]) -> dict[str, Any]:
     """Return the configuration that options of Dolma's tagger come to; empty without documents and taggers."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     key = ""
-    for each in given:
-        if each.startswith("-"):
-            key, equals, value = each.lstrip("-").partition("=")
+    for item in given:
+        if item.startswith("-"):
+            key, equals, value = item.lstrip("-").partition("=")
             if key in _LISTS:
-                found[key] = [value] if equals else []
+                results[key] = [value] if equals else []
             elif key in _FLAGS:
-                found[key] = value if equals else True
+                results[key] = value if equals else True
         elif key in _LISTS:
-            found[key].append(each)
+            results[key].append(item)
         elif key in _FLAGS:
-            found[key] = each
-    if str(found.get("processes", "")).isdecimal():
-        found["processes"] = int(found["processes"])
-    return found if found.get("documents") and found.get("taggers") else {}
+            results[key] = item
+    if str(results.get("processes", "")).isdecimal():
+        results["processes"] = int(results["processes"])
+    return results if results.get("documents") and results.get("taggers") else {}
 
 
 def check(source: ConfigNode, command: str) -> None:

@@ -91,30 +91,30 @@ def read_deduper(source: ConfigNode) -> Asked:
         ConfigError: naming file and line of what cannot be used.
     """
     resolve(source)
-    found = settings.convert(source, DeduperOptions, "a configuration of Dolma's deduper")
-    dedupe, place = found.dedupe, source.at("dedupe")
-    _check(source, found)
+    options = settings.convert(source, DeduperOptions, "a configuration of Dolma's deduper")
+    dedupe, place = options.dedupe, source.at("dedupe")
+    _check(source, options)
     if (dedupe.documents is None) == (dedupe.paragraphs is None):
         raise place.error((), "expected one of `documents` and `paragraphs`")
     entry = _documents(dedupe.documents, dedupe, place) if dedupe.documents else _paragraphs(dedupe, place)
-    entry["kind"] = "dolma" if found.form == "dolma" or "by_ngram" in entry else "exact"
+    entry["kind"] = "dolma" if options.form == "dolma" or "by_ngram" in entry else "exact"
     if not is_name(entry["as"]):
         of = "documents" if dedupe.documents else "paragraphs"
         raise place.error((of, "attribute_name"), f"expected a name of letters, digits and _, got {entry['as']!r}")
     try:
-        roots = roots_of([_named(each) for each in found.documents], [dedupe.name or entry["as"]])
+        roots = roots_of([_named(document) for document in options.documents], [dedupe.name or entry["as"]])
     except ConfigError as error:
         raise source.error(("documents",), str(error)) from None
-    if len(roots) > 1 and not found.against:
+    if len(roots) > 1 and not options.against:
         raise source.error(
             ("documents",),
             f"expected documents below one folder `documents`, got {', '.join(root.path for root in roots)}: copies in "
             "one of another would not be found; put them below one",
         )
-    if found.against:
-        given = [found.against] if isinstance(found.against, str) else found.against
+    if options.against:
+        given = [options.against] if isinstance(options.against, str) else options.against
         try:
-            filters = roots_of([_named(each) for each in given], [])
+            filters = roots_of([_named(item) for item in given], [])
         except ConfigError as error:
             raise source.error(("against",), str(error)) from None
         entry |= {"within": False, "against": [{"documents": root.dataset("")["documents"]} for root in filters]}
@@ -123,8 +123,10 @@ def read_deduper(source: ConfigNode) -> Asked:
         dataset = root.dataset("")
         if "bookkeeping" in dataset:
             raise source.error(("documents",), f"expected a folder that may be written in beside {root.path}")
-        configs.append({"processes": max(1, found.processes), **dataset, "dedup": {dedupe.name or entry["as"]: entry}})
-    return Asked(configs, found.dryrun)
+        configs.append(
+            {"processes": max(1, options.processes), **dataset, "dedup": {dedupe.name or entry["as"]: entry}}
+        )
+    return Asked(configs, options.dryrun)
 
 
 def _named(pattern: str) -> str:
@@ -139,18 +141,18 @@ def _named(pattern: str) -> str:
     return pattern
 
 
-def _check(source: ConfigNode, found: DeduperOptions) -> None:
+def _check(source: ConfigNode, options: DeduperOptions) -> None:
     """Raise ConfigError for what has no equal here."""
-    dedupe, place = found.dedupe, source.at("dedupe")
-    read_only = bool(found.bloom_filter and found.bloom_filter.read_only)
-    if read_only and not found.against:
+    dedupe, place = options.dedupe, source.at("dedupe")
+    read_only = bool(options.bloom_filter and options.bloom_filter.read_only)
+    if read_only and not options.against:
         raise source.error(
             ("bloom_filter", "read_only"),
             "expected the documents of which the filter was made, as `against=GLOB`: the toolkit does not read "
             "filters of Dolma; `kind: contamination` of our own form finds n-grams of evaluation data, also across "
             "lines",
         )
-    if found.against and not read_only:
+    if options.against and not read_only:
         raise source.error(("against",), "expected it only with `bloom_filter.read_only: true`")
     if (dedupe.num_partitions or 1) > 1 or dedupe.file_partition:
         key = "file_partition" if dedupe.file_partition else "num_partitions"
@@ -164,7 +166,7 @@ def _check(source: ConfigNode, found: DeduperOptions) -> None:
         )
     if dedupe.document_dir not in (None, "documents"):
         raise place.error(("document_dir",), f"expected a folder called `documents`, got {dedupe.document_dir!r}")
-    given = found.compression or {}
+    given = options.compression or {}
     if given.get("input") not in (None, "infer") or given.get("output") not in (None, "infer", given.get("input")):
         raise source.error(("compression",), "expected none: attributes are compressed as their documents")
 
@@ -220,6 +222,6 @@ def _expression(path: str) -> str | None:
     if first != "metadata" or not others:
         return None
     code = "document.metadata"
-    for each in others:
-        code = f"get({code}, {each!r}, None)"
+    for item in others:
+        code = f"get({code}, {item!r}, None)"
     return code

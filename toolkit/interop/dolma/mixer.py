@@ -90,7 +90,7 @@ class Asked(msgspec.Struct, frozen=True):
 
     Attributes:
         configs: configurations of ours, one for each output folder.
-        dry_run: whether it asks for no more than that.
+        dry_run: True if it asks for no more than that.
     """
 
     configs: list[dict[str, Any]]
@@ -104,43 +104,43 @@ def read_mixer(source: ConfigNode) -> Asked:
         ConfigError: naming file and line of what cannot be used.
     """
     resolve(source)
-    found = settings.convert(source, MixerOptions, "a configuration of Dolma's mixer")
-    if not found.streams:
+    mixer_options = settings.convert(source, MixerOptions, "a configuration of Dolma's mixer")
+    if not mixer_options.streams:
         raise source.error(("streams",), "expected streams")
     outputs: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-    for i, stream in enumerate(found.streams):
+    for i, stream in enumerate(mixer_options.streams):
         place = source.at("streams", i)
-        output = _output(stream, found, place)
+        output = _output(stream, mixer_options, place)
         folder = os.path.normpath(stream.output.path)
         first, streams = outputs.setdefault(folder, (output, {}))
         if first != output:
             raise place.error(
                 ("output",), "expected the same output options as of the stream before with this path, or another path"
             )
-        for name, entry in _streams(stream, found, place).items():
+        for name, entry in _streams(stream, mixer_options, place).items():
             if name in streams:
                 raise place.error(("name",), f"expected each stream under a name of its own, got {name!r} twice")
             streams[name] = entry
     configs: list[dict[str, Any]] = [
         {
-            "processes": max(1, found.processes),
-            "mix": {"streams": streams, "output": output, "allow_empty": found.allow_empty},
+            "processes": max(1, mixer_options.processes),
+            "mix": {"streams": streams, "output": output, "allow_empty": mixer_options.allow_empty},
         }
         for output, streams in outputs.values()
     ]
-    return Asked(configs, found.dryrun)
+    return Asked(configs, mixer_options.dryrun)
 
 
-def _output(stream: StreamOptions, found: MixerOptions, place: ConfigNode) -> dict[str, Any]:
+def _output(stream: StreamOptions, mixer_options: MixerOptions, place: ConfigNode) -> dict[str, Any]:
     output = stream.output
     return {
         "format": "dolma",
         "path": output.path,
-        "layout": "mixer" if found.shuffle else "inputs",
+        "layout": "mixer" if mixer_options.shuffle else "inputs",
         "attributes": "original",
         "discard": output.discard_fields or [],
         "min_text_length": output.min_text_length,
-        "sort_keys": found.compat == "strict",
+        "sort_keys": mixer_options.compat == "strict",
         "provenance": "line",
         "keep_empty": True,
         "part_size": output.max_size_in_bytes,
@@ -152,7 +152,7 @@ def _compression(stream: StreamOptions, place: ConfigNode) -> str:
     given = stream.compression or CompressionOptions()
     suffix = f".{given.input}"
     if given.input not in (None, "infer") and not all(
-        each.endswith(suffix) or (each.endswith(".zstd") and suffix == ".zst") for each in stream.documents
+        document.endswith(suffix) or (document.endswith(".zstd") and suffix == ".zst") for document in stream.documents
     ):
         raise place.error(
             ("compression", "input"), f"expected documents compressed as their suffix says, got {given.input!r}"
@@ -163,14 +163,14 @@ def _compression(stream: StreamOptions, place: ConfigNode) -> str:
     return names[given.output]
 
 
-def _streams(stream: StreamOptions, found: MixerOptions, place: ConfigNode) -> dict[str, dict[str, Any]]:
+def _streams(stream: StreamOptions, mixer_options: MixerOptions, place: ConfigNode) -> dict[str, dict[str, Any]]:
     """Return streams of ours for a stream of Dolma's, one for each root of its documents, by name."""
     if not stream.documents:
         raise place.error((), "expected `documents:`, a list of globs")
-    rules = [*_filter_rules(stream, found), *_span_rules(stream)]
-    route = [{"route": repr(stream.name), "name": f"output {stream.name}"}] if found.shuffle else []
+    rules = [*_filter_rules(stream, mixer_options), *_span_rules(stream)]
+    route = [{"route": repr(stream.name), "name": f"output {stream.name}"}] if mixer_options.shuffle else []
     try:
-        if found.shuffle:
+        if mixer_options.shuffle:
             check_label(stream.name)
     except DataError as error:
         message = str(error).replace("expected a label", "expected the name of a stream, which its files have,", 1)
@@ -186,19 +186,19 @@ def _streams(stream: StreamOptions, found: MixerOptions, place: ConfigNode) -> d
             "dataset": root.dataset(stream.output.path),
             "attributes": stream.attributes,
             "same_keys": "later",
-            "overlaps": "first" if found.compat == "strict" else "union",
-            **({"past_end": "clamp", "order": root.order} if found.compat == "strict" else {}),
+            "overlaps": "first" if mixer_options.compat == "strict" else "union",
+            **({"past_end": "clamp", "order": root.order} if mixer_options.compat == "strict" else {}),
             "rules": [*rules, *route],
         }
         for i, root in enumerate(roots)
     }
 
 
-def _filter_rules(stream: StreamOptions, found: MixerOptions) -> list[dict[str, Any]]:
+def _filter_rules(stream: StreamOptions, mixer_options: MixerOptions) -> list[dict[str, Any]]:
     if stream.filter is None:
         return []
     how: dict[str, Any] = {"syntax": stream.filter.syntax or "jsonpath"}
-    if found.compat == "strict" and how["syntax"] == "jsonpath":
+    if mixer_options.compat == "strict" and how["syntax"] == "jsonpath":
         how["strict"] = True
     rules: list[dict[str, Any]] = []
     if stream.filter.include:
@@ -209,15 +209,17 @@ def _filter_rules(stream: StreamOptions, found: MixerOptions) -> list[dict[str, 
 def _span_rules(stream: StreamOptions) -> list[dict[str, Any]]:
     rules = []
     names = dict.fromkeys(stream.filter.exclude if stream.filter else (), 1)  # those rules are called by their pattern
-    for each in stream.span_replacement:
-        names[each.span] = names.get(each.span, 0) + 1
+    for span_options in stream.span_replacement:
+        names[span_options.span] = names.get(span_options.span, 0) + 1
         rule = {
-            "replace": each.span,
-            "by": each.replacement,
-            "syntax": each.syntax or "jsonpath",
-            "name": each.span if names[each.span] == 1 else f"{each.span} #{names[each.span]}",
-            "min_score": each.min_score,
-            "max_score": each.max_score,
+            "replace": span_options.span,
+            "by": span_options.replacement,
+            "syntax": span_options.syntax or "jsonpath",
+            "name": span_options.span
+            if names[span_options.span] == 1
+            else f"{span_options.span} #{names[span_options.span]}",
+            "min_score": span_options.min_score,
+            "max_score": span_options.max_score,
         }
         rules.append({key: value for key, value in rule.items() if value is not None})
     return rules

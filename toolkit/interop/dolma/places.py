@@ -27,16 +27,16 @@ def resolve(source: ConfigNode) -> None:
 
 def _resolved(value: Any, path: Path, source: ConfigNode, around: tuple[str, ...]) -> Any:
     if isinstance(value, dict):
-        return {key: _resolved(each, (*path, key), source, around) for key, each in value.items()}
+        return {key: _resolved(item, (*path, key), source, around) for key, item in value.items()}
     if isinstance(value, list):
-        return [_resolved(each, (*path, i), source, around) for i, each in enumerate(value)]
+        return [_resolved(item, (*path, i), source, around) for i, item in enumerate(value)]
     if not isinstance(value, str):
         return value
     if whole := _REFERENCE.fullmatch(value):
-        found = _looked_up(whole[1], path, source, around)
+        result = _looked_up(whole[1], path, source, around)
     else:
-        found = _REFERENCE.sub(lambda match: str(_looked_up(match[1], path, source, around)), value)
-    return without_secret(found, path, source) if isinstance(found, str) else found
+        result = _REFERENCE.sub(lambda match: str(_looked_up(match[1], path, source, around)), value)
+    return without_secret(result, path, source) if isinstance(result, str) else result
 
 
 def _looked_up(text: str, path: Path, source: ConfigNode, around: tuple[str, ...]) -> Any:
@@ -103,14 +103,14 @@ class Root:
         """
         parent, name = os.path.split(self.path)
         beside = parent or "."
-        found: dict[str, Any] = {
+        results: dict[str, Any] = {
             "documents": {"path": self.path, "include": list(self.order)},
             "attributes": join(beside, "attributes") if name == DOCUMENTS else join(self.path, "attributes"),
         }
         if name != DOCUMENTS or not _may_write(beside, notes):
             folder = self.path.strip("/").replace("/", "_") or "root"
-            found["bookkeeping"] = join(notes, BOOKKEEPING, "inputs", folder)
-        return found
+            results["bookkeeping"] = join(notes, BOOKKEEPING, "inputs", folder)
+        return results
 
 
 def _may_write(folder: str, notes: str) -> bool:
@@ -124,13 +124,13 @@ def roots_of(patterns: list[str], attributes: list[str]) -> list[Root]:
     """Return the folders of documents that globs reach into, in the order of the globs.
 
     Args:
-        patterns: of documents; a folder stands for all below it.
+        patterns: Patterns of documents; a folder stands for all below it.
         attributes: the sets that are wanted beside them.
 
     Raises:
         ConfigError: if nothing matches, or attributes are wanted and no part of the path is called ``documents``.
     """
-    found: dict[str, Root] = {}
+    results: dict[str, Root] = {}
     number = 0
     for pattern in patterns:
         above, below = split(pattern)
@@ -145,9 +145,9 @@ def roots_of(patterns: list[str], attributes: list[str]) -> list[Root]:
             raise ConfigError(f"{pattern}: expected at least one folder {above}, got no match")
         for path in roots:
             inside = f"{below}/**" if below and is_folder(join(path, below)) else below
-            found.setdefault(path, Root(path)).order.setdefault(inside or "**", number)
+            results.setdefault(path, Root(path)).order.setdefault(inside or "**", number)
             number += 1
-    return list(found.values())
+    return list(results.values())
 
 
 def split(pattern: str) -> tuple[str | None, str]:

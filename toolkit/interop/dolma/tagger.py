@@ -115,8 +115,8 @@ class Tags(msgspec.Struct, frozen=True):
 
     Attributes:
         configs: configurations of ours, one for each root of documents.
-        dry_run: whether it asks for no more than that.
-        overwrite: whether what is there is to be made again.
+        dry_run: True if it asks for no more than that.
+        overwrite: True if what is there is to be made again.
     """
 
     configs: list[dict[str, Any]]
@@ -137,41 +137,41 @@ def read_tagger(source: ConfigNode) -> Tags:
         ConfigError: naming file and line of what cannot be used.
     """
     resolve(source)
-    found = settings.convert(source, TaggerOptions, "a configuration of Dolma's tagger")
-    if found.tagger_modules:
+    options = settings.convert(source, TaggerOptions, "a configuration of Dolma's tagger")
+    if options.tagger_modules:
         why = "Dolma's own tagger classes cannot run here; see the page on writing a tagger"
         raise source.error(("tagger_modules",), f"expected none: {why}")
-    if found.experiment and found.experiment[0].isdigit():
+    if options.experiment and options.experiment[0].isdigit():
         raise source.error(
-            ("experiment",), f"expected a name that does not begin with a digit, got {found.experiment!r}"
+            ("experiment",), f"expected a name that does not begin with a digit, got {options.experiment!r}"
         )
     tag: dict[str, list[dict[str, Any]]] = {}
-    for i, name in enumerate(found.taggers):
+    for i, name in enumerate(options.taggers):
         if name not in meanings():
             raise source.error(
                 ("taggers", i), f"expected a tagger of Dolma's that has its like here, got {_other(name)}"
             )
-        if name in found.taggers[:i]:
+        if name in options.taggers[:i]:
             continue
-        experiment = found.experiment or name
+        experiment = options.experiment or name
         for type_, tagger in meanings()[name].items():
             key = "__".join(_variable_name(part) for part in (experiment, name, type_) if part)
             entry = {**tagger, "as": key}
             if type_ == "has_naughty_word":
-                entry["bad_words"] = found.bad_words
+                entry["bad_words"] = options.bad_words
             tag.setdefault(experiment, []).append(entry)
     try:
-        datasets = _redirected(found, tag) if found.destination else _beside(found, tag)
+        datasets = _redirected(options, tag) if options.destination else _beside(options, tag)
     except ConfigError as error:
-        raise source.error(("destination",) if found.destination else ("documents",), str(error)) from None
-    configs = [{"processes": max(1, found.processes), **dataset} for dataset in datasets]
-    return Tags(configs, found.dryrun, found.ignore_existing)
+        raise source.error(("destination",) if options.destination else ("documents",), str(error)) from None
+    configs = [{"processes": max(1, options.processes), **dataset} for dataset in datasets]
+    return Tags(configs, options.dryrun, options.ignore_existing)
 
 
-def _beside(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _beside(options: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return a dataset for each folder of documents, with its `tag:` section; attributes go beside the documents."""
     datasets = []
-    for root in roots_of(found.documents, list(tag)):
+    for root in roots_of(options.documents, list(tag)):
         dataset = root.dataset("")
         if "bookkeeping" in dataset:
             raise ConfigError(f"expected a folder that may be written in beside {root.path}; or give a `destination:`")
@@ -179,20 +179,20 @@ def _beside(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[
     return datasets
 
 
-def _redirected(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _redirected(options: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return datasets whose attributes go to a destination, one for each entry of `documents`; all taggers in one set.
 
     As in Dolma paths below it are those below the fixed part of the glob. Where both end in the same folders these are
     part of the paths, so that a mix finds the attributes.
     """
-    destinations = found.destination or []
-    if len(destinations) != len(found.documents):
+    destinations = options.destination or []
+    if len(destinations) != len(options.documents):
         raise ConfigError(
-            f"expected one for each of {amount(len(found.documents), 'document')}, got {len(destinations)}"
+            f"expected one for each of {amount(len(options.documents), 'document')}, got {len(destinations)}"
         )
     entries = [entry for listed in tag.values() for entry in listed]
-    made: dict[tuple[str, str], dict[str, Any]] = {}
-    for pattern, given in zip(found.documents, destinations, strict=True):
+    results: dict[tuple[str, str], dict[str, Any]] = {}
+    for pattern, given in zip(options.documents, destinations, strict=True):
         above, below = fixed(join(pattern.rstrip("/"), "**") if is_folder(pattern) else pattern)
         target = given.rstrip("/")
         documents, _ = split(above)
@@ -201,7 +201,7 @@ def _redirected(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> l
         attributes, _, name = target.rpartition("/")
         if not name or not attributes or attributes.endswith(":/"):
             raise ConfigError(f"expected a folder such as data/attributes/NAME, got {given!r}")
-        dataset = made.setdefault(
+        dataset = results.setdefault(
             (above, target),
             {
                 "documents": {"path": above, "include": []},
@@ -210,7 +210,7 @@ def _redirected(found: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> l
             },
         )
         dataset["documents"]["include"].append(below)
-    return list(made.values())
+    return list(results.values())
 
 
 _LANGUAGE = (

@@ -36,13 +36,13 @@ class AnnotationOfFile(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         score: what the valid scores come to; null if there is none.
         valid: scores that count: those that are there, and are among the `labels` that are given.
-        scores: of each sample; null where there is none.
+        scores: Scores of each sample; null where there is none.
         explanations: what was written for each sample.
-        errors: of each sample, in words; a text by itself is a list of one.
-        statuses: of each sample.
-        time_stamps: of each sample, in seconds since 1970.
-        model_name: that was asked.
-        prompt_name: that it was asked with.
+        errors: Errors of each sample, in words; a text by itself is a list of one.
+        statuses: Statuses of each sample.
+        time_stamps: Time stamps of each sample, in seconds since 1970.
+        model_name: Model name that was asked.
+        prompt_name: Prompt name that it was asked with.
         prompt_lang: the language of the prompt; ml_filter itself writes that of the document.
         raw_data_file_path: where the document was read from.
         out_tokens_per_second: that the model wrote.
@@ -108,8 +108,8 @@ class Annotations(AnnotationReader):
         """Yield the annotations of a file, in its order; scores are counted in `source.counts`."""
         for row, number in numbered_items(source, _decoded):
             try:
-                found = self._of_row(msgspec.convert(row, _Row), source)
-                yield self.draft(row, number, ("document_id", "id"), {KEY: found})
+                annotation = self._of_row(msgspec.convert(row, _Row), source)
+                yield self.draft(row, number, ("document_id", "id"), {KEY: annotation})
             except (msgspec.ValidationError, DataError) as error:
                 message = error.message if isinstance(error, DataError) else f"expected an annotation, got: {error}"
                 raise DataError(message, path=source.path, line=number) from None
@@ -132,10 +132,10 @@ class Annotations(AnnotationReader):
             score=aggregated(valid, self.aggregate),
             valid=len(valid),
             scores=scores,
-            explanations=[each or "" for each in _listed(written)],
-            errors=[_listed(each) for each in row.errors or []],
+            explanations=[item or "" for item in _listed(written)],
+            errors=[_listed(error) for error in row.errors or []],
             statuses=_listed(row.document_processing_status),
-            time_stamps=[int(each or 0) for each in row.time_stamps or []],
+            time_stamps=[int(time_stamp or 0) for time_stamp in row.time_stamps or []],
             model_name=meta.model_name if meta.model_name is not None else meta.model,
             prompt_name=meta.prompt_name if meta.prompt_name is not None else meta.prompt,
             prompt_lang=meta.prompt_lang,
@@ -154,14 +154,14 @@ def _listed(value: Any) -> list[Any]:
 def _decoded(line: bytes) -> dict[str, Any]:
     """Return a row; `NaN` and `Infinity`, which Python's json writes and no other reads, are null."""
     try:
-        found = msgspec.json.decode(line)
+        result = msgspec.json.decode(line)
     except msgspec.DecodeError:
         if b"NaN" not in line and b"Infinity" not in line:
             raise
-        found = json.loads(line, parse_constant=lambda _: None)
-    if not isinstance(found, dict):
-        raise DataError(f"expected an annotation, an object with `document_id` and `scores`, got {short(found)}")
-    return found
+        result = json.loads(line, parse_constant=lambda _: None)
+    if not isinstance(result, dict):
+        raise DataError(f"expected an annotation, an object with `document_id` and `scores`, got {short(result)}")
+    return result
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def path_of(stem: str, names: tuple[str, str, str]) -> str:
         DataError: if the names can be no file's.
     """
     folder, slash, stem = stem.rpartition("/")
-    name = "_".join([f"{stem}__annotations", *(each.replace("/", "--") for each in names)]) + ".jsonl"
+    name = "_".join([f"{stem}__annotations", *(name.replace("/", "--") for name in names)]) + ".jsonl"
     path = f"{FOLDER}/{folder}{slash}{name}"
     if fault := fault_of_name(path) or (len(name.encode()) > 255 and f"expected at most 255 bytes, got {name!r}"):
         raise DataError(f"the name of an annotation file: {fault}; give shorter names: --model-name, --prompt-name")
@@ -198,16 +198,16 @@ def samples_of(value: Any, id: str) -> dict[str, Any] | None:
     Raises:
         DataError: if there are no scores in it.
     """
-    found = value if isinstance(value, dict) else {"scores": value if isinstance(value, list) else [value]}
+    results = value if isinstance(value, dict) else {"scores": value if isinstance(value, list) else [value]}
     if value is None:
         return None
-    if not isinstance(found.get("scores"), list):
-        found = found | {"scores": [found.get("score")]} if "score" in found else found
-    scores = found.get("scores")
-    if not isinstance(scores, list) or any(not isinstance(each, int | float | None) for each in scores):
+    if not isinstance(results.get("scores"), list):
+        results = results | {"scores": [results.get("score")]} if "score" in results else results
+    scores = results.get("scores")
+    if not isinstance(scores, list) or any(not isinstance(score, int | float | None) for score in scores):
         message = f"expected a number, a list of numbers, or an object with `score` or `scores`, got {short(value)}"
         raise DataError(f"{message}; name a field of it: `--from SET.KEY.field`", id=id)
-    return found | {"scores": [None if each is None else float(each) for each in scores]}
+    return results | {"scores": [None if score is None else float(score) for score in scores]}
 
 
 def line_of(id: str, samples: dict[str, Any], names: tuple[str, str, str], raw: str) -> dict[str, Any]:
@@ -239,8 +239,8 @@ def line_of(id: str, samples: dict[str, Any], names: tuple[str, str, str], raw: 
 
 def _padded(values: list[Any] | None, scores: list[Any], blank: Any) -> list[Any]:
     """Return a list with an element for each score."""
-    found = values or []
-    return found + [blank] * (len(scores) - len(found))
+    results = values or []
+    return results + [blank] * (len(scores) - len(results))
 
 
 def _status(score: float | None, status: str) -> str:

@@ -71,13 +71,13 @@ class Argilla(PeopleReader):
                 "Argilla 2, and export with `dataset.records.to_json(PATH)`"
             )
         responses = msgspec.convert(item, _Record).responses or {}
-        given = [(name, each) for name, several in responses.items() for each in several]
-        found = []
+        given = [(name, item) for name, several in responses.items() for item in several]
+        results = []
         for name, of in given:
             if of.status not in _SUBMITTED:
                 source.counts[f"answers that are {of.status}"] += 1
             elif (answer := answer_of(name, of.user_id or "", of.value)) is not None:
-                found.append(answer)
+                results.append(answer)
             else:
                 source.counts["left out: neither number nor labels"] += 1
-        return found
+        return results

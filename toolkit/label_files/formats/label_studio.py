@@ -83,18 +83,18 @@ class LabelStudio(PeopleReader):
         annotations = task.annotations if task.annotations is not None else task.completions
         if annotations is None:
             raise DataError("expected a task with `annotations`, got none; export as `JSON`, not as `JSON-MIN` or CSV")
-        found = []
-        for each in annotations:
-            if each.was_cancelled or each.skipped:
+        results = []
+        for annotation in annotations:
+            if annotation.was_cancelled or annotation.skipped:
                 source.counts["skipped annotations"] += 1
                 continue
-            who = each.completed_by
+            who = annotation.completed_by
             name = (who.email or who.id) if isinstance(who, _User) else who
-            for result in each.result or []:
+            for result in annotation.result or []:
                 value = result.value.get(_READ.get(result.type, ""))
                 answer = answer_of(result.from_name, str(name or ""), value, is_text=result.type == "textarea")
                 if answer is None:
                     source.counts[f"left out: {result.type or 'without a type'}"] += 1
                 else:
-                    found.append(answer)
-        return found
+                    results.append(answer)
+        return results

@@ -63,7 +63,7 @@ class Asked(NamedTuple):
 
     Attributes:
         window: where it begins and ends, in code points.
-        body: of the request, without the number of samples.
+        body: Body of the request, without the number of samples.
         keys: digests of its samples.
     """
 
@@ -238,8 +238,8 @@ class Annotator(Tagger):
     @property
     def max_tokens(self) -> int:
         """Return how many tokens an answer has, at most, as the request says."""
-        found = self.sampling.get("max_tokens", self.sampling.get("max_completion_tokens", MAX_TOKENS))
-        return found if isinstance(found, int) else MAX_TOKENS
+        result = self.sampling.get("max_tokens", self.sampling.get("max_completion_tokens", MAX_TOKENS))
+        return result if isinstance(result, int) else MAX_TOKENS
 
     @property
     def name(self) -> str:
@@ -276,9 +276,9 @@ class Annotator(Tagger):
         return Asked(window, body, [xxhash.xxh3_128_hexdigest(b"%d " % i + about) for i in range(self.samples)])
 
     def tallied(self, values: Sequence[Any]) -> Mapping[str, int]:
-        found = [value for value in values if value is not None]
-        counts = Counter(value.status for value in found)
-        for value in found:
+        results = [value for value in values if value is not None]
+        counts = Counter(value.status for value in results)
+        for value in results:
             counts.update(f"{SAMPLE} {status}" for status in value.statuses if status != "success")
         return counts
 
@@ -287,21 +287,21 @@ class Annotator(Tagger):
         return [self._annotation(document, answers) for document in documents]
 
     def _annotation(self, document: Document, answers: Answers) -> Annotation:
-        found: list[Answer] = []
+        results: list[Answer] = []
         windows = []
         for asked in self.asked(document):
             for key in asked.keys:
                 if (answer := answers.get(key)) is None:
                     raise DataError("expected an answer for each sample, got none; run `toolkit annotate`")
-                found.append(answer)
+                results.append(answer)
                 windows.append(list(asked.window))
-        judged = [judge(answer, self) for answer in found]
+        judged = [judge(answer, self) for answer in results]
         statuses = [status for status, _ in judged]
-        said = [each for _, each in judged]
+        said = [item for _, item in judged]
         if self.on_error == "fail" and "success" not in statuses:
             raise DataError(f"{statuses[0]}: {said[0].error}; `on_error: keep` would keep that in its row")
-        scores = [each.score for each in said]
-        labels = [each.label for each in said]
+        scores = [item.score for item in said]
+        labels = [item.label for item in said]
         is_whole = _covers(windows, len(document.text))
         return Annotation(
             score=prompts.together([score for score in scores if score is not None], self.aggregate),
@@ -311,16 +311,16 @@ class Annotator(Tagger):
             labels=labels,
             explanations=[
                 answer.text if status == "success" else prompts.excerpt(answer.text)
-                for answer, status in zip(found, statuses, strict=True)
+                for answer, status in zip(results, statuses, strict=True)
             ],
-            errors=[[each.error] if each.error else [] for each in said],
+            errors=[[item.error] if item.error else [] for item in said],
             statuses=statuses,
-            time_stamps=[answer.at for answer in found],
+            time_stamps=[answer.at for answer in results],
             windows=windows,
             tags=[] if is_whole else [TRUNCATED],
-            prompt_tokens=sum(answer.prompt_tokens for answer in found),
-            completion_tokens=sum(answer.completion_tokens for answer in found),
-            seconds=round(sum(answer.seconds for answer in found), 3),
+            prompt_tokens=sum(answer.prompt_tokens for answer in results),
+            completion_tokens=sum(answer.completion_tokens for answer in results),
+            seconds=round(sum(answer.seconds for answer in results), 3),
         )
 
 
@@ -335,16 +335,16 @@ def check_address(address: str) -> str:
     Raises:
         ConfigError: if it is none, or has a password in it.
     """
-    found = address.rstrip("/")
-    scheme, separator, rest = found.partition("://")
+    result = address.rstrip("/")
+    scheme, separator, rest = result.partition("://")
     if scheme not in ("http", "https") or not separator or not rest:
         raise ConfigError(f"expected the address of a server, such as http://127.0.0.1:8000/v1, got {address!r}")
     if "@" in rest.partition("/")[0] or "?" in rest:
         raise ConfigError("expected an address without a password or a query; name a key by `api_key_env:`")
     for path in PATHS.values():
-        if found.endswith(path):
+        if result.endswith(path):
             raise ConfigError(f"expected the address up to `/v1`, got {address!r}; leave {path} out")
-    return found
+    return result
 
 
 def judge(answer: Answer, annotator: Annotator) -> tuple[Status, prompts.Said]:

@@ -173,13 +173,13 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
         scores: the score of each sample; null where there is none, or the prompt asks for a label.
         labels: the label of each sample; null where there is none, or the prompt asks for a score.
         explanations: what the model wrote for each sample; of what could not be read an excerpt.
-        errors: of each sample, in words; an empty list for a valid one.
-        statuses: of each sample.
+        errors: Errors of each sample, in words; an empty list for a valid one.
+        statuses: Statuses of each sample.
         time_stamps: when the answer of each sample came, in seconds since 1970 (UTC).
         windows: what the model saw for each sample, [start, end] in code points of the text.
         tags: truncated, if the windows do not cover the text.
-        prompt_tokens: of all samples, as the server counts.
-        completion_tokens: of all samples, as the server counts.
+        prompt_tokens: Prompt tokens of all samples, as the server counts.
+        completion_tokens: Completion tokens of all samples, as the server counts.
         seconds: from the requests to their answers, of all samples.
     """
 
@@ -216,10 +216,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         key: digest of what was asked (hex).
         at: when the answer came, in seconds since 1970 (UTC).
         seconds: from the request to the answer, of this sample alone.
-        text: that the model wrote; empty if there is none.
+        text: Text that the model wrote; empty if there is none.
         finish: why it stopped, as the server says.
         prompt_tokens, completion_tokens: as the server counts.
-        status: of a sample without an answer.
+        status: Status of a sample without an answer.
         error: in words.
     """
 
@@ -259,9 +259,9 @@ class Answers:
         halves: list[Any] = [np.empty(0, np.uint64)]
         places: list[Any] = [np.empty(0, np.int64)]
         for path in files_in(folder):
-            found = list(self._scan(self._add(path)))
-            halves.append(np.array([half for half, _ in found], np.uint64))
-            places.append(np.array([place for _, place in found], np.int64))
+            results = list(self._scan(self._add(path)))
+            halves.append(np.array([half for half, _ in results], np.uint64))
+            places.append(np.array([place for _, place in results], np.int64))
         self._sort(np.concatenate(halves), np.concatenate(places))
 
     def __enter__(self) -> Self:
@@ -283,9 +283,9 @@ class Answers:
             half = int(key[:16], 16)
             at = int(self._halves.searchsorted(self._np.uint64(half), side="right")) - 1
             while at >= 0 and int(self._halves[at]) == half:
-                found = self._read(int(self._places[at]))
-                if found.key == key:
-                    return found
+                answer = self._read(int(self._places[at]))
+                if answer.key == key:
+                    return answer
                 at -= 1
             return None
 

@@ -82,12 +82,12 @@ class Estimate:
     """The pending requests; one that several documents share counts for each.
 
     Attributes:
-        documents: of which the model is asked.
-        samples: of them.
+        documents: Documents of which the model is asked.
+        samples: Samples of them.
         left: samples without an answer.
         requests: for these.
-        prompt_tokens: of the requests, about.
-        completion_tokens: of the answers, at most.
+        prompt_tokens: Prompt tokens of the requests, about.
+        completion_tokens: Completion tokens of the answers, at most.
     """
 
     documents: int = 0
@@ -98,7 +98,7 @@ class Estimate:
     completion_tokens: int = 0
 
 
-def estimate(work: tagging.ShardToTag, shard: str, found: Estimate, *, again: bool) -> None:
+def estimate(work: tagging.ShardToTag, shard: str, estimate: Estimate, *, again: bool) -> None:
     """Add what is left to ask of a shard; nothing is asked.
 
     Raises:
@@ -108,15 +108,15 @@ def estimate(work: tagging.ShardToTag, shard: str, found: Estimate, *, again: bo
     answers = annotators.opened(annotator.answers, annotator.name)
     count = Tokens(annotator)
     for batch, _ in tagging.asked(msgspec.structs.replace(work, shard=shard)):
-        found.documents += len(batch)
-        for asked in (each for document, _ in batch for each in annotator.asked(document)):
+        estimate.documents += len(batch)
+        for asked in (item for document, _ in batch for item in annotator.asked(document)):
             wanted = sum(is_wanted(answers.get(key), annotator, again=again) for key in asked.keys)
             requests = min(wanted, 1) if annotator.one_request else wanted
-            found.samples += len(asked.keys)
-            found.left += wanted
-            found.requests += requests
-            found.prompt_tokens += requests * count(asked.body) if requests else 0
-            found.completion_tokens += wanted * annotator.max_tokens
+            estimate.samples += len(asked.keys)
+            estimate.left += wanted
+            estimate.requests += requests
+            estimate.prompt_tokens += requests * count(asked.body) if requests else 0
+            estimate.completion_tokens += wanted * annotator.max_tokens
 
 
 @dataclass
@@ -124,10 +124,10 @@ class ShardState:
     """How far a shard is.
 
     Attributes:
-        documents: whose samples are all settled.
+        documents: Documents whose samples are all settled.
         stored: bytes of the shard, as stored, that these were read from.
         left: documents whose samples are not settled yet.
-        is_read: whether all documents are known.
+        is_read: True if all documents are known.
         answered: samples that were asked for and have been settled in this run.
         fault: what keeps it from being read.
     """
@@ -159,8 +159,8 @@ class _Request:
 
     Attributes:
         asked: what about.
-        numbers: of the samples.
-        tokens: of the prompt, about.
+        numbers: Numbers of the samples.
+        tokens: Tokens of the prompt, about.
     """
 
     asked: Asked
@@ -173,7 +173,7 @@ class Numbers:
     """The requests and answers of a run.
 
     Attributes:
-        requests: that were answered, or have finally failed.
+        requests: Requests that were answered, or have finally failed.
         prompt_tokens, completion_tokens: of answers.
         failed: samples by status.
         first: a message for each status.
@@ -196,9 +196,9 @@ class Asking:
         expected: requests that are to be made, about.
 
     Attributes:
-        limits: of the run.
+        limits: Limits of the run.
         numbers: so far.
-        ledger: of the set.
+        ledger: Ledger of the set.
     """
 
     def __init__(self, work: tagging.ShardToTag, shards: Sequence[str], *, again: bool, expected: int) -> None:
@@ -277,17 +277,17 @@ class Asking:
         numbers, expected = self.numbers, self._expected
         seconds = max(time.monotonic() - self._begin, 1e-9)
         tokens = (numbers.prompt_tokens + numbers.completion_tokens) / seconds
-        found = [f"{numbers.requests:,} of {max(expected, numbers.requests):,} requests"]
-        found += [f"{numbers.requests / seconds:.1f}/s", f"{tokens:,.0f} tokens/s"]
+        results = [f"{numbers.requests:,} of {max(expected, numbers.requests):,} requests"]
+        results += [f"{numbers.requests / seconds:.1f}/s", f"{tokens:,.0f} tokens/s"]
         if self._annotator.prices:
-            found.append(f"cost {self.ledger.cost:.4g}")
+            results.append(f"cost {self.ledger.cost:.4g}")
         if failed := sum(numbers.failed.values()):
-            found.append(f"{failed:,} samples failed")
+            results.append(f"{failed:,} samples failed")
         if trouble := self._endpoint.trouble:
-            found.append(f"asking again after: {trouble}")
+            results.append(f"asking again after: {trouble}")
         if 0 < numbers.requests < expected:
-            found.append(f"about {duration(seconds * (expected / numbers.requests - 1))} left")
-        return found
+            results.append(f"about {duration(seconds * (expected / numbers.requests - 1))} left")
+        return results
 
     @property
     def retried(self) -> int:
@@ -298,7 +298,9 @@ class Asking:
         """Return whether nothing more will be settled."""
         if self._fault is not None:
             return True
-        return self.limits.stopped.is_set() and not (self._flying and any(each.is_alive() for each in self._threads))
+        return self.limits.stopped.is_set() and not (
+            self._flying and any(thread.is_alive() for thread in self._threads)
+        )
 
     # --- threads ------------------------------------------------------------------------------------------------------
 
@@ -340,8 +342,8 @@ class Asking:
                     raise DataError(str(error), path=path, line=number, id=document.id) from None
                 waiting = _Waiting(state, stored // len(batch), 1)  # until all its samples are known
                 state.left += 1
-                for each in asked:
-                    if not self._send(each, waiting):
+                for item in asked:
+                    if not self._send(item, waiting):
                         return
                 with self._settled:
                     self._settle(waiting)
@@ -413,7 +415,7 @@ class Asking:
         """Keep the answers of a request, or hold them back if it has failed.
 
         Args:
-            answers: of its samples.
+            answers: Answers of its samples.
             failure: what it has in common with others that have failed; empty if it has a text.
         """
         with self._settled:

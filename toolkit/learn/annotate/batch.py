@@ -140,8 +140,8 @@ class Batch:
                 if line.method is None:
                     message = "expected the requests that were written here, got a result"
                     raise DataError(f"{message}; save results under another name", path=path)
-                found = self._pending.setdefault(line.custom_id or "", _Pending())
-                found.count, found.size = found.count + 1, size
+                pending = self._pending.setdefault(line.custom_id or "", _Pending())
+                pending.count, pending.size = pending.count + 1, size
         known = json_files.load(self._record, _Taken) or _Taken()
         results = {path: state for path in paths if path not in own and (state := stat(path))}
         seen: set[int] = set()
@@ -149,9 +149,9 @@ class Batch:
             self._take(path, known.files.get(path) == state, seen)
         if results and results != known.files:
             json_files.save(self._record, _Taken(results))
-        self._pending = {key: each for key, each in self._pending.items() if each.count}
+        self._pending = {key: pending for key, pending in self._pending.items() if pending.count}
         spent = self.ledger.spending.cost
-        self._committed = spent + sum(self._cost(each.size) for each in self._pending.values())
+        self._committed = spent + sum(self._cost(pending.size) for pending in self._pending.values())
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
@@ -167,7 +167,7 @@ class Batch:
     @property
     def waiting(self) -> int:
         """Return how many requests have no result."""
-        return sum(each.count for each in self._pending.values())
+        return sum(pending.count for pending in self._pending.values())
 
     def wait(self, shard: str, report: Report) -> ShardState | None:
         """Return the state of a shard all of whose samples have answers; None of another one, after its requests.
@@ -184,8 +184,8 @@ class Batch:
                 except ToolkitError as error:
                     raise DataError(str(error), path=path, line=number, id=document.id) from None
                 with self._lock:
-                    for each in asked:
-                        is_complete &= self._ask(each, state)
+                    for item in asked:
+                        is_complete &= self._ask(item, state)
                 state.documents += 1
             report(len(batch), stored)
         return state if is_complete else None

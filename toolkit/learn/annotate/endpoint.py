@@ -35,13 +35,13 @@ class Endpoint:
 
     Args:
         of: what is asked for, how and where.
-        limits: of the run; told of seconds in which the server wants no request.
-        ledger: of the set, which notes each attempt.
+        limits: Limits of the run; told of seconds in which the server wants no request.
+        ledger: Ledger of the set, which notes each attempt.
 
     Attributes:
         retried: requests that were made again.
         trouble: why the last request has failed; empty once one has an answer.
-        has_answered: whether a request had a reply.
+        has_answered: True if a request had a reply.
 
     Raises:
         ConfigError: for an address that is none, or a key that is not in the environment.
@@ -158,15 +158,15 @@ class Endpoint:
 
 def body_of(annotator: Annotator, body: Mapping[str, Any], samples: int) -> dict[str, Any]:
     """Return the body of a request for some samples of what is asked."""
-    found = {name: value for name, value in body.items() if name != "schema"}
+    results = {name: value for name, value in body.items() if name != "schema"}
     if samples > 1:
-        found["n"] = samples
+        results["n"] = samples
     if "schema" in body and annotator.json == "schema":
         named = {"name": "answer", "schema": body["schema"], "strict": True}
-        found["response_format"] = {"type": "json_schema", "json_schema": named}
+        results["response_format"] = {"type": "json_schema", "json_schema": named}
     elif "schema" in body and annotator.json == "object":
-        found["response_format"] = {"type": "json_object"}
-    return found
+        results["response_format"] = {"type": "json_object"}
+    return results
 
 
 def authorization(variable: str | None) -> dict[str, str]:

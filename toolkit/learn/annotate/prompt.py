@@ -95,7 +95,7 @@ class Prompt(ConfigStruct, omit_defaults=True):
                 raise ConfigError(
                     f"regex: expected a group in parentheses, whose text is the score or label, got {form.regex!r}"
                 )
-        templates = [template(each) for each in (self.prompt, self.system) if each is not None]
+        templates = [template(item) for item in (self.prompt, self.system) if item is not None]
         if not any(_MARK in fill({**_TRIAL, "text": _MARK}) for fill in templates):
             raise ConfigError("prompt: expected a template that shows the text, `{{ text }}`, got one without it")
 
@@ -151,13 +151,13 @@ def _jinja(text: str) -> Fill:
 
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=False)  # no HTML
     try:
-        made = environment.from_string(text)
+        template = environment.from_string(text)
     except TemplateError as error:
         raise ConfigError(f"prompt: expected a Jinja template, got: {error}") from None
 
     def fill(values: Mapping[str, Any]) -> str:
         try:
-            return made.render(values)
+            return template.render(values)
         except Exception as error:  # whatever a template's expressions raise
             known = ", ".join(sorted({*values}))
             raise ConfigError(f"prompt: the template failed ({error}); it may use {known}") from None
@@ -175,12 +175,12 @@ def load(source: ConfigNode, base: ConfigNode | None = None) -> Prompt:
     Raises:
         ConfigError: with the place in the file.
     """
-    found = config.convert(source, Prompt, "a prompt")
+    prompt = config.convert(source, Prompt, "a prompt")
     try:
-        found.check()
+        prompt.check()
     except ConfigError as error:
         raise type(error)(str((base or source).error((), str(error)))) from None
-    return found
+    return prompt
 
 
 Aggregate = Literal["mean", "median", "min", "max", "majority"]
@@ -204,26 +204,26 @@ def read(text: str, prompt: Prompt) -> Said:
         matches = re.findall(form.regex, text)
         if not matches:
             return Said(error=f"expected {'a label' if prompt.label else 'a score'} as {form.regex}, got none")
-        found: Any = matches[-1] if isinstance(matches[-1], str) else matches[-1][0]
+        result: Any = matches[-1] if isinstance(matches[-1], str) else matches[-1][0]
     else:
-        found, error = _field(text, form.field or "")
+        result, error = _field(text, form.field or "")
         if error:
             return Said(error=error)
-    return _label(found, form) if isinstance(form, LabelForm) else _score(found, form)
+    return _label(result, form) if isinstance(form, LabelForm) else _score(result, form)
 
 
 def _field(text: str, path: str) -> tuple[Any, str]:
     """Return the value of a field of the JSON object that a text is, or has; and what is wrong."""
     begin, end = text.find("{"), text.rfind("}")
     try:
-        found = json.loads(text[begin : end + 1] if 0 <= begin < end else text)
+        result = json.loads(text[begin : end + 1] if 0 <= begin < end else text)
     except (ValueError, RecursionError) as error:
         return None, f"expected a JSON object, got: {error}"
     for name in path.split("."):
-        if not isinstance(found, dict) or name not in found:
+        if not isinstance(result, dict) or name not in result:
             return None, f"expected an object with {path}, got none"
-        found = found[name]
-    return found, ""
+        result = result[name]
+    return result, ""
 
 
 def _score(found: Any, form: ScoreForm) -> Said:
@@ -264,8 +264,8 @@ def together(scores: Sequence[float], how: Aggregate) -> float | None:
     if not scores:
         return None
     if how == "majority":
-        most = max(scores.count(each) for each in scores)
-        scores = sorted({each for each in scores if scores.count(each) == most})
+        most = max(scores.count(score) for score in scores)
+        scores = sorted({score for score in scores if scores.count(score) == most})
     functions: dict[Aggregate, Callable[[Sequence[float]], float]] = {
         "mean": fmean,
         "majority": fmean,
@@ -292,7 +292,7 @@ class Windows(ConfigStruct, omit_defaults=True):
 
     Attributes:
         characters: code points of a part.
-        tokens: of a part, as the tokenizer counts them.
+        tokens: Tokens of a part, as the tokenizer counts them.
         pieces: where parts are taken; a text that is not longer than one is one part.
     """
 
@@ -316,7 +316,7 @@ class Windows(ConfigStruct, omit_defaults=True):
         """Return where the parts begin and end, in code points.
 
         Args:
-            text: of the document.
+            text: Text of the document.
             tokenizer: as `toolkit.text.tokens.load_tokenizer` gives it; None with `characters`.
         """
         if self.tokens is None:

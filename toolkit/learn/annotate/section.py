@@ -39,8 +39,8 @@ def read_section(
     """Return the plan of each set, in the order of the section; options are checked, nobody is asked.
 
     Args:
-        section: of the configuration.
-        dataset: of the documents, and of sets that `when` reads.
+        section: Section of the configuration.
+        dataset: Dataset of the documents, and of sets that `when` reads.
         known: sets that earlier sections make, which need not be there yet.
         others: as `toolkit.tag.declared.types_elsewhere`, with the external sets there are.
         own: gives the types of the own fields of documents.
@@ -68,7 +68,9 @@ def _with_file(plan: tag_plan.Plan, prompt: Any) -> tag_plan.Plan:
     if not isinstance(prompt, str) or Path(prompt).is_relative_to(recipes.FOLDER):
         return plan
     files = {"prompt": prompt}
-    sets = {name: [msgspec.structs.replace(entry, files=files) for entry in each] for name, each in plan.sets.items()}
+    sets = {
+        name: [msgspec.structs.replace(entry, files=files) for entry in entries] for name, entries in plan.sets.items()
+    }
     return tag_plan.Plan(sets=sets)
 
 
@@ -115,12 +117,12 @@ def annotator_of(place: ConfigNode, dataset: Dataset) -> tuple[Annotator, dict[s
         )
     options = place.at()
     options.value = {key: value for key, value in given.items() if key not in _OF_SETS}
-    found = config.convert(options, Annotator, "an entry of `annotate:`")
+    annotator = config.convert(options, Annotator, "an entry of `annotate:`")
     try:
-        found.check()
+        annotator.check()
     except ConfigError as error:
         raise type(error)(str(place.error((), str(error)))) from None
-    return found, given
+    return annotator, given
 
 
 def _prompt(place: ConfigNode) -> prompts.Prompt:
@@ -153,9 +155,9 @@ def schemas_of(
 
     Arguments and errors as of `toolkit.tag.declared.prepare`.
     """
-    found: dict[str, records.SetSchema] = {}
+    results: dict[str, records.SetSchema] = {}
     for plan in plans.values():
-        found |= declared.prepare(
-            plan, dataset, {**known, **found}, overwrite=overwrite, write=write, command="annotate"
+        results |= declared.prepare(
+            plan, dataset, {**known, **results}, overwrite=overwrite, write=write, command="annotate"
         )
-    return found
+    return results

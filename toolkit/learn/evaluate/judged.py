@@ -26,8 +26,8 @@ class Paired(msgspec.Struct, frozen=True):
     """A difference of two predictions in one metric, on the same documents.
 
     Attributes:
-        value: of the first less that of the second, with its 95 % interval.
-        verdict: of the first: a tie if the interval has 0 in it.
+        value: Value of the first less that of the second, with its 95 % interval.
+        verdict: Verdict of the first: a tie if the interval has 0 in it.
     """
 
     value: float
@@ -107,10 +107,10 @@ class Group(msgspec.Struct, kw_only=True):
     Attributes:
         by: what they are grouped by, empty for all.
         group: their value of it.
-        documents: that are judged.
+        documents: Documents that are judged.
         nulls: those that are not, for want of a label or a prediction: ``label``, ``prediction``, ``both``.
-        scores: of each prediction and baseline, the metrics.
-        differences: of predictions to each other and to the baselines.
+        scores: Scores of each prediction and baseline, the metrics.
+        differences: Differences of predictions to each other and to the baselines.
         constant: predictions that are the same number for all of these documents.
     """
 
@@ -129,10 +129,10 @@ class Judged:
 
     Attributes:
         task: what they predict.
-        level: of Krippendorff's alpha.
-        scale: that was declared; or the values of labels that are one; None without.
+        level: Level of Krippendorff's alpha.
+        scale: Scale that was declared; or the values of labels that are one; None without.
         all: of all documents.
-        details: of each prediction.
+        details: Details of each prediction.
         groups: by what they are grouped by.
         left_out: of these, how many groups are not judged, being smaller than those that are, and their documents.
     """

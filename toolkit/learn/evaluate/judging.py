@@ -49,8 +49,8 @@ def cells(columns: Sequence[Array]) -> tuple[Array, Array]:
     """Return which documents stand for those that are equal in all columns, and how many each stands for."""
     codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
-        found, own = np.unique(column, return_inverse=True)
-        codes = codes * len(found) + own
+        result, own = np.unique(column, return_inverse=True)
+        codes = codes * len(result) + own
         _, codes = np.unique(codes, return_inverse=True)  # or they grow out of 64 bits
     _, first, counts = np.unique(codes, return_index=True, return_counts=True)
     return first, counts.astype(np.float64)
@@ -74,10 +74,10 @@ def bootstrapped(
     """Return what some documents measure, and the interval of each metric.
 
     Args:
-        columns: of the documents: all that is measured depends on these.
+        columns: Columns of the documents: all that is measured depends on these.
         measures: of them.
-        rounds: of the bootstrap.
-        random: that draws.
+        rounds: Rounds of the bootstrap.
+        random: Random that draws.
     """
     places, counts = cells(columns)
     measure = measures(places)
@@ -87,13 +87,13 @@ def bootstrapped(
     documents = len(columns[0])
     parts = random.permutation(documents)[: PARTS * MOST]
     parts = parts[: len(parts) // MOST * MOST].reshape(-1, MOST)
-    found = []
+    samples = []
     for i, part in enumerate(parts):
         some, of_some = cells([column[part] for column in columns])
         measure = measures(part[some])
         share = rounds // len(parts) + (i < rounds % len(parts))
-        found.append((dict(measure(of_some)), _drawn(measure, of_some, share, random)))
-    return points, _intervals(points, found, (MOST / documents) ** 0.5)
+        samples.append((dict(measure(of_some)), _drawn(measure, of_some, share, random)))
+    return points, _intervals(points, samples, (MOST / documents) ** 0.5)
 
 
 _Drawn = list[Mapping[str, float | None]]
@@ -109,21 +109,21 @@ def _intervals(
     points: Mapping[str, float | None], parts: Sequence[tuple[Mapping[str, float | None], _Drawn]], scale: float
 ) -> dict[str, Interval | None]:
     """Return the interval of each metric; None if half of the rounds, or more, do not define it."""
-    found: dict[str, Interval | None] = {}
+    intervals: dict[str, Interval | None] = {}
     for name, point in points.items():
         listed = [
-            each - middle
+            item - middle
             for of_part, drawn in parts
             if (middle := of_part[name]) is not None
-            for each in (row[name] for row in drawn)
-            if each is not None
+            for item in (row[name] for row in drawn)
+            if item is not None
         ]
-        found[name] = None
+        intervals[name] = None
         if point is not None and 2 * len(listed) > sum(len(drawn) for _, drawn in parts):
             spread = np.array(listed)
             low, high = (np.quantile(spread, [0.025, 0.975]) - spread.mean()) * scale + point
-            found[name] = Interval(float(low), float(high))
-    return found
+            intervals[name] = Interval(float(low), float(high))
+    return intervals
 
 
 FEW = 10
@@ -139,13 +139,13 @@ class Judge:
     """Judges predictions against labels.
 
     Args:
-        labels: of the documents.
-        predictions: by name, one or two.
+        labels: Labels of the documents.
+        predictions: Predictions by name, one or two.
         sources: codes of the documents' sources.
         hashes: xxh3-64 of their source and id.
         task: None to tell it from the values.
         count: rounds of the bootstrap.
-        seed: of its random numbers.
+        seed: Seed of its random numbers.
         scale: declared for the labels.
 
     Raises:
@@ -167,7 +167,7 @@ class Judge:
         self.task = task or _task(labels, predictions)
         self._names, self._count, self._seed = list(predictions), count, seed
         self._no_label = labels.is_null
-        self._no_prediction = np.logical_or.reduce([each.is_null for each in predictions.values()])
+        self._no_prediction = np.logical_or.reduce([prediction.is_null for prediction in predictions.values()])
         self._there = np.flatnonzero(~self._no_label & ~self._no_prediction)
         if not len(self._there):
             raise ConfigError(
@@ -175,12 +175,12 @@ class Judge:
                 f"{int(self._no_label.sum()):,} have no label, {int(self._no_prediction.sum()):,} no prediction"
             )
         listed = [labels, *predictions.values()]
-        taken = [each.taken(self._there) for each in listed]
+        taken = [column.taken(self._there) for column in listed]
         if isinstance(scale, Scale):
             _check_scale(taken[0], scale)
-        made, self._table, self._make = _makers(self.task, taken, scale)
+        columns, self._table, self._make = _makers(self.task, taken, scale)
         self._declared = scale
-        self._labels, self._own = made[0], dict(zip(predictions, made[1:], strict=True))
+        self._labels, self._own = columns[0], dict(zip(predictions, columns[1:], strict=True))
         self.is_number = self.task in ("numbers", "score")
         sources = sources[self._there]
         self.one_source = len(np.unique(sources)) < 2
@@ -190,20 +190,20 @@ class Judge:
     def judged(self, groups: Mapping[str, Column], top: int) -> results.Judged:
         """Return the judgement of all documents, and of the largest groups."""
         everything = np.arange(len(self._there))
-        found = results.Judged(
+        result = results.Judged(
             self.task, self._level, self._scale, self._group("", None, everything, self._nulls(slice(None)))
         )
         for name in self._names:
-            found.details[name] = self._details(name)
+            result.details[name] = self._details(name)
         for by, column in groups.items():
-            found.groups[by], found.left_out[by] = self._groups(by, column, top)
-        return found
+            result.groups[by], result.left_out[by] = self._groups(by, column, top)
+        return result
 
     @property
     def _scale(self) -> Scale | None:
         if self._declared is not None or self._level != "ordinal" or len(self._table or []) < 2:
             return self._declared if isinstance(self._declared, Scale) else None
-        return Scale(values=[int(each) for each in self._table or []])
+        return Scale(values=[int(item) for item in self._table or []])
 
     @property
     def _level(self) -> str:
@@ -234,20 +234,20 @@ class Judge:
         starts = np.searchsorted(codes[self._there][order], np.arange(len(values) + 1))
         rows = np.argsort(codes, kind="stable")
         all_starts = np.concatenate([[0], np.cumsum(counts)])
-        found = [
+        groups = [
             self._group(
                 by, values[i], order[starts[i] : starts[i + 1]], self._nulls(rows[all_starts[i] : all_starts[i + 1]])
             )
             for i in sorted(largest[:top])
         ]
-        return found, (len(largest[top:]), int(sum(counts[i] for i in largest[top:])))
+        return groups, (len(largest[top:]), int(sum(counts[i] for i in largest[top:])))
 
     def _group(self, by: str, value: Any, places: Array, nulls: dict[str, int]) -> results.Group:
-        found = results.Group(by=by, group=value, documents=len(places), nulls=nulls)
+        group = results.Group(by=by, group=value, documents=len(places), nulls=nulls)
         if not len(places):
-            return found
+            return group
         labels, folds = self._labels[places], self._folds[places]
-        given = {name: each[places] for name, each in self._own.items()}
+        given = {name: item[places] for name, item in self._own.items()}
         middle = mean_of(labels) if self.is_number else most_frequent(labels)
         given[results.MAJORITY] = np.full(len(places), middle)
         if not self.one_source and by != results.SOURCE:
@@ -258,14 +258,14 @@ class Judge:
 
         def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
             in_folds = {results.SOURCE: folds[some]} if self.is_number else {}
-            of = {name: self._make(labels[some], each[some], in_folds.get(name)) for name, each in given.items()}
+            of = {name: self._make(labels[some], item[some], in_folds.get(name)) for name, item in given.items()}
 
             def measure(weights: Array) -> dict[str, float | None]:
-                by_name = {name: _measured(each, weights, whole=whole) for name, each in of.items()}
+                by_name = {name: _measured(measure, weights, whole=whole) for name, measure in of.items()}
                 for name in BASELINES:  # what does not vary orders nothing
                     if name in by_name and by_name[name].get("spearman", 0) is None:
                         by_name[name]["spearman"] = None if by_name[self._names[0]]["spearman"] is None else 0.0
-                flat = {_key(name, metric): v for name, found in by_name.items() for metric, v in found.items()}
+                flat = {_key(name, metric): v for name, results in by_name.items() for metric, v in results.items()}
                 for one, other in pairs:
                     for metric, mine in by_name[one].items():
                         theirs = by_name[other].get(metric)
@@ -282,15 +282,15 @@ class Judge:
             f"{by}\0{value!r}",
         )
         for name in given:
-            found.scores[name] = {
+            group.scores[name] = {
                 key.rpartition("\0")[2]: _bounded(key.rpartition("\0")[2], _estimate(points[key], intervals[key]))
                 for key in points
                 if key.partition("\0")[0] == name and key.count("\0") == 1
             }
-        found.differences = list(self._differences(pairs, points, intervals))
+        group.differences = list(self._differences(pairs, points, intervals))
         if self.is_number and len(places) >= FEW:
-            found.constant = [name for name in self._names if given[name].min() == given[name].max()]
-        return found
+            group.constant = [name for name in self._names if given[name].min() == given[name].max()]
+        return group
 
     def _bootstrapped(
         self, columns: Sequence[Array], measures: Measures, name: str
@@ -306,61 +306,61 @@ class Judge:
     ) -> Iterator[results.Difference]:
         for one, other in pairs:
             start = _key(one, other, "")
-            found = {}
+            result = {}
             for key, value in points.items():
                 interval = intervals[key]
                 if key.startswith(start) and value is not None and interval is not None:
                     metric = key.removeprefix(start)
-                    found[metric] = results.Paired(value, *interval, verdict=_verdict(metric, interval))
-            yield results.Difference(one, other, found)
+                    result[metric] = results.Paired(value, *interval, verdict=_verdict(metric, interval))
+            yield results.Difference(one, other, result)
 
     # --- details of all documents -------------------------------------------------------------------------------------
 
     def _details(self, name: str) -> results.Details:
         labels, predictions = self._labels, self._own[name]
-        found = results.Details()
+        details = results.Details()
         if self.is_number:
-            found.calibration = self._calibration(name, labels, predictions)
+            details.calibration = self._calibration(name, labels, predictions)
         if self.task == "classes":
             pairs, counts = np.unique(np.stack([labels, predictions]), axis=1, return_counts=True)
             order = np.argsort(-counts, kind="stable")
             table = self._table or []
-            found.confusion = [
+            details.confusion = [
                 results.ConfusedPair(table[pairs[0, i]], table[pairs[1, i]], int(counts[i])) for i in order[:MOST_PAIRS]
             ]
-            found.confusion_left_out = int(counts[order[MOST_PAIRS:]].sum())
+            details.confusion_left_out = int(counts[order[MOST_PAIRS:]].sum())
         elif self.task == "numbers" and self._table is not None:
-            both = [nearest(each, np.array(self._table)) for each in (labels, predictions)]
+            both = [nearest(item, np.array(self._table)) for item in (labels, predictions)]
             pairs, counts = np.unique(np.stack(both), axis=1, return_counts=True)
-            found.confusion = [
+            details.confusion = [
                 results.ConfusedPair(_plain(one), _plain(other), int(n))
                 for one, other, n in zip(*pairs, counts, strict=True)
             ]
-            found.grades = self._of_grades(name, labels, predictions)
+            details.grades = self._of_grades(name, labels, predictions)
         if self.task in ("classes", "lists") or self._table is not None:
-            found.labels = self._of_labels(name, labels, predictions)
-        return found
+            details.labels = self._of_labels(name, labels, predictions)
+        return details
 
     def _of_labels(self, name: str, labels: Array, predictions: Array) -> list[results.LabelScores]:
         """Return how well each label is predicted, the most frequent first."""
 
         def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
-            made = self._make(labels[some], predictions[some], None)
+            result = self._make(labels[some], predictions[some], None)
 
             def measure(weights: Array) -> dict[str, float | None]:
-                f1 = made.of_labels(weights)["f1"].tolist()
-                return {str(i): None if math.isnan(each) else each for i, each in enumerate(f1)}
+                f1 = result.of_labels(weights)["f1"].tolist()
+                return {str(i): None if math.isnan(item) else item for i, item in enumerate(f1)}
 
             return measure
 
         points, intervals = self._bootstrapped([labels, predictions], measures, f"labels of {name}")
         exact = self._make(labels, predictions, None).of_labels(np.ones(len(labels)))
-        found = []
+        result = []
         for i, label in enumerate(self._table or []):
             precision, recall = (float(exact[what][i]) for what in ("precision", "recall"))
             if points[str(i)] is None:
                 continue  # in the lists of documents that are not judged
-            found.append(
+            result.append(
                 results.LabelScores(
                     _plain(label) if self.task == "numbers" else label,
                     int(exact["documents"][i]),
@@ -369,7 +369,7 @@ class Judge:
                     _estimate(points[str(i)], intervals[str(i)]),
                 )
             )
-        return found if self.task == "numbers" else sorted(found, key=lambda each: -each.documents)
+        return result if self.task == "numbers" else sorted(result, key=lambda item: -item.documents)
 
     def _of_grades(self, name: str, labels: Array, predictions: Array) -> list[results.GradeScores]:
         """Return how well documents of at least each grade but the first are told from the others."""
@@ -377,14 +377,14 @@ class Judge:
         rounded = nearest(labels, np.array(table))
 
         def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
-            made = self._make(labels[some], predictions[some], None)
-            assert isinstance(made, metrics.Numbers)
+            result = self._make(labels[some], predictions[some], None)
+            assert isinstance(result, metrics.Numbers)
 
             def measure(weights: Array) -> dict[str, float | None]:
                 return {
                     _key(str(i), metric): value
                     for i in range(1, len(table))
-                    for metric, value in made.from_grade(i, weights).items()
+                    for metric, value in result.from_grade(i, weights).items()
                 }
 
             return measure
@@ -421,14 +421,14 @@ class Judge:
             return measure
 
         points, intervals = self._bootstrapped([of, labels], measures, f"calibration of {name}")
-        found = []
+        result = []
         for i in np.unique(of):
             inside = predictions[of == i]
             high = float(edges[min(i + 1, len(edges) - 1)])
             label = _estimate(points[str(i)], intervals[str(i)])
             label = _bounded("accuracy", label) if self.task == "score" else label
-            found.append(results.Bin(float(edges[i]), high, len(inside), float(inside.mean()), label))
-        return found
+            result.append(results.Bin(float(edges[i]), high, len(inside), float(inside.mean()), label))
+        return result
 
 
 def _key(*names: str) -> str:
@@ -443,13 +443,13 @@ def _estimate(value: float | None, interval: Interval | None) -> results.Estimat
     return results.Estimate(value, *interval) if interval else results.Estimate(value)
 
 
-def _bounded(metric: str, found: results.Estimate) -> results.Estimate:
+def _bounded(metric: str, estimate: results.Estimate) -> results.Estimate:
     """Return an estimate whose interval is within what the metric can be."""
-    if found.low is None or found.high is None or metric not in (*metrics.HIGHER, *metrics.LOWER):
-        return found
+    if estimate.low is None or estimate.high is None or metric not in (*metrics.HIGHER, *metrics.LOWER):
+        return estimate
     least = -np.inf if metric in ("kappa", "alpha") else -1.0 if metric == "spearman" else 0.0
     most = 1.0 if metric in metrics.HIGHER else np.inf
-    return results.Estimate(found.value, max(found.low, least), min(found.high, most))
+    return results.Estimate(estimate.value, max(estimate.low, least), min(estimate.high, most))
 
 
 def _verdict(metric: str, interval: Interval) -> results.Verdict:
@@ -509,7 +509,7 @@ def _makers(
         ConfigError: if the values are not of the kind that a task is about.
     """
     if task == "numbers":
-        numbers = [_numbers(each, task) for each in columns]
+        numbers = [_numbers(column, task) for column in columns]
         if isinstance(scale, Scale):
             grades = np.array(scale.grades, dtype=np.float64) if scale.grades else None
             bounds = scale.bounds
@@ -520,26 +520,26 @@ def _makers(
         table = None if grades is None else grades.tolist()
         return numbers, table, lambda a, b, of: metrics.Numbers(a, b, grades, of, bounds)
     if task == "score":
-        numbers = [_numbers(each, task) for each in columns]
+        numbers = [_numbers(column, task) for column in columns]
         if not {*np.unique(numbers[0])} <= {0.0, 1.0}:
             raise ConfigError("expected labels that are true or false, 1 or 0, for the task `score`, got other numbers")
-        probable = {id(each): _probable(each) for each in numbers[1:]}
+        probable = {id(number): _probable(number) for number in numbers[1:]}
         everything = all(probable.values())
         return numbers, None, lambda a, b, of: metrics.Score(a, b, probable=everything, folds=of)
-    values = [_codes(each) for each in columns]
+    values = [_codes(column) for column in columns]
     if task == "classes":
-        table = sorted({each for column in values for each in column[1]}, key=lambda each: (str(type(each)), each))
-        places = {each: i for i, each in enumerate(table)}
-        new = [np.array([places[each] for each in of], dtype=np.int64)[codes] for codes, of in values]
+        table = sorted({item for column in values for item in column[1]}, key=lambda item: (str(type(item)), item))
+        places = {item: i for i, item in enumerate(table)}
+        new = [np.array([places[item] for item in of], dtype=np.int64)[codes] for codes, of in values]
         return new, table, lambda a, b, _: metrics.classes(a, b, len(table))
     if any(column.kind != "list" for column in columns):
         raise ConfigError("expected lists of texts for the task `lists`, got other values")
-    labels = sorted({each for _, of in values for members in of for each in members})
-    members = {each: i for i, each in enumerate(labels)}
-    sets = sorted({tuple(each) for _, of in values for each in of})
-    place = {each: i for i, each in enumerate(sets)}
-    new = [np.array([place[tuple(each)] for each in of], dtype=np.int64)[codes] for codes, of in values]
-    listed = [frozenset(members[each] for each in one) for one in sets]
+    labels = sorted({member for _, of in values for members in of for member in members})
+    members = {label: i for i, label in enumerate(labels)}
+    sets = sorted({tuple(item) for _, of in values for item in of})
+    place = {item: i for i, item in enumerate(sets)}
+    new = [np.array([place[tuple(item)] for item in of], dtype=np.int64)[codes] for codes, of in values]
+    listed = [frozenset(members[item] for item in one) for one in sets]
     return new, labels, lambda a, b, _: metrics.Lists(a, b, listed, len(labels))
 
 
@@ -549,7 +549,7 @@ def _probable(values: Array) -> bool:
 
 def _numbers(column: Column, task: str) -> Array:
     if column.kind == "bool" and task == "score":
-        return np.array([float(each) for each in column.table])[column.values]
+        return np.array([float(item) for item in column.table])[column.values]
     if column.kind != "number":
         raise ConfigError(f"expected numbers for the task `{task}`, got {_KINDS.get(column.kind, 'null')}")
     return column.values
@@ -562,5 +562,5 @@ def _plain(number: float) -> int | float:
 def _codes(column: Column) -> tuple[Array, list[Any]]:
     if column.kind == "number":
         table, codes = np.unique(column.values, return_inverse=True)
-        return codes, [int(each) if each == int(each) else float(each) for each in table]
+        return codes, [int(item) if item == int(item) else float(item) for item in table]
     return column.values, column.table

@@ -44,8 +44,8 @@ def cohen(one: Array, other: Array, same: Array, weights: Array) -> float | None
     Args:
         one: total weight of each label, of the one annotator.
         other: total weight of each label, of the other.
-        same: whether the two agree on each unit.
-        weights: of units.
+        same: True if the two agree on each unit.
+        weights: Weights of units.
     """
     total = float(weights.sum())
     expected = float(one @ other) / total**2 if total else 1.0
@@ -92,7 +92,7 @@ def alpha_ordinal(one: Array, other: Array, ranks: int, weights: Array) -> float
         one: codes of the values of the one annotator, in the order of the values.
         other: codes of the values of the other.
         ranks: how many codes there are.
-        weights: of units.
+        weights: Weights of units.
     """
     pooled = np.bincount(one, weights, ranks) + np.bincount(other, weights, ranks)
     middle = np.cumsum(pooled) - pooled / 2
@@ -124,10 +124,10 @@ def predictions_of_sources(labels: Array, sources: Array, fold: Array, *, number
     Args:
         labels: numbers, or codes.
         sources: codes, -1 for documents without one: they are a source, too.
-        fold: of each document.
-        numbers: whether labels are numbers, of which the mean is predicted.
+        fold: Fold of each document.
+        numbers: True if labels are numbers, of which the mean is predicted.
     """
-    found = np.empty(len(labels), dtype=np.float64 if numbers else np.int64)
+    result = np.empty(len(labels), dtype=np.float64 if numbers else np.int64)
     sources = sources.astype(np.int64) + 1
     size = int(sources.max(initial=0)) + 1
     for number in range(FOLDS):
@@ -137,7 +137,7 @@ def predictions_of_sources(labels: Array, sources: Array, fold: Array, *, number
             counts = np.bincount(sources[others], minlength=size)
             means = np.full(size, mean_of(labels[others]))
             np.divide(sums, counts, out=means, where=counts > 0)
-            found[own] = means[sources[own]]
+            result[own] = means[sources[own]]
         else:
             best = np.full(size, most_frequent(labels[others]))
             table = int(labels.max(initial=0)) + 1
@@ -146,8 +146,8 @@ def predictions_of_sources(labels: Array, sources: Array, fold: Array, *, number
                 (-pairs, counts)
             )  # the last one of a source is its most frequent, the least label of several
             best[pairs[order] // table] = pairs[order] % table
-            found[own] = best[sources[own]]
-    return found
+            result[own] = best[sources[own]]
+    return result
 
 
 Task = Literal["numbers", "score", "classes", "lists"]
@@ -178,7 +178,7 @@ class Measure:
     """Measures the predictions of some documents.
 
     Attributes:
-        names: of what it gives for all documents.
+        names: Names of what it gives for all documents.
     """
 
     names: ClassVar[tuple[str, ...]] = ()
@@ -203,7 +203,7 @@ class Numbers(Measure):
         labels, predictions: of the documents.
         grades: rising numbers of a scale; for accuracy, F1, kappa and alpha, each label and prediction is then the
             nearest of them.
-        folds: of the documents, if predictions are ranked in each by itself.
+        folds: Folds of the documents, if predictions are ranked in each by itself.
         bounds: ends of the scale, beyond which predictions are as far from labels as these.
     """
 
@@ -229,20 +229,20 @@ class Numbers(Measure):
             self._scale = _Classes(one, other, len(grades))
 
     def headlines(self, weights: Array) -> Measured:
-        found: Measured = {"spearman": None, "mae": _mean(np.abs(self._errors), weights)}
+        results: Measured = {"spearman": None, "mae": _mean(np.abs(self._errors), weights)}
         if self._varies:
-            one, other = (each.ranks(weights) for each in self._both)
-            found["spearman"] = _correlation(one, other, weights, self._folds)
-        return found
+            one, other = (item.ranks(weights) for item in self._both)
+            results["spearman"] = _correlation(one, other, weights, self._folds)
+        return results
 
     def more(self, weights: Array) -> Measured:
         mean = _mean(self._errors**2, weights)
-        found: Measured = {"rmse": None if mean is None else mean**0.5, "bias": _mean(self._errors, weights)}
+        results: Measured = {"rmse": None if mean is None else mean**0.5, "bias": _mean(self._errors, weights)}
         if self._scale is None:
-            return {**found, "alpha": alpha_numbers(*self._values, weights)}
+            return {**results, "alpha": alpha_numbers(*self._values, weights)}
         scale = self._scale
         return {
-            **found,
+            **results,
             **scale.headlines(weights),
             **scale.means(weights),
             "kappa": cohen_quadratic(*self._rounded, weights),
@@ -260,9 +260,9 @@ class Numbers(Measure):
         scale = self._scale
         assert scale
         halves = _Classes((scale.labels >= grade).astype(np.int64), (scale.predictions >= grade).astype(np.int64), 2)
-        found, f1 = halves.headlines(weights), halves.of_labels(weights)["f1"][1]
+        results, f1 = halves.headlines(weights), halves.of_labels(weights)["f1"][1]
         named = {"f1": None if np.isnan(f1) else float(f1), "weighted_f1": halves.means(weights)["weighted_f1"]}
-        return {**found, **named}
+        return {**results, **named}
 
 
 class Score(Measure):
@@ -270,8 +270,8 @@ class Score(Measure):
 
     Args:
         labels, predictions: of the documents.
-        probable: whether the numbers are from 0 to 1, as probabilities are.
-        folds: of the documents, if predictions are ranked in each by itself.
+        probable: True if the numbers are from 0 to 1, as probabilities are.
+        folds: Folds of the documents, if predictions are ranked in each by itself.
     """
 
     def __init__(self, labels: Array, predictions: Array, *, probable: bool, folds: Array | None = None) -> None:
@@ -288,15 +288,15 @@ class Score(Measure):
         return {"auc": _over_folds((positive * before).sum(axis=1), pairs)}
 
     def more(self, weights: Array) -> Measured:
-        true, every = (self._ranked.counts(each)[:, ::-1] for each in (weights * self._labels, weights))
+        true, every = (self._ranked.counts(item)[:, ::-1] for item in (weights * self._labels, weights))
         so_far, of = np.cumsum(true, axis=1), np.cumsum(every, axis=1)
         precision = np.divide(so_far, of, out=np.zeros(of.shape), where=of > 0)
-        found: Measured = {"average_precision": _over_folds((true * precision).sum(axis=1), true.sum(axis=1))}
+        results: Measured = {"average_precision": _over_folds((true * precision).sum(axis=1), true.sum(axis=1))}
         if self._bins is not None:
-            sums = [np.bincount(self._bins, weights * each, BINS) for each in (self._predictions, self._labels)]
-            found["brier"] = _mean(self._errors, weights)
-            found["ece"] = float(np.abs(sums[0] - sums[1]).sum() / weights.sum())
-        return found
+            sums = [np.bincount(self._bins, weights * item, BINS) for item in (self._predictions, self._labels)]
+            results["brier"] = _mean(self._errors, weights)
+            results["ece"] = float(np.abs(sums[0] - sums[1]).sum() / weights.sum())
+        return results
 
 
 class _Classes(Measure):
@@ -323,7 +323,7 @@ class _Classes(Measure):
         _, _, f1, documents = _f1(labels, predictions, both)
         total, there = float(documents.sum()), labels + predictions > 0
         precision, recall = (
-            np.divide(both, each, out=np.zeros_like(both), where=each > 0)[there] for each in (predictions, labels)
+            np.divide(both, item, out=np.zeros_like(both), where=item > 0)[there] for item in (predictions, labels)
         )
         return {
             "macro_precision": _mean_of(precision),
@@ -359,7 +359,7 @@ class Lists(Measure):
         both = [(sets[one], sets[other]) for one, other in pairs.T]
         near = [len(one & other) / len(one | other) if one | other else 1.0 for one, other in both]
         self._jaccard = np.array(near)[self._at] if near else np.empty(0)
-        self._parts = [_members(each) for each in zip(*((a, b, a & b) for a, b in both), strict=True)] or [
+        self._parts = [_members(item) for item in zip(*((a, b, a & b) for a, b in both), strict=True)] or [
             _members([])
         ] * 3
 
@@ -389,13 +389,13 @@ def own_grades(labels: Array, predictions: Iterable[Array]) -> Array | None:
 
     None if labels are not whole numbers, or too many.
     """
-    found = np.unique(labels)
-    if len(found) > MOST_RANKS or not (found == np.floor(found)).all():
+    result = np.unique(labels)
+    if len(result) > MOST_RANKS or not (result == np.floor(result)).all():
         return None
-    rounded = [np.unique(np.clip(np.floor(each + 0.5), found[0], found[-1])) for each in predictions]
-    if any(len(each) > MOST_RANKS for each in rounded):
+    rounded = [np.unique(np.clip(np.floor(prediction + 0.5), result[0], result[-1])) for prediction in predictions]
+    if any(len(item) > MOST_RANKS for item in rounded):
         return None
-    return np.unique(np.concatenate([found, *rounded]))
+    return np.unique(np.concatenate([result, *rounded]))
 
 
 def classes(labels: Array, predictions: Array, size: int) -> Measure:
@@ -405,7 +405,7 @@ def classes(labels: Array, predictions: Array, size: int) -> Measure:
 
 def _members(sets: Any) -> tuple[Array, Array]:
     """Return the numbers of sets and their members, one behind the other."""
-    listed = [(i, each) for i, members in enumerate(sets) for each in members]
+    listed = [(i, member) for i, members in enumerate(sets) for member in members]
     pairs = np.array(listed, dtype=np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
 
@@ -458,7 +458,7 @@ def _correlation(labels: Array, predictions: Array, weights: Array, folds: list[
     """
     if folds is not None:
         listed = [_varying(labels[part], predictions[part], weights[part]) for part in folds]
-        there = [0.0 if found is None else found for varies, found in listed if varies]
+        there = [0.0 if result is None else result for varies, result in listed if varies]
         return sum(there) / len(there) if there else None
     return _varying(labels, predictions, weights)[1]
 
@@ -468,8 +468,8 @@ def _varying(labels: Array, predictions: Array, weights: Array) -> tuple[bool, f
     total = float(weights.sum())
     if not total:
         return False, None
-    labels, predictions = (each - float(weights @ each) / total for each in (labels, predictions))
-    of_labels, of_predictions = (float(weights @ (each * each)) for each in (labels, predictions))
+    labels, predictions = (item - float(weights @ item) / total for item in (labels, predictions))
+    of_labels, of_predictions = (float(weights @ (item * item)) for item in (labels, predictions))
     if min(of_labels, of_predictions) <= 1e-9:
         return of_labels > 1e-9, None
     return True, min(1.0, max(-1.0, float(weights @ (labels * predictions)) / math.sqrt(of_labels * of_predictions)))

@@ -56,10 +56,10 @@ def _groups(found: Judged, by: str, axes: Any) -> None:
     names = [*found.details, *([SOURCE] if by != SOURCE and SOURCE in found.all.scores else [])]
     for i, name in enumerate(names):
         given = [(place, group.scores.get(name, {}).get(metric)) for place, group in enumerate(listed)]
-        there = [(place, each) for place, each in given if each is not None and each.value is not None]
+        there = [(place, estimate) for place, estimate in given if estimate is not None and estimate.value is not None]
         places = [place + 0.15 * (i - (len(names) - 1) / 2) for place, _ in there]
-        _bars(axes, places, [each for _, each in there], "source only" if name == SOURCE else _short(name), i)
-    titles = [f"{_short(shown(each.group))} ({each.documents:,})" for each in listed]
+        _bars(axes, places, [estimate for _, estimate in there], "source only" if name == SOURCE else _short(name), i)
+    titles = [f"{_short(shown(group.group))} ({group.documents:,})" for group in listed]
     axes.set_xticks(range(len(listed)), titles, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_xlim(-0.5, len(listed) - 0.5)
     axes.set_ylabel(metric)
@@ -68,15 +68,20 @@ def _groups(found: Judged, by: str, axes: Any) -> None:
 
 
 def _bars(axes: Any, places: list[float], listed: list[Estimate], name: str, number: int, **more: Any) -> None:
-    values = [each.value or 0.0 for each in listed]
-    low = [max(0.0, v - (v if each.low is None else each.low)) for v, each in zip(values, listed, strict=True)]
-    high = [max(0.0, (v if each.high is None else each.high) - v) for v, each in zip(values, listed, strict=True)]
+    values = [estimate.value or 0.0 for estimate in listed]
+    low = [
+        max(0.0, v - (v if estimate.low is None else estimate.low)) for v, estimate in zip(values, listed, strict=True)
+    ]
+    high = [
+        max(0.0, (v if estimate.high is None else estimate.high) - v)
+        for v, estimate in zip(values, listed, strict=True)
+    ]
     axes.errorbar(places, values, yerr=[low, high], fmt="o", color=f"C{number}", capsize=3, label=name, **more)
 
 
 def _calibration(name: str, details: Details, axes: Any) -> None:
-    means = [each.prediction for each in details.calibration]
-    _bars(axes, means, [each.label for each in details.calibration], _short(name), 0, linestyle="-")
+    means = [bin_.prediction for bin_ in details.calibration]
+    _bars(axes, means, [bin_.label for bin_ in details.calibration], _short(name), 0, linestyle="-")
     limits = axes.get_xlim(), axes.get_ylim()
     axes.axline((0, 0), slope=1, color="grey", linestyle="--", linewidth=1)
     axes.set(xlim=limits[0], ylim=limits[1], xlabel=f"predicted by {_short(name)}", ylabel="mean label")
@@ -84,15 +89,17 @@ def _calibration(name: str, details: Details, axes: Any) -> None:
 
 def _confusion(name: str, details: Details, axes: Any) -> None:
     counts: dict[Any, int] = {}
-    for each in details.confusion:
-        counts[each.label] = counts.get(each.label, 0) + each.documents
-        counts.setdefault(each.prediction, 0)
+    for confused_pair in details.confusion:
+        counts[confused_pair.label] = counts.get(confused_pair.label, 0) + confused_pair.documents
+        counts.setdefault(confused_pair.prediction, 0)
     labels = sorted(sorted(counts, key=lambda label: (-counts[label], str(label)))[:_MOST], key=str)
     place = {label: i for i, label in enumerate(labels)}
     shares = [[0.0] * len(labels) for _ in labels]
-    for each in details.confusion:
-        if each.label in place and each.prediction in place and counts[each.label]:
-            shares[place[each.label]][place[each.prediction]] = each.documents / counts[each.label]
+    for confused_pair in details.confusion:
+        if confused_pair.label in place and confused_pair.prediction in place and counts[confused_pair.label]:
+            shares[place[confused_pair.label]][place[confused_pair.prediction]] = (
+                confused_pair.documents / counts[confused_pair.label]
+            )
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     axes.set_xticks(range(len(labels)), [shown(label) for label in labels], rotation=60)
     axes.set_yticks(range(len(labels)), [shown(label) for label in labels])

@@ -47,7 +47,7 @@ class Part(ConfigStruct):
     """The column of a shard, as it is sent from its worker.
 
     Attributes:
-        kind: of the values.
+        kind: Kind of the values.
         data: float64, not a number for null; or int32 codes, -1 for null.
         table: the values of codes, as JSON; a list is a set, its members sorted.
     """
@@ -86,13 +86,13 @@ def part_of(values: Sequence[Any], what: str) -> Part:
     for value in values:
         if value is None:
             continue
-        found = _kind(value)
-        if found is None or kind not in ("null", found):
+        result = _kind(value)
+        if result is None or kind not in ("null", result):
             other = "" if kind == "null" else f" beside a {kind}"
             raise ConfigError(
                 f"{what}: expected numbers, texts, true and false, or lists of texts; got {short(value)}{other}"
             )
-        kind = found
+        kind = result
     if kind in ("null", "number"):
         return Part(kind, np.array([np.nan if v is None else v for v in values], dtype=np.float64).tobytes())
     table: dict[str, int] = {}
@@ -107,7 +107,7 @@ def _kind(value: Any) -> Kind | None:
         return "number"
     if isinstance(value, str):
         return "label"
-    is_list = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+    is_list = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
     return "list" if is_list else None
 
 
@@ -168,8 +168,8 @@ class Question(ConfigStruct):
     Attributes:
         name: what the values are called; the one called `WHERE` says which documents are looked at.
         text: an expression, or one of `NAMED`.
-        sets: that it reads.
-        option: that it is given by, for messages.
+        sets: Sets that it reads.
+        option: Option that it is given by, for messages.
     """
 
     name: str
@@ -219,13 +219,13 @@ class ShardAsked(ConfigStruct):
 
     def answers(self) -> Iterator[tuple[int, Document, list[Any]]]:
         """Yield the documents that count: the number of the row, from 1, and what was asked, as plain values."""
-        where = next((Asking(each, self.work) for each in self.questions if each.name == WHERE), None)
+        where = next((Asking(question, self.work) for question in self.questions if question.name == WHERE), None)
         others = [Asking(question, self.work) for question in self.others]
-        used = {name for each in [*others, *([where] if where else [])] for name in each.used}
+        used = {name for item in [*others, *([where] if where else [])] for name in item.used}
         for document, number, _, values in joint_rows(self.work, used):
             try:
                 if where is None or where.holds(document, values):
-                    yield number, document, [each.of(document, values) for each in others]
+                    yield number, document, [item.of(document, values) for item in others]
             except DataError as error:
                 raise at_document(error, self.work, number, document.id) from None
 
@@ -242,7 +242,7 @@ class Answers(ConfigStruct):
 
     Attributes:
         documents: in the shard.
-        columns: of those that are looked at, by question.
+        columns: Columns of those that are looked at, by question.
         hashes: xxh3-64 of source and id of each.
         keys: by which they are found in files of labels, 16 bytes each; with `by_shard` three of each document, the
             narrowest first.
@@ -265,8 +265,8 @@ def ask_shard(job: ShardToAsk, report: Report) -> Answers:
     columns: list[list[Any]] = [[] for _ in job.others]
     hashes: list[int] = []
     keys = bytearray()
-    for number, document, found in job.answers():
-        for column, value in zip(columns, found, strict=True):
+    for number, document, results in job.answers():
+        for column, value in zip(columns, results, strict=True):
             column.append(value)
         hashes.append(row_hash(document.source, document.id))
         if job.by_shard:
@@ -275,7 +275,9 @@ def ask_shard(job: ShardToAsk, report: Report) -> Answers:
         keys += _key(document, job.match)
     report(state.rows, 0)
     try:
-        parts = {each.name: part_of(column, each.text) for each, column in zip(job.others, columns, strict=True)}
+        parts = {
+            question.name: part_of(column, question.text) for question, column in zip(job.others, columns, strict=True)
+        }
     except ConfigError as error:
         raise DataError(str(error), path=work.path) from None
     return Answers(state.rows, parts, np.array(hashes, dtype=np.uint64).tobytes(), bytes(keys))
@@ -306,10 +308,10 @@ class Asking:
         self.used: set[str] = set()
         if question.is_named:
             return
-        found = question.checked(work)
+        result = question.checked(work)
         self._columns = [i for i, joined in enumerate(work.sets) if joined.set in question.sets]
-        self._evaluator = Evaluator([found], len(self._columns))
-        self.used = {name for name in found.expression.names if name != "document"}
+        self._evaluator = Evaluator([result], len(self._columns))
+        self.used = {name for name in result.expression.names if name != "document"}
 
     def holds(self, document: Document, values: list[Any]) -> bool:
         return self._evaluator.competes([values[i] for i in self._columns], document)
@@ -374,9 +376,9 @@ def read_spec(text: str) -> LabelFiles:
     Raises:
         ConfigError: if it is none.
     """
-    found = config.convert(config.parse(text, "--against"), LabelFiles, "files of labels")
-    check(found.scale)
-    return found
+    label_files = config.convert(config.parse(text, "--against"), LabelFiles, "files of labels")
+    check(label_files.scale)
+    return label_files
 
 
 class Labels:
@@ -388,7 +390,7 @@ class Labels:
 
     Attributes:
         match: by what documents are found.
-        by_shard: whether rows name the shards of their documents, which then have three keys each.
+        by_shard: True if rows name the shards of their documents, which then have three keys each.
 
     Raises:
         ConfigError: if there is no file, or the rows are not as the spec says.
@@ -417,10 +419,10 @@ class Labels:
         asked, codes = np.frombuffer(keys, dtype="S16").reshape(-1, 3 if self.by_shard else 1), self._keys
         near = np.minimum(np.searchsorted(codes, asked), len(codes) - 1)
         same = codes[near] == asked
-        found, places = same.any(axis=1), near[np.arange(len(asked)), same.argmax(axis=1)]
+        result, places = same.any(axis=1), near[np.arange(len(asked)), same.argmax(axis=1)]
         nothing: Any = np.nan if self._column.values.dtype.kind == "f" else -1
-        values = np.where(found, self._column.values[places], nothing)
-        unused = len(codes) - len(np.unique(places[found]))
+        values = np.where(result, self._column.values[places], nothing)
+        unused = len(codes) - len(np.unique(places[result]))
         return Column(self._column.kind, values, self._column.table), unused
 
 
@@ -454,7 +456,7 @@ def _one(values: list[Any], spec: LabelFiles) -> Any:
         return None
     if spec.duplicates == "majority":
         counted = Counter(msgspec.json.encode(value) for value in there)
-        return msgspec.json.decode(min(counted, key=lambda each: (-counted[each], each)))
+        return msgspec.json.decode(min(counted, key=lambda item: (-counted[item], item)))
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in there):
         raise ConfigError(f"--against {spec.files}: expected numbers with `duplicates: mean`, got {there[0]!r}")
     return sum(there) / len(there)
@@ -468,10 +470,10 @@ def _of_rows(spec: LabelFiles, limit: int) -> Iterator[_Row]:
     entry = _entry(spec)
     reader = entry.reader()
     for path in entry.inputs():
-        found = stat(path)
-        if found is None:
+        result = stat(path)
+        if result is None:
             raise DataError(f"expected a file with labels, got {lacking(path)}", path=path)
-        for batch in reader.read_batches(Input(path, None, limit, None, InputBytes(path, found).open)):
+        for batch in reader.read_batches(Input(path, None, limit, None, InputBytes(path, result).open)):
             for draft in batch:
                 value = value_at(msgspec.json.decode(msgspec.json.encode(draft.extra)), spec.value)
                 place = f"{path}:{draft.number} (id {draft.id!r})"
@@ -486,12 +488,12 @@ def _of_fasttext(spec: LabelFiles, limit: int) -> Iterator[_Row]:
                 if not line.strip():
                     continue
                 try:
-                    found, text = parted(line)
+                    results, text = parted(line)
                 except UnicodeDecodeError as error:
                     raise DataError(f"expected UTF-8, got {error.reason}", path=path, line=number) from None
                 except DataError as error:
                     raise DataError(error.message, path=path, line=number) from None
-                yield text_hash(text), found[0] if len(found) == 1 else found, f"{path}:{number}", None
+                yield text_hash(text), results[0] if len(results) == 1 else results, f"{path}:{number}", None
 
 
 def _paths(patterns: Iterable[str]) -> list[str]:

@@ -46,8 +46,8 @@ def label_of(task: Task, values: Sequence[Any], weights: Sequence[float], aggreg
 
     Args:
         task: what labels are for.
-        values: of each expression: an annotation, null, or (but for multilabel) a list of such.
-        weights: of each expression; nothing if all count alike.
+        values: Values of each expression: an annotation, null, or (but for multilabel) a list of such.
+        weights: Weights of each expression; nothing if all count alike.
         aggregate: what becomes of several.
 
     Raises:
@@ -56,12 +56,12 @@ def label_of(task: Task, values: Sequence[Any], weights: Sequence[float], aggreg
     given: list[tuple[Any, float]] = []
     for value, weight in zip(values, weights or [1.0] * len(values), strict=True):
         several = value if isinstance(value, list) and task != "multilabel" else [value]
-        given += [(_checked(task, each), weight) for each in several if each is not None]
+        given += [(_checked(task, item), weight) for item in several if item is not None]
     if not given:
         return None
     if task == "multilabel":
         half = sum(weight for _, weight in given) / 2
-        votes = _votes([(label, weight) for found, weight in given for label in found])
+        votes = _votes([(label, weight) for result, weight in given for label in result])
         return sorted(label for label, weight in votes.items() if weight > half)
     how = aggregate or _AGGREGATES[task][0]
     if how == "mean":
@@ -91,9 +91,9 @@ def _checked(task: Task, value: Any) -> Any:
     if task in ("regression", "ordinal") and is_number:
         return float(value)
     if task == "multilabel":
-        found = [value] if isinstance(value, str) else value
-        if isinstance(found, list) and all(isinstance(each, str) for each in found):
-            return [*dict.fromkeys(found)]
+        results = [value] if isinstance(value, str) else value
+        if isinstance(results, list) and all(isinstance(item, str) for item in results):
+            return [*dict.fromkeys(results)]
     if task == "classes":
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -105,10 +105,10 @@ def _checked(task: Task, value: Any) -> Any:
 
 
 def _votes(given: Sequence[tuple[Any, float]]) -> dict[Any, float]:
-    found: dict[Any, float] = {}
+    results: dict[Any, float] = {}
     for value, weight in given:
-        found[value] = found.get(value, 0.0) + weight
-    return found
+        results[value] = results.get(value, 0.0) + weight
+    return results
 
 
 def _middle(given: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -163,7 +163,7 @@ class Examples:
 
     Attributes:
         task: what they are for.
-        labels: of each document.
+        labels: Labels of each document.
         splits: uint8, the number of its split.
         pieces: int64, its rows.
         scale: declared for the labels.
@@ -176,12 +176,12 @@ class Examples:
     scale: Declared = None
 
     @classmethod
-    def of(cls, task: Task, found: Sequence[Example], scale: Declared = None) -> "Examples":
+    def of(cls, task: Task, examples: Sequence[Example], scale: Declared = None) -> "Examples":
         return cls(
             task,
-            [each.label for each in found],
-            np.array([each.split for each in found], np.uint8),
-            np.array([each.pieces for each in found], np.int64),
+            [example.label for example in examples],
+            np.array([example.split for example in examples], np.uint8),
+            np.array([example.pieces for example in examples], np.int64),
             scale,
         )
 
@@ -199,10 +199,10 @@ class Examples:
         """
         if self.task == "regression":
             return []
-        found = {name for label in self.labels for name in names_of(label)}
-        if len(found) > MOST_LABELS:
-            raise DataError(f"labels: expected at most {MOST_LABELS:,} different ones, got {len(found):,}")
-        return sorted(found, key=float) if self.task == "ordinal" else sorted(found)
+        results = {name for label in self.labels for name in names_of(label)}
+        if len(results) > MOST_LABELS:
+            raise DataError(f"labels: expected at most {MOST_LABELS:,} different ones, got {len(results):,}")
+        return sorted(results, key=float) if self.task == "ordinal" else sorted(results)
 
     @cached_property
     def rows_of(self) -> Array:
@@ -215,11 +215,11 @@ class Examples:
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Return of each split how many documents have each label; of numbers, in bins of a tenth of their range."""
-        found: dict[str, Counter[str]] = {name: Counter() for name in SPLITS}
+        results: dict[str, Counter[str]] = {name: Counter() for name in SPLITS}
         of_each, order = self._named()
         for split, names in zip(self.splits.tolist(), of_each, strict=True):
-            found[SPLITS[split]].update(names)
-        return {split: {name: counts[name] for name in order if counts[name]} for split, counts in found.items()}
+            results[SPLITS[split]].update(names)
+        return {split: {name: counts[name] for name in order if counts[name]} for split, counts in results.items()}
 
     def _named(self) -> tuple[list[list[str]], list[str]]:
         """Return under which names each document is counted, and all of these in their order."""
@@ -298,7 +298,7 @@ def measured(examples: Examples, values: Array) -> dict[str, dict[str, Any]]:
     """Return the measures of valid and test, those that have documents.
 
     Args:
-        examples: of all splits.
+        examples: Examples of all splits.
         values: float64 (documents, outcomes), what the model says.
     """
     there = {split: examples.of_split(split) for split in (VALID, TEST)}
@@ -307,8 +307,8 @@ def measured(examples: Examples, values: Array) -> dict[str, dict[str, Any]]:
 
 def on_valid(examples: Examples, values: Array) -> float:
     """Return the measure by which settings are chosen; -1 if what the model says does not vary."""
-    found = of_documents(examples, values, examples.of_split(VALID))[MAIN[examples.task]]
-    return -1.0 if found is None else float(found)
+    result = of_documents(examples, values, examples.of_split(VALID))[MAIN[examples.task]]
+    return -1.0 if result is None else float(result)
 
 
 def of_documents(examples: Examples, values: Array, there: Array) -> dict[str, Any]:
@@ -322,8 +322,8 @@ def of_documents(examples: Examples, values: Array, there: Array) -> dict[str, A
         truth, said = examples.targets()[there] > 0.5, values >= 0.5
         either = np.maximum(truth.sum(axis=0) + said.sum(axis=0), 1)  # a label that is nowhere has an F1 of 0
         f1 = 2 * (truth & said).sum(axis=0) / either
-        found = {"accuracy": float((truth == said).all(axis=1).mean()), "macro_f1": float(f1.mean())}
-        return count | found | {"baseline": {"accuracy": float((~truth).all(axis=1).mean()), "macro_f1": 0.0}}
+        results = {"accuracy": float((truth == said).all(axis=1).mean()), "macro_f1": float(f1.mean())}
+        return count | results | {"baseline": {"accuracy": float((~truth).all(axis=1).mean()), "macro_f1": 0.0}}
     numbers = examples.numbers()
     if task == "classes":
         codes = numbers.astype(np.int64)

@@ -104,14 +104,14 @@ def labels_of(dataset: Dataset, set_name: str, shards: Iterable[str]) -> dict[st
 
     The digest of a shard is of its path and of its documents, so that no other dataset has the same.
     """
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for shard in shards:
         state = current(dataset, shard)
         with suppress(DataError):
             if state is not None:
                 key = xxhash.xxh3_64_hexdigest(f"{shard} {state.content}".encode())
-                found[key] = ShardAttributes(dataset, set_name, shard).content()[:16]
-    return found
+                results[key] = ShardAttributes(dataset, set_name, shard).content()[:16]
+    return results
 
 
 def models_folder(dataset: Dataset) -> str:
@@ -143,17 +143,17 @@ def load(folder: str) -> Card | None:
 
 
 def check_free(
-    folder: str, name: str, made_from: str | None, found: Card | None, dataset: Dataset, *, overwrite: bool
+    folder: str, name: str, made_from: str | None, card: Card | None, dataset: Dataset, *, overwrite: bool
 ) -> None:
     """Check that a model may be written to a folder: nothing is there, or the same model, or it may be replaced.
 
     Raises:
         ConfigError: if it may not.
     """
-    if found is None or state(found, [("", made_from)]).is_done:
+    if card is None or state(card, [("", made_from)]).is_done:
         return
-    learnt = sum(found.documents.get("train", {}).values())
-    goes = f"the model {found.name} ({amount(learnt, 'document')} to learn from)"
+    learnt = sum(card.documents.get("train", {}).values())
+    goes = f"the model {card.name} ({amount(learnt, 'document')} to learn from)"
     if replaced := origins.check(folder, origins.load(*_split(folder)), [dataset], goes, overwrite=overwrite):
         print(replaced, file=sys.stderr)
     if overwrite:
@@ -239,9 +239,9 @@ def as_whole(place: ConfigNode, name: str) -> dict[str, object]:
 
 def trainer_of(entry: Entry) -> Trainer:
     """Return the kind of a model with its options."""
-    found = entry.configured()
-    assert isinstance(found, Trainer)
-    return found
+    kind = entry.configured()
+    assert isinstance(kind, Trainer)
+    return kind
 
 
 def folder_of(dataset: Dataset, entry: Entry) -> str:
@@ -278,8 +278,8 @@ class Making:
     """Makes models.
 
     Attributes:
-        dataset: whose documents are labelled.
-        shards: of it.
+        dataset: Dataset whose documents are labelled.
+        shards: Shards of it.
         max_document_bytes: of a document.
         run: tasks, as `toolkit.stages.context.Context.run` does.
     """
@@ -294,13 +294,13 @@ class Making:
         limit = self.max_document_bytes
         works = [JoinedShard.of(self.dataset, entry.joined, shard, limit) for shard in self.shards]
         tasks = tasks_of(works, [ToCount(entry, work) for work in works])
-        found: list[Example] = []
+        examples: list[Example] = []
         left = Counter[str]()
         for data, counts in self._run(f"counting the labels of {entry.set}", count_shard, tasks):
-            found += map(DECODER.decode, data.splitlines())
+            examples += map(DECODER.decode, data.splitlines())
             left.update(counts)
         trainer = trainer_of(entry)
-        return Examples.of(trainer.task, found, trainer.scale), left
+        return Examples.of(trainer.task, examples, trainer.scale), left
 
     def make(self, entry: Entry, where: str) -> Card:
         """Train a model, and write its folder."""
@@ -308,13 +308,17 @@ class Making:
         tasks = sign.works(self.dataset, [entry], self.shards, self.max_document_bytes)
         self._run(f"gathering the texts of {entry.set}", sign.sign_shard, tasks)
         signed = resolve.signed_shards(self.dataset, entry, self.shards)
-        found = [DECODER.decode(line) for each in signed for line in read_sealed(each.path(EXAMPLES)).splitlines()]
-        examples = Examples.of(trainer.task, found, trainer.scale)
+        results = [
+            DECODER.decode(line)
+            for signed_shard in signed
+            for line in read_sealed(signed_shard.path(EXAMPLES)).splitlines()
+        ]
+        examples = Examples.of(trainer.task, results, trainer.scale)
         examples.check(trainer.minimum)
         left = Counter[str]()
-        for each in signed:
-            left.update(each.record.counts)
-        shards = [join(each.folder, each.shard) for each in signed]
+        for signed_shard in signed:
+            left.update(signed_shard.record.counts)
+        shards = [join(signed_shard.folder, signed_shard.shard) for signed_shard in signed]
         work = Work(shards, examples, join(set_folder(self.dataset, entry.set), "fit"), entry.set, self._run)
         fitted = trainer.fit(work)
         digest = made_from(self.dataset, entry, self.shards)
@@ -368,8 +372,8 @@ def count_shard(job: ToCount, report: Report) -> tuple[bytes, dict[str, int]]:
     entry, whole, trainer = job.entry, job.work, trainer_of(job.entry)
     checked = entry.checked()
     evaluator = Evaluator(checked, len(entry.joined))
-    keys = {name for each in checked for name in each.expression.names if name != "document"}
-    found: list[bytes] = []
+    keys = {name for item in checked for name in item.expression.names if name != "document"}
+    result: list[bytes] = []
     left = Counter[str]()
     rows = joint_rows(whole, keys)
     first = 0
@@ -379,8 +383,8 @@ def count_shard(job: ToCount, report: Report) -> tuple[bytes, dict[str, int]]:
             examples, why = trainer.examples(evaluator.block(first, documents, [values for *_, values in some]))
         except DataError as error:
             raise at_document(error, whole, error.line or first + 1, error.id) from None
-        found += [msgspec.json.encode(each) for each in examples if each]
+        result += [msgspec.json.encode(example) for example in examples if example]
         left.update(why)
         first += len(some)
         report(len(some), 0)
-    return b"\n".join(found), dict(left)
+    return b"\n".join(result), dict(left)

@@ -144,11 +144,11 @@ class Trainer(Kind, kw_only=True):
 
     def asked(self) -> dict[str, Asked]:
         """Return the expressions of the options."""
-        found = {name: Asked(text, "value") for name, text in zip(self._labels, self.expressions, strict=True)}
+        results = {name: Asked(text, "value") for name, text in zip(self._labels, self.expressions, strict=True)}
         for name in ("split", "split_by"):
             if (text := getattr(self, name)) is not None:
-                found[name] = Asked(text, "value")
-        return found
+                results[name] = Asked(text, "value")
+        return results
 
     def value_type(self) -> Any:
         """Return a type that no value has: what is made is a model."""
@@ -160,11 +160,11 @@ class Trainer(Kind, kw_only=True):
         Raises:
             DataError: naming the line of a label that is not of the task.
         """
-        found: list[Example | None] = []
+        results: list[Example | None] = []
         left = Counter[str]()
         bounds = np.cumsum(self.shares)
         for i, document in enumerate(block.documents):
-            found.append(None)
+            results.append(None)
             if not block.competes[i]:
                 left["not asked (when)"] += 1
                 continue
@@ -182,8 +182,8 @@ class Trainer(Kind, kw_only=True):
             elif number is None:
                 left["in no split"] += 1
             else:
-                found[-1] = Example(label, number)
-        return found, left
+                results[-1] = Example(label, number)
+        return results, left
 
     def _split(self, block: Block, i: int, name: tuple[str, str], bounds: Array) -> int | None:
         if self.split is None:
@@ -201,13 +201,13 @@ class Trainer(Kind, kw_only=True):
             float64, in the shape of `Examples.targets`.
         """
         targets, train = examples.targets(), examples.of_split(TRAIN)
-        found = np.repeat(train.astype(np.float64)[:, None], targets.shape[1], axis=1)
+        result = np.repeat(train.astype(np.float64)[:, None], targets.shape[1], axis=1)
         if self.balance:
             for k in range(targets.shape[1]):
                 ones = targets[:, k] > 0.5
                 for side in (ones, ~ones):
-                    found[side, k] *= train.sum() / (2 * max(1, (side & train).sum()))
-        return found
+                    result[side, k] *= train.sum() / (2 * max(1, (side & train).sum()))
+        return result
 
     def signer(self, files: Files) -> Signer:
         """Return what writes the examples of a shard: a `Gatherer`."""
@@ -233,9 +233,9 @@ class Gatherer(Signer):
 
     def add(self, block: Block) -> None:
         """Take the next documents."""
-        found, left = self.kind.examples(block)
+        results, left = self.kind.examples(block)
         self.counts += left
-        used = [(i, example) for i, example in enumerate(found) if example]
+        used = [(i, example) for i, example in enumerate(results) if example]
         if used:
             self.take_documents(block, used)
             self._examples.write(b"".join(msgspec.json.encode(example) + b"\n" for _, example in used))
@@ -265,9 +265,9 @@ class Work:
 
     Attributes:
         shards: the folders of what was gathered, in order.
-        examples: of all shards, in order.
+        examples: Examples of all shards, in order.
         folder: for what is kept meanwhile; it is deleted.
-        name: of the model.
+        name: Name of the model.
         run: runs tasks on the executor, as that of `toolkit.whole.kind.Work`.
     """
 
@@ -284,7 +284,7 @@ class Fitted:
 
     Attributes:
         model: the content of its file.
-        values: of each document, in order, what the model says of it: float64 (documents, outcomes), see
+        values: Values of each document, in order, what the model says of it: float64 (documents, outcomes), see
             `toolkit.text.linear.model.outcomes`; NaN in those of train, if it was not asked.
         chosen: settings that were chosen by valid.
         beside: other files of the model, by their names.

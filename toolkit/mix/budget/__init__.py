@@ -79,14 +79,14 @@ class BudgetSettings(ConfigStruct, kw_only=True):
     """A budget.
 
     Attributes:
-        unit: that amounts are in.
+        unit: Unit that amounts are in.
         of: the expression of the words or tokens of a document.
         by: the expression of its group; empty for one budget of the whole.
         total: the amount of all groups together; None if each has its own.
-        targets: by group, the amount; infinite for all there is.
-        shares: by group, of the total, in proportion.
+        targets: Targets by group, the amount; infinite for all there is.
+        shares: Shares by group, of the total, in proportion.
         temperature: with which shares follow from what there is.
-        seed: of the hashes.
+        seed: Seed of the hashes.
         draw: What is drawn, copies or documents with all their copies.
         short: what becomes of amounts that a group lacks.
         place: in the file, for messages.
@@ -108,8 +108,8 @@ class BudgetSettings(ConfigStruct, kw_only=True):
         """Return the rule that takes what the budget has room for; without bounds, one that takes everything.
 
         Args:
-            bounds: by group.
-            stream: that draws by itself, because it may have documents of other streams; empty if none has.
+            bounds: Bounds by group.
+            stream: Stream that draws by itself, because it may have documents of other streams; empty if none has.
         """
         seed = "\0".join(["budget", *filter(None, (self.seed, stream))])
         return Budget(
@@ -125,9 +125,11 @@ class BudgetSettings(ConfigStruct, kw_only=True):
 
     def recorded(self) -> dict[str, Any]:
         """Return the settings as they are recorded, without the place; an amount without end as a text."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        found["targets"] = {group: "all" if n == _ALL else n for group, n in self.targets.items()}
-        return {key: value for key, value in found.items() if key != "place" and value not in ("", None, {}, "copies")}
+        builtins: dict[str, Any] = msgspec.to_builtins(self)
+        builtins["targets"] = {group: "all" if n == _ALL else n for group, n in self.targets.items()}
+        return {
+            key: value for key, value in builtins.items() if key != "place" and value not in ("", None, {}, "copies")
+        }
 
     def wanted(self, available: Mapping[str, float]) -> dict[str, float]:
         """Return the target of each group, also of those that are named and have nothing.
@@ -150,8 +152,8 @@ class BudgetSettings(ConfigStruct, kw_only=True):
                 f"{' or `default: all`' if self.targets else ''}"
             )
         if self.targets:
-            found = {group: self.targets.get(group, self.targets.get(DEFAULT, 0.0)) for group in groups}
-            return {group: available.get(group, 0.0) if n == _ALL else n for group, n in found.items()}
+            results = {group: self.targets.get(group, self.targets.get(DEFAULT, 0.0)) for group in groups}
+            return {group: available.get(group, 0.0) if n == _ALL else n for group, n in results.items()}
         weights = {group: self.shares.get(group, self.shares.get(DEFAULT, 0.0)) for group in groups}
         if not self.shares:
             tau, whole = 1.0 if self.temperature is None else self.temperature, sum(available.values())
@@ -254,10 +256,10 @@ def _amount(place: ConfigNode, at: tuple[Any, ...], unit: str, value: Any, *, en
         except ValueError as error:
             raise place.error(at, str(error)) from None
     elif isinstance(value, str) and (
-        found := re.fullmatch(r"\s*([0-9][0-9_.]*(?:e\+?[0-9]+)?)\s*([A-Za-z]?)\s*", value)
+        match := re.fullmatch(r"\s*([0-9][0-9_.]*(?:e\+?[0-9]+)?)\s*([A-Za-z]?)\s*", value)
     ):
-        factor = _FACTORS.get(found[2].upper())
-        number = float(found[1].replace("_", "")) * factor if factor and found[1].count(".") < 2 else None
+        factor = _FACTORS.get(match[2].upper())
+        number = float(match[1].replace("_", "")) * factor if factor and match[1].count(".") < 2 else None
     if number is None or not 0 <= number < math.inf:
         raise place.error(at, f"expected an amount such as 1000000, 500 M or 2 G, got {value!r}")
     return number

@@ -61,14 +61,14 @@ def find_bounds(
     Args:
         run: runs tasks, as of a command.
         what: name of the step.
-        folder: of their files.
+        folder: Folder of their files.
         sources: the copies of groups of shards; the key is the hash.
-        goals: of the groups, by number.
+        goals: Goals of the groups, by number.
     """
     totals, reached = find(run, what, folder, sources, dict(enumerate(goals)))
     everything = [[Bound(EVERYTHING, totals.get(group, 0.0))] for group in range(len(goals))]
-    met = {at: _around(found, goals[at[0]][at[1]]) for at, found in reached.items()}
-    return [[met.get((group, i), everything[group]) for i in range(len(each))] for group, each in enumerate(goals)]
+    met = {at: _around(result, goals[at[0]][at[1]]) for at, result in reached.items()}
+    return [[met.get((group, i), everything[group]) for i in range(len(goal))] for group, goal in enumerate(goals)]
 
 
 def settled(found: Mapping[str, Sequence[Bound]], goals: Mapping[str, float]) -> dict[str, Bound]:
@@ -80,7 +80,7 @@ def settled(found: Mapping[str, Sequence[Bound]], goals: Mapping[str, float]) ->
 
     Args:
         found: the bounds around the goal of each group.
-        goals: by group.
+        goals: Goals by group.
     """
     over, chosen = 0.0, dict[str, Bound]()
     for group in sorted(found):
@@ -100,5 +100,5 @@ def _around(copies: Reached, goal: float) -> list[Bound]:
     behind = int(np.searchsorted(sums, goal, side="right"))
     before = int(np.searchsorted(sums, sums[behind - 1]))  # the first that comes to it: more would add nothing
     places = [before] if sums[before] == goal or behind == len(sums) else [before, behind]
-    found = [Bound(copies.below if i == 0 else int(hashes[last[i - 1]]), float(sums[i])) for i in places]
-    return sorted(found, key=lambda bound: abs(bound.taken - goal))
+    results = [Bound(copies.below if i == 0 else int(hashes[last[i - 1]]), float(sums[i])) for i in places]
+    return sorted(results, key=lambda bound: abs(bound.taken - goal))

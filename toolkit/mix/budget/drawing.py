@@ -147,7 +147,7 @@ class _Draws:
         order = np.lexsort((hashes, numbers))
         counts = np.bincount(numbers, minlength=len(self._groups)).tolist()
         sums = np.bincount(numbers, weights=amounts, minlength=len(self._groups)).tolist()
-        groups = [OfGroup(*each) for each in zip(self._groups, counts, self._once, sums, strict=True)]
+        groups = [OfGroup(*item) for item in zip(self._groups, counts, self._once, sums, strict=True)]
         return groups, hashes[order].tobytes() + amounts[order].tobytes()
 
 
@@ -158,7 +158,7 @@ def head_of(data: bytes) -> Head | None:
         head = msgspec.json.decode(data[8 : 8 + length], type=Head)
     except (struct.error, msgspec.DecodeError):
         return None
-    entries = sum(each.copies for each in head.groups)
+    entries = sum(group.copies for group in head.groups)
     return head if len(data) == 8 + length + 16 * entries else None
 
 
@@ -182,11 +182,11 @@ class DrawnKeys(KeySource):
             head = head_of(data)
             if head is None:
                 raise DataError("expected draws as they were written, they are damaged; run the mix again", path=path)
-            entries = sum(each.copies for each in head.groups)
+            entries = sum(group.copies for group in head.groups)
             begin = len(data) - 16 * entries
             hashes = np.frombuffer(data, dtype="<u8", count=entries, offset=begin)
             amounts = np.frombuffer(data, dtype="<f8", count=entries, offset=begin + 8 * entries)
             at = 0
-            for each in head.groups:
-                yield Keys(numbers[each.group], hashes[at : at + each.copies], amounts[at : at + each.copies])
-                at += each.copies
+            for group in head.groups:
+                yield Keys(numbers[group.group], hashes[at : at + group.copies], amounts[at : at + group.copies])
+                at += group.copies

@@ -35,7 +35,7 @@ class Tally:
     """Some documents, whose numbers are added up together.
 
     Args:
-        unicode: whether Unicode's words are counted.
+        unicode: True if Unicode's words are counted.
     """
 
     def __init__(self, *, unicode: bool) -> None:
@@ -58,24 +58,24 @@ class Tally:
 
     def counted(self) -> SizesByLabel:
         """Return the sizes of all that was noted."""
-        found: SizesByLabel = defaultdict(BeforeAfter)
+        results: SizesByLabel = defaultdict(BeforeAfter)
         for label, rows in self._read.items():
-            found[label].before.add_rows(rows, unicode=self._unicode)
+            results[label].before.add_rows(rows, unicode=self._unicode)
         for label, rows in self._kept.items():
-            found[label].after.add_rows(rows, unicode=self._unicode)
+            results[label].after.add_rows(rows, unicode=self._unicode)
         if self._texts:
             texts = [text for texts in self._texts.values() for text in texts]
             measured = iter(measure(texts, unicode=self._unicode).tolist())
             for label, of_label in self._texts.items():
-                found[label].after.add_rows([next(measured) for _ in of_label], unicode=self._unicode)
-        return dict(found)
+                results[label].after.add_rows([next(measured) for _ in of_label], unicode=self._unicode)
+        return dict(results)
 
 
 class RuleCount(msgspec.Struct):
     """Effect of a rule.
 
     Attributes:
-        documents: that it dropped, annotated or edited.
+        documents: Documents that it dropped, annotated or edited.
         chars: their code points; of an edit those that it replaced or cut.
         reached: documents that came to it.
         spans: stretches that an edit replaced or cut.
@@ -98,8 +98,8 @@ class RuleEffect(RuleCount, kw_only=True):
 
     Attributes:
         name, kind: of the rule.
-        stream: that the rule decides over.
-        group: that the rule is in.
+        stream: Stream that the rule decides over.
+        group: Group that the rule is in.
         only: documents that no other rule would drop; None where that was not looked at.
     """
 
@@ -159,7 +159,7 @@ class Counted(msgspec.Struct):
         rules: effect of each rule, in order; `reached` is left to `finish`.
         left_out: what the writer left out, by name.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
-        statistics: by label, what was read and what stays.
+        statistics: Statistics by label, what was read and what stays.
         unlike_dolma: documents that stay here, and not in Dolma, or the reverse (see `RuleSet.differs`).
         groups: what a budget has taken of each group.
         seen: bits by the text of a place of the rules (see `toolkit.rules.expression_tree`).
@@ -187,18 +187,18 @@ class Counted(msgspec.Struct):
 
 def added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Return the sums of counts by name, sorted."""
-    found: Counter[str] = Counter()
-    for each in counts:
-        found.update(each)
-    return dict(sorted(found.items()))
+    result: Counter[str] = Counter()
+    for count in counts:
+        result.update(count)
+    return dict(sorted(result.items()))
 
 
 def count_group(groups: dict[str, GroupCount], group: str, amount: float, copies: int) -> None:
     """Add one document that a budget takes, and how often it is written."""
-    found = groups.setdefault(group, GroupCount())
-    found.documents += 1
-    found.copies += copies
-    found.distinct += amount
+    group_count = groups.setdefault(group, GroupCount())
+    group_count.documents += 1
+    group_count.copies += copies
+    group_count.distinct += amount
 
 
 def count(effects: list[RuleCount], outcome: Outcome, chars: int) -> None:
@@ -252,11 +252,11 @@ def count_nulls(effects: list[RuleCount], rules: RuleSet, outcome: Outcome, valu
 
 def count_edits(effects: list[RuleCount], edits: list[list[Edit]]) -> None:
     """Add the edits of one document, a list for each rule; rules that are no edits have none."""
-    for effect, found in zip(effects, edits, strict=True):
-        if found:
+    for effect, edit in zip(effects, edits, strict=True):
+        if edit:
             effect.documents += 1
-            effect.spans += len(found)
-            effect.chars += sum(edit.end - edit.start for edit in found)
+            effect.spans += len(edit)
+            effect.chars += sum(edit.end - edit.start for edit in edit)
 
 
 def finish(effects: list[RuleCount], rules: Iterable[Rule], totals: Totals) -> None:

@@ -50,7 +50,7 @@ class Stretch(ConfigStruct):
     Attributes:
         start, end: code points.
         before, text, after: what stands there and around it, cut where it is long.
-        value: of a line; null of others.
+        value: Value of a line; null of others.
     """
 
     start: int
@@ -65,8 +65,8 @@ def of_rule(rule: CompiledRule, document: Document, values: Sequence[Any]) -> li
     """Return the first stretches that a rule edits; of one that edits none, spans and lines whose values it sees."""
     text = document.text
     edits = rule.edits(document, values, "clamp") if rule.holds(values) else []
-    found: list[tuple[int, int, Any]] = [(edit.start, edit.end, None) for edit in edits if edit.start < edit.end]
-    listed = found or list(_watched(rule, document, values))
+    results: list[tuple[int, int, Any]] = [(edit.start, edit.end, None) for edit in edits if edit.start < edit.end]
+    listed = results or list(_watched(rule, document, values))
     return [
         Stretch(
             start,
@@ -84,22 +84,22 @@ def _watched(rule: CompiledRule, document: Document, values: Sequence[Any]) -> I
     for value in rule.watched(values).values():
         if not isinstance(value, list) or not value:
             continue
-        if all(isinstance(each, Span) for each in value):
+        if all(isinstance(item, Span) for item in value):
             yield from ((span.start, span.end, None) for span in value[:MOST])
         elif len(value) == len(document.lines):
-            for (start, end), each in zip(document.line_spans[:MOST], value[:MOST], strict=True):
-                yield start, end, msgspec.to_builtins(each)
+            for (start, end), item in zip(document.line_spans[:MOST], value[:MOST], strict=True):
+                yield start, end, msgspec.to_builtins(item)
 
 
-def show_stretches(text: str, found: Sequence[Stretch]) -> list[str]:
+def show_stretches(text: str, stretches: Sequence[Stretch]) -> list[str]:
     """Return lines for people, as wide as the terminal: the stretches, or the beginning of the text."""
     room = excerpts.width() - 6
-    if not found:
+    if not stretches:
         return ["    | " + excerpts.head(text, room)] if text else []
     lines = []
-    for each in found:
-        whole = each.before + each.text + each.after
-        shown = excerpts.around(whole, len(each.before), len(each.before) + len(each.text), room)
+    for stretch in stretches:
+        whole = stretch.before + stretch.text + stretch.after
+        shown = excerpts.around(whole, len(stretch.before), len(stretch.before) + len(stretch.text), room)
         lines.append("    | " + shown)
     return lines
 
@@ -157,13 +157,14 @@ class Explanation(ConfigStruct):
     Attributes:
         place: ``shard:row``.
         dropped: name of the rule that drops it, None if it stays.
-        reason: of a document that is dropped: the rule again, and in place of a verdict the part of its expression that
-            decided, with its values alone: ``language.prob < 0.6``. A rule that has none says what it does.
+        reason: Reason of a document that is dropped: the rule again, and in place of a verdict the part of its
+            expression that decided, with its values alone: ``language.prob < 0.6``. A rule that has none says what it
+            does.
         deciding: index of the rule that it is a sample for.
-        text: of the document, its beginning.
-        stretches: of the text, that the rule is about.
+        text: Text of the document, its beginning.
+        stretches: Stretches of the text, that the rule is about.
         rank: the least are shown of samples that are drawn.
-        attributes: of a document that was asked for, by their names in the mix.
+        attributes: Attributes of a document that was asked for, by their names in the mix.
         way: of the same, where it comes from and where it is in the output (see `toolkit.commands._tracing`).
     """
 
@@ -217,8 +218,8 @@ class _Samples:
     """The explanations of a shard that are kept.
 
     Args:
-        target: of the shard.
-        names: of the rules.
+        target: Target of the shard.
+        names: Names of the rules.
     """
 
     def __init__(self, target: Target, names: list[str]) -> None:
@@ -243,9 +244,9 @@ class _Samples:
         kept = self._kept
         return [(i, rank) for i in mine if len(kept[i]) < self._most or (-rank, -number) > kept[i][0][:2]]
 
-    def add(self, found: Explanation, number: int) -> None:
+    def add(self, explanation: Explanation, number: int) -> None:
         """Keep an explanation."""
-        i, entry = found.deciding, (-found.rank, -number, found)
+        i, entry = explanation.deciding, (-explanation.rank, -number, explanation)
         if self._seed is None or i < 0:
             self._kept[i].append(entry)
             if i >= 0:
@@ -258,7 +259,7 @@ class _Samples:
     def found(self) -> list[Explanation]:
         """Return what was kept, by rank."""
         return [
-            each[2] for kept in self._kept.values() for each in sorted(kept, key=lambda each: each[:2], reverse=True)
+            item[2] for kept in self._kept.values() for item in sorted(kept, key=lambda item: item[:2], reverse=True)
         ]
 
 
@@ -270,7 +271,7 @@ def _concerned(rules: RuleSet, document: Document, values: list[Any], past_end: 
     edits = rules.edit(document, *values, past_end=past_end)[1] if rules.edits else []
     applied = rules.applied(*values) if rules.applies else []
     repeated = rules.repeated(*values) if rules.repeats else []
-    return sorted({*outcome, *applied, *repeated, *(i for i, found in enumerate(edits) if found)})
+    return sorted({*outcome, *applied, *repeated, *(i for i, edit in enumerate(edits) if edit)})
 
 
 def _explain(
@@ -279,16 +280,16 @@ def _explain(
     outcome = rules.decide(*values)
     last = outcome if isinstance(outcome, int) else len(rules.rules)
     steps = []
-    for i, each in enumerate(rules.compiled):
-        verdict = each.verdict(values) if i <= last else "is not reached"
-        watched = each.watched(values)
-        if each.rule.ROLE is Role.ROUTES:
+    for i, compiled_rule in enumerate(rules.compiled):
+        verdict = compiled_rule.verdict(values) if i <= last else "is not reached"
+        watched = compiled_rule.watched(values)
+        if compiled_rule.rule.ROLE is Role.ROUTES:
             folder = rules.folder(*values) if rules.folder else None
-            if each.takes_label():
+            if compiled_rule.takes_label():
                 watched |= {LABEL: folder}
-            if not isinstance(outcome, int) and each.holds(values):
+            if not isinstance(outcome, int) and compiled_rule.holds(values):
                 verdict = _routing(rules, i, folder, values)
-        steps.append(RuleStep(each.rule.name, verdict, plain(watched)))
+        steps.append(RuleStep(compiled_rule.rule.name, verdict, plain(watched)))
     dropping = rules.compiled[outcome] if isinstance(outcome, int) else None
     place = f"{work.name}:{number}"
     about = deciding if deciding >= 0 else outcome if isinstance(outcome, int) else None
@@ -303,7 +304,7 @@ def _explain(
         steps,
         _reason(dropping, values) if dropping else None,
         document.text[:HEAD],
-        [each for rule in reached for each in of_rule(rule, document, values)],
+        [stretch for rule in reached for stretch in of_rule(rule, document, values)],
     )
 
 
@@ -334,9 +335,9 @@ def _deciding(rule: CompiledRule, node: ast.expr, values: list[Any], *, truth: b
     """Yield the parts of an expression that made it true, or false, and what each of them is.
 
     Args:
-        rule: that has the expression.
-        node: of the expression.
-        values: of the document.
+        rule: Rule that has the expression.
+        node: Node of the expression.
+        values: Values of the document.
         truth: what the node is.
     """
     match node:
@@ -443,8 +444,8 @@ class Sample(ConfigStruct, omit_defaults=True):
         what: ``gained``, ``lost`` or ``relabelled``.
         why: the rule, or the labels.
         place: ``shard:row``.
-        values: that the rule sees, as plain data.
-        text: of the document, its beginning.
+        values: Values that the rule sees, as plain data.
+        text: Text of the document, its beginning.
         rank: the least are shown.
         shard, number: path of the documents, and the row; both and the rank only until the text is read.
     """
@@ -469,7 +470,7 @@ class Comparison(msgspec.Struct):
         gained: documents that only the second keeps, by the first's rule that drops them.
         lost: documents that only the first keeps, by the second's rule that drops them.
         relabelled: documents that both keep, by ``label -> other label`` (the output folder, where rules route).
-        samples: of all three.
+        samples: Samples of all three.
     """
 
     rows: int = 0
@@ -501,7 +502,7 @@ class Comparison(msgspec.Struct):
         """Keep the samples of each cause with the least ranks; with a rule, of that one alone."""
         seen: Counter[tuple[str, str]] = Counter()
         kept = []
-        for sample in sorted(self.samples, key=lambda each: each.rank):
+        for sample in sorted(self.samples, key=lambda sample: sample.rank):
             seen[sample.what, sample.why] += 1
             if seen[sample.what, sample.why] <= number and rule in (None, sample.why):
                 kept.append(sample)
@@ -533,27 +534,27 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
 
 
 def _compare_shard(pair: Pair, session: Session, report: Report) -> Comparison:
-    found = Comparison()
+    comparison = Comparison()
     state, _ = inputs_of(pair.one)
     with session.bound():
         inputs_of(pair.other)
     done = Share(report, state.rows, state.size)
     fates = zip(_fates(pair.one), session.steps(_fates(pair.other)), strict=True)
     for number, (one, other) in enumerate(fates, 1):
-        found.rows += 1
+        comparison.rows += 1
         done(1)
-        found.kept += one.dropped is None
+        comparison.kept += one.dropped is None
         if change := _change(one, other, number):
             if pair.seed is not None:
                 document = one.values[-1]
                 change = msgspec.structs.replace(
                     change, rank=key_of(row_hash(document.source or "", document.id), pair.seed)
                 )
-            found.note(change, pair.samples)
-    found.keep_samples(pair.samples, pair.rule)
-    if found.rows != state.rows:
-        raise DataError(f"expected {state.rows} rows as indexed, got {found.rows}", path=pair.one.path)
-    return found
+            comparison.note(change, pair.samples)
+    comparison.keep_samples(pair.samples, pair.rule)
+    if comparison.rows != state.rows:
+        raise DataError(f"expected {state.rows} rows as indexed, got {comparison.rows}", path=pair.one.path)
+    return comparison
 
 
 def _fates(work: ShardToMix) -> Iterator[_Fate]:

@@ -59,15 +59,15 @@ def uneven_losses(labels: Mapping[str, tuple[int, int, int]]) -> list[str]:
     """
     known = {label: (rows, kept) for label, (rows, kept, most) in labels.items() if most < rows}
     all_rows, all_kept = (sum(column) for column in zip(*known.values(), strict=True)) if known else (0, 0)
-    found = []
+    results = []
     for label, (rows, kept) in sorted(known.items()):
         others, lost, lost_of_others = all_rows - rows, rows - kept, all_rows - all_kept - rows + kept
         if rows >= _ENOUGH and lost >= _LEAST and lost * others > _FACTOR * lost_of_others * rows:
-            found.append(
+            results.append(
                 f"the rules drop {lost / rows:.0%} of {rows:,} documents of {label or 'no label'}, and "
                 f"{lost_of_others / others:.1%} of the others: do they fit this language? `--explain ID` shows why"
             )
-    return found
+    return results
 
 
 class Preview(ConfigStruct):
@@ -75,13 +75,13 @@ class Preview(ConfigStruct):
 
     Attributes:
         totals: read and kept.
-        effects: of each rule.
+        effects: Effects of each rule.
         only: for each rule, documents that no other one would drop.
         labels: the same by label, before any `route`.
         matched: for each blocklist, by index of its rule, the entries that documents matched.
         groups: what a budget takes of each group.
         seen: bits by the text of a place of the rules (see `toolkit.rules.expression_tree`).
-        texts: whether the documents had to be read.
+        texts: True if the documents had to be read.
         not_carried: documents that have a field which the output does not carry, by its path.
         unlike_dolma: documents of which Dolma decides otherwise.
         kept: a bit of each document that says whether it stays, where a mix notes which ids it writes.
@@ -116,10 +116,10 @@ def preview_with_fates(shown: ShardToPreview, report: Report) -> Preview:
     copies = Copies(shown.work.compile_rules(), shown.work)
     if not copies.rules:
         return preview_shard(shown.work, report)
-    found: list[Fates] = []
+    fates: list[Fates] = []
     if not os.path.isdir(os.path.dirname(shown.kept)):
-        preview = preview_shard(shown.work, report, copies, found.append)
-        together = Fates(b"".join(each.kept for each in found), b"".join(each.copies for each in found))
+        preview = preview_shard(shown.work, report, copies, fates.append)
+        together = Fates(b"".join(fates.kept for fates in fates), b"".join(fates.copies for fates in fates))
         return msgspec.structs.replace(preview, fates=together)
     mine = f".{os.getpid()}"  # the task may run twice
     with open_scratch(shown.kept + mine) as kept, open_scratch(shown.copies + mine) as dropped:
@@ -168,9 +168,9 @@ def preview_shard(
     drops = [rule.drops for rule in rules.rules]
     labels = {
         label: LabelCount(
-            **msgspec.structs.asdict(found), dropped=[of[0] * drop for of, drop in zip(of_rules, drops, strict=True)]
+            **msgspec.structs.asdict(totals), dropped=[of[0] * drop for of, drop in zip(of_rules, drops, strict=True)]
         )
-        for label, (found, of_rules) in effects.by_label().items()
+        for label, (totals, of_rules) in effects.by_label().items()
     }
     return Preview(
         totals=totals,
@@ -209,7 +209,7 @@ class Effects:
 
     Args:
         work: the shard.
-        rules: that decide.
+        rules: Rules that decide.
         copies: notes which documents are dropped as copies.
 
     Attributes:
@@ -240,19 +240,19 @@ class Effects:
         numbers = np.array([self.labels.setdefault(label, len(self.labels)) for label in labels], dtype=np.int64)
         while len(self._sizes) < len(self.labels):
             self._sizes, self._of_rules = (
-                np.concatenate([each, np.zeros_like(each)]) for each in (self._sizes, self._of_rules)
+                np.concatenate([item, np.zeros_like(item)]) for item in (self._sizes, self._of_rules)
             )
         unique, copies, applied = self._each(block)
         chars, often = np.array(block.chars, dtype=np.int64), np.array(copies, dtype=np.int64)
-        dropped = np.array([each if isinstance(each, int) else -1 for each in block.outcomes], dtype=np.int64)
+        dropped = np.array([outcome if isinstance(outcome, int) else -1 for outcome in block.outcomes], dtype=np.int64)
         one, drops, stays = np.ones_like(chars), dropped >= 0, (dropped < 0).astype(np.int64)
         again = (often - 1) * stays
         np.add.at(self._sizes, numbers, np.stack([one, chars, stays, stays * chars, again, again * chars], axis=1))
         places, rules, sizes = np.array(applied, dtype=np.int64).reshape(-1, 3).T
         by_rule = (numbers[drops], dropped[drops]), (numbers[places], rules)
         counts = np.stack([one, chars, unique], axis=1)[drops], np.stack([one[places], sizes, 0 * sizes], axis=1)
-        for place, found in zip(by_rule, counts, strict=True):
-            np.add.at(self._of_rules, place, found)
+        for place, count in zip(by_rule, counts, strict=True):
+            np.add.at(self._of_rules, place, count)
         self._rows += len(chars)
         return Decided(numbers, dropped, often, places, rules)
 
@@ -306,8 +306,8 @@ class Effects:
 
     def by_label(self) -> dict[str, tuple[Totals, list[list[int]]]]:
         """Return the totals of each label; of each rule documents, code points, and documents that it alone drops."""
-        found = zip(map(Totals, *self._sizes.T.tolist()), self._of_rules.tolist(), strict=True)
-        return dict(zip(self.labels, found, strict=False))
+        result = zip(map(Totals, *self._sizes.T.tolist()), self._of_rules.tolist(), strict=True)
+        return dict(zip(self.labels, result, strict=False))
 
 
 # --- blocks of documents ----------------------------------------------------------------------------------------------
@@ -323,9 +323,9 @@ class Block:
     Attributes:
         columns: the values of each of the rules' arguments, the document last.
         chars: code points of each.
-        bytes: of each, in UTF-8.
+        bytes: Bytes of each, in UTF-8.
         outcomes: what is decided of each.
-        labels: of each, None where there is none.
+        labels: Labels of each, None where there is none.
     """
 
     columns: list[list[Any]]
@@ -346,15 +346,15 @@ def blocks(
 
     Args:
         work: the shard.
-        rules: that decide.
+        rules: Rules that decide.
         computing: entered around what computes and reads nothing.
 
     Raises:
         DataError: naming the document.
     """
     number = 0
-    found = _with_documents(work, rules) if _reads_documents(work, rules) else _without_documents(work, rules)
-    for columns, chars, sizes in found:
+    result = _with_documents(work, rules) if _reads_documents(work, rules) else _without_documents(work, rules)
+    for columns, chars, sizes in result:
         try:
             with computing():
                 outcomes = rules.outcomes(columns)
@@ -466,14 +466,14 @@ def _without_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
         number = 0
         for index in blocks():
             chars = index["chars"].tolist()
-            rows = {i: next(each) for i, each in sets.items()}
+            rows = {i: next(item) for i, item in sets.items()}
             nothing = [None] * len(chars)
             columns = [decoders[i].columns(rows[i]) if i in rows else nothing for i in range(len(work.sets))]
             documents = rows[names]
             places = [work.dataset.place_of(work.shard, i) for i in range(number + 1, number + len(chars) + 1)]
             number += len(chars)
             if rules.may_differ:
-                raws = zip(*(next(each) for each in plain), strict=True)
+                raws = zip(*(next(item) for item in plain), strict=True)
                 documents = [
                     _JoinedRow(row.id, row.source, n, place, work.sets, raw)
                     for row, n, place, raw in zip(documents, chars, places, raws, strict=True)
@@ -483,8 +483,8 @@ def _without_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
                     _Row(row.id, row.source, *others) for row, *others in zip(documents, chars, places, strict=True)
                 ]
             yield [*columns, documents], chars, index["bytes"].tolist()
-        for each in (*sets.values(), *plain):
-            next(each, None)  # which says if there are more rows
+        for item in (*sets.values(), *plain):
+            next(item, None)  # which says if there are more rows
 
 
 def indexed_rows(

@@ -72,7 +72,7 @@ def _of_shards(shards: Sequence[tuple[str, int]], *, compares: bool) -> Iterator
     kinds = Counter(bits & ~expression_tree.ABSENT for _, bits in shards)
     usual = max((bits for bits in kinds if bits), key=lambda bits: (kinds[bits], -bits), default=0)
     for bits in sorted(kinds):
-        concerned = [shard for shard, each in shards if each & ~expression_tree.ABSENT == bits]
+        concerned = [shard for shard, item in shards if item & ~expression_tree.ABSENT == bits]
         everywhere = len(concerned) == len(shards)
         if not concerned or bits & usual or (compares and not everywhere):  # a text need not be in each shard
             continue

@@ -125,11 +125,11 @@ def doubts(text: str, keys: "Mapping[str, KeyInfo]") -> list[str | Callable[[dic
     from toolkit.rules.filters import translation, tree
     from toolkit.rules.filters.jsonpath import parse
 
-    found: list[str | Callable[[dict[str, Any]], bool]] = []
+    results: list[str | Callable[[dict[str, Any]], bool]] = []
     for path in tree.deciding(parse(text)):
         own = translation.expression(path, keys) if keys else None
-        found.append(_matches(tree.finder(path, strict=False)) if own is None else own)
-    return found
+        results.append(_matches(tree.finder(path, strict=False)) if own is None else own)
+    return results
 
 
 def _matches(find: Callable[[Any], list[Any]]) -> Callable[[dict[str, Any]], bool]:
@@ -144,8 +144,8 @@ _SELECTED = {
 
 def selected_key(text: str, syntax: Syntax) -> str | None:
     """Return the key of the attribute whose whole value a selector selects; None if it selects anything else."""
-    found = _SELECTED[syntax].fullmatch(text.strip())
-    return found and (found[1] or found[2])
+    match = _SELECTED[syntax].fullmatch(text.strip())
+    return match and (match[1] or match[2])
 
 
 def named_keys(text: str, syntax: Syntax) -> set[str]:

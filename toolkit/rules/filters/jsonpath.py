@@ -79,8 +79,8 @@ def _for_library(text: str) -> str:
     parts = _STRING.split(text.strip())
     for i, part in enumerate(parts):
         if i % 2 == 0:
-            if found := _ONLY_DOLMAS.search(part):
-                raise _Unsupported(f"`{found[0]}`")
+            if match := _ONLY_DOLMAS.search(part):
+                raise _Unsupported(f"`{match[0]}`")
             part = re.sub(r"(?<!\.)\.\[", "[", part)  # `$.attributes.['key']` is Dolma's for `$.attributes['key']`
             parts[i] = re.sub(r"(?<![\w.])(-?\d+)(?=[eE]\+?\d)", r"\1.0", part)  # the library reads 1e3 as an integer
         elif "\\" in part:
@@ -106,7 +106,7 @@ def _step(segment: "JSONPathSegment") -> tree.Step:
         raise _Unsupported("`..` before anything but a key or `*`")
     if len(selectors) == 1:
         return _selected(selectors[0])
-    if not any(all(isinstance(each, kind) for each in selectors) for kind in (NameSelector, IndexSelector)):
+    if not any(all(isinstance(selector, kind) for selector in selectors) for kind in (NameSelector, IndexSelector)):
         raise _Unsupported(f"`{segment}`")
     return tree.Several(tuple(_selected(selector) for selector in selectors))
 

@@ -14,7 +14,7 @@ class KeyInfo:
     """The type of an attribute, as patterns see it.
 
     Attributes:
-        type: of its value, where there is one.
+        type: Type of its value, where there is one.
         optional: rows may lack it; expressions then see [] for spans, None for anything else.
     """
 
@@ -40,9 +40,9 @@ class _Place:
 
     Attributes:
         code: the expression of the value.
-        type: of the value.
+        type: Type of the value.
         guards: what must hold for there to be a value, and the expression to be evaluated.
-        told: whether there is a value exactly where the guards hold.
+        told: True if there is a value exactly where the guards hold.
     """
 
     code: str
@@ -100,14 +100,14 @@ class _Translator:
         for step in path:
             match step:
                 case tree.Key(name=name):
-                    found = self._named(place, name)
+                    result = self._named(place, name)
                 case tree.Element(index=i):
-                    found = _element(place, i)
+                    result = _element(place, i)
                 case _:
                     raise _Untold
-            if found is None:
+            if result is None:
                 return None
-            place = found
+            place = result
         if place == _DOCUMENT:
             raise _Untold
         return place
@@ -228,7 +228,7 @@ def _holds(place: _Place | None, operator: str, value: Any) -> list[str]:
     if operator == "in":
         if type_ == BOOL or not isinstance(value, list):
             raise _Untold
-        among = [each for each in value if (is_number(each) if numeric else type_ == STR and isinstance(each, str))]
+        among = [item for item in value if (is_number(item) if numeric else type_ == STR and isinstance(item, str))]
         return [*guards, f"{code} in {among!r}"] if among else _FALSE
     if is_number(value):
         return [*guards, f"{code} {operator} {value!r}"] if numeric else _FALSE

@@ -146,7 +146,7 @@ def _names(step: Step) -> list[str]:
         case Key(name=name):
             return [name]
         case Several(steps=steps):
-            return [name for each in steps for name in _names(each)]
+            return [name for step in steps for name in _names(step)]
     return []
 
 
@@ -225,7 +225,7 @@ def _in_test(test: Test) -> Iterator[Test]:
         case Not(test=inner):
             yield from _in_test(inner)
         case Query(path=path, of_document=of_document):
-            yield from (Query(each, of_document) for each in _in_path(path))
+            yield from (Query(item, of_document) for item in _in_path(path))
         case Comparison(left=left, operator=operator, right=right):
             for side in (left, right):
                 if isinstance(side, Query):
@@ -267,7 +267,7 @@ def _path(path: Path, strict: bool) -> _Find:
     def find(value: Any, document: Any) -> list[Any]:
         values = [value]
         for step in steps:
-            values = [found for each in values for found in step(each, document)]
+            values = [result for value in values for result in step(value, document)]
         return values
 
     return find
@@ -286,12 +286,12 @@ def _step(step: Step, strict: bool) -> _Find:
         case Descendants(name=only):
             return lambda value, _: _descendants(value, only)
         case Several(steps=steps):
-            finds = [_step(each, strict) for each in steps]
-            return lambda value, document: [found for find in finds for found in find(value, document)]
+            finds = [_step(step, strict) for step in steps]
+            return lambda value, document: [result for find in finds for result in find(value, document)]
         case Filter(test=test):
             holds = _test(test, strict)
             return lambda value, document: [
-                each for each in (value if isinstance(value, list) else [value]) if holds(each, document)
+                item for item in (value if isinstance(value, list) else [value]) if holds(item, document)
             ]
 
 
@@ -351,9 +351,9 @@ def _children(value: Any) -> list[Any]:
 def _descendants(value: Any, name: str | None) -> list[Any]:
     """Yield all that is anywhere in a value, or all that has a name; what holds another value comes before it."""
     if name is None:
-        return [found for child in _children(value) for found in (child, *_descendants(child, None))]
+        return [descendant for child in _children(value) for descendant in (child, *_descendants(child, None))]
     own = [value[name]] if isinstance(value, dict) and name in value else []
-    return own + [found for child in _children(value) for found in _descendants(child, name)]
+    return own + [descendant for child in _children(value) for descendant in _descendants(child, name)]
 
 
 def _sliced(values: list[Any], start: int, end: int, step: int) -> list[Any]:

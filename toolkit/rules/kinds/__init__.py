@@ -11,8 +11,8 @@ from toolkit.rules.rule import Form, Rule
 def all_kinds() -> tuple[type[Rule], ...]:
     """Return the kinds, sorted by name, with those that stand in no list of rules."""
     modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
-    classes = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
-    kinds = [each for each in classes - {Rule} if issubclass(each, Rule)]
+    classes = {var for module in modules for var in vars(module).values() if isinstance(var, type)}
+    kinds = [class_ for class_ in classes - {Rule} if issubclass(class_, Rule)]
     return tuple(sorted(kinds, key=lambda kind: str(kind.__struct_config__.tag)))
 
 

@@ -39,11 +39,11 @@ class BlocklistForm(Form):
         patterns = [self.files] if isinstance(self.files, str) else self.files
         if self.url and path_of(self.url) is None:
             raise place.error(("url",), f"expected a field (`metadata.url`, `document.url`), got {self.url!r}")
-        found = [path for pattern in patterns for path in _expanded(pattern, base, place)]
+        results = [path for pattern in patterns for path in _expanded(pattern, base, place)]
         return [
             Blocklist(
                 name=self.name or self.WORD,
-                files={path: content_digest(path) for path in dict.fromkeys(found)},
+                files={path: content_digest(path) for path in dict.fromkeys(results)},
                 entries=self.entries,
                 url=self.url,
                 when=self.when,

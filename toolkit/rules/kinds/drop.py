@@ -93,13 +93,13 @@ class Drop(Rule):
         if self.syntax != "jsonpath" or self.strict:
             return []
         keys = compiler.known_keys if compiler.translates else {}
-        found = [each for pattern in self.patterns for each in filters.doubts(pattern, keys)]
-        compiler.needs.joined |= bool(found)
+        results = [doubt for pattern in self.patterns for doubt in filters.doubts(pattern, keys)]
+        compiler.needs.joined |= bool(results)
         return [
-            f"({compiler.checked(self, compiler.names, each).code})"
-            if isinstance(each, str)
-            else compiler.called(of_joined(each))
-            for each in found
+            f"({compiler.checked(self, compiler.names, item).code})"
+            if isinstance(item, str)
+            else compiler.called(of_joined(item))
+            for item in results
         ]
 
     def compile(self, compiler: Compiler) -> CompiledRule:
@@ -116,11 +116,11 @@ class Drop(Rule):
             text = filters.translate(pattern, syntax, compiler.known_keys) if own else None
             if text is not None:
                 return f"({compiler.checked(self, names, text).code})"
-            found = filters.matcher(pattern, syntax, strict=self.strict, exclude=not self.KEEPS)
+            result = filters.matcher(pattern, syntax, strict=self.strict, exclude=not self.KEEPS)
         except ConfigError as error:
             raise refused(self, error) from None
         compiler.needs.run_by_library(pattern)
-        return compiler.called(of_joined(found))
+        return compiler.called(of_joined(result))
 
 
 class Keep(Drop):
@@ -180,7 +180,7 @@ class SampleForm(Form):
         shown = " ".join(f"{label}={share}" for label, share in shares.items()) if by_label else str(self.sample)
         name = self.name or f"sample {shown}" + (f" of {self.when}" if self.when else "")
         share, seed = float(shares.pop("default", 1)), str(self.seed)
-        of_labels = {label: float(each) for label, each in shares.items()}
+        of_labels = {label: float(share) for label, share in shares.items()}
         return [Sample(name=name, when=self.when, share=share, shares=of_labels, seed=seed)]
 
 

@@ -69,7 +69,7 @@ class Replace(Rule):
     """The rule.
 
     Attributes:
-        syntax: of the expression, if it selects the spans in another language.
+        syntax: Syntax of the expression, if it selects the spans in another language.
         by: what stands in the place of spans.
         min_score, max_score: of spans that are edited, the first included, the second not.
     """
@@ -91,8 +91,8 @@ class Replace(Rule):
         if self.syntax:
             spans, by = self._selected(compiler, self.syntax)
         else:
-            found = compiler.value(self, names, self.expression, SPANS, "spans, a list of [start, end, score]")
-            spans, by = compiler.function(found.code), None
+            expression = compiler.value(self, names, self.expression, SPANS, "spans, a list of [start, end, score]")
+            spans, by = compiler.function(expression.code), None
         return EditsSpans(self, names, compiler.function, condition, self, spans, by)
 
     def _selected(self, compiler: Compiler, syntax: Syntax) -> tuple[Function, Function | None]:
@@ -140,19 +140,19 @@ class EditsSpans(CompiledRule):
     def _spans(self, values: Values) -> list[Span]:
         if not self.holds(values):
             return []
-        found = self.run(self.spans, values)
+        result = self.run(self.spans, values)
         try:
-            spans = [span if isinstance(span, Span) else _span(span) for span in found or ()]
+            spans = [span if isinstance(span, Span) else _span(span) for span in result or ()]
         except (TypeError, ValueError):
-            raise self.fault(f"expected spans, a list of [start, end, score], got {found!r}") from None
+            raise self.fault(f"expected spans, a list of [start, end, score], got {result!r}") from None
         low, high = self.edit.min_score, self.edit.max_score
         return [s for s in spans if (low is None or s.score >= low) and (high is None or s.score < high)]
 
     def _replacement(self, values: Values) -> str:
-        found = self.replaced_by(*values) if self.replaced_by else self.edit.by
-        if not isinstance(found, str):
-            raise DataError(f"expected a text at {self.edit.by!r}, to replace spans by, got {found!r}")
-        return found
+        result = self.replaced_by(*values) if self.replaced_by else self.edit.by
+        if not isinstance(result, str):
+            raise DataError(f"expected a text at {self.edit.by!r}, to replace spans by, got {result!r}")
+        return result
 
 
 def _span(value: object) -> Span:
@@ -178,8 +178,8 @@ class EditText(Rule):
         names = compiler.names_for(self)
         texts = [edit.spans for edit in self.edited if edit.spans]
         what = "spans, a list of [start, end, score]"
-        found = [compiler.function(compiler.value(self, names, text, SPANS, what).code) for text in texts]
-        return EditsText(self, names, compiler.function, compiler.condition(self, names), found)
+        results = [compiler.function(compiler.value(self, names, text, SPANS, what).code) for text in texts]
+        return EditsText(self, names, compiler.function, compiler.condition(self, names), results)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,12 +191,12 @@ class EditsText(CompiledRule):
     def edits(self, document: Document, values: Values, past_end: editing.PastEnd) -> list[Edit]:
         assert isinstance(self.rule, EditText)
         try:
-            return edited(document, self.rule.edited, [self.run(each, values) for each in self.spans], past_end).edits
+            return edited(document, self.rule.edited, [self.run(span, values) for span in self.spans], past_end).edits
         except DataError as error:
             raise self.fault(error.message) from None
 
     def preview(self, values: Values) -> tuple[int, int | None]:
-        return sum(len(self.run(each, values)) for each in self.spans), None
+        return sum(len(self.run(span, values)) for span in self.spans), None
 
     def verdict(self, values: Values) -> str:
         return "edits the text"
@@ -244,11 +244,11 @@ class CutLines(Rule):
     def compile(self, compiler: Compiler) -> CompiledRule:
         names = compiler.names_for(self)
         condition = compiler.condition(self, names)
-        lists = {name: found for name, found in compiler.names.items() if schema.is_per_line(found.type)}
-        elements = {name: Name(found.type.item or ANY, f"{found.code}[i]") for name, found in lists.items()}
-        found = compiler.checked(self, {**names, **elements, "line": Name(_LINE, "line")}, self.expression)
-        used = "".join(f"{lists[name].code}, " for name in found.names if name in lists)
-        goes, of_lines = compiler.function(found.code, "i", "line"), compiler.function(f"({used})")
+        lists = {name: result for name, result in compiler.names.items() if schema.is_per_line(result.type)}
+        elements = {name: Name(result.type.item or ANY, f"{result.code}[i]") for name, result in lists.items()}
+        expression = compiler.checked(self, {**names, **elements, "line": Name(_LINE, "line")}, self.expression)
+        used = "".join(f"{lists[name].code}, " for name in expression.names if name in lists)
+        goes, of_lines = compiler.function(expression.code, "i", "line"), compiler.function(f"({used})")
         return CutsLines(self, names, compiler.function, condition, goes, of_lines)
 
 
@@ -263,9 +263,9 @@ class CutsLines(CompiledRule):
         if not self.holds(values):
             return []
         lines = document.lines
-        for found in self.lists(*values):
-            if len(found) != len(lines):
-                raise self.fault(f"expected a value for each of {len(lines)} lines, got {len(found)}")
+        for result in self.lists(*values):
+            if len(result) != len(lines):
+                raise self.fault(f"expected a value for each of {len(lines)} lines, got {len(result)}")
         known = (_Line(number, len(line)) for number, line in enumerate(lines, 1))
         return editing.edits_of_lines(self._cut(known, values), document.text)
 
@@ -279,14 +279,14 @@ class CutsLines(CompiledRule):
 
     def _cut(self, lines: "Iterable[_Line | _UnknownLine]", values: Values) -> list[int]:
         """Return the indexes of the lines to cut."""
-        found = []
+        results = []
         for i, line in enumerate(lines):
             holds = self.run(self.goes, (*values, i, line))
             if holds is not True and holds is not False:
                 raise self.fault(f"expected true or false, got {holds!r}")
             if holds:
-                found.append(i)
-        return found
+                results.append(i)
+        return results
 
 
 @dataclass(frozen=True, slots=True)

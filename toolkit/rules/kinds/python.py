@@ -32,9 +32,9 @@ class PythonForm(Form, kw_only=True):
         try:
             is_file = ".py:" in self.function
             reference = beside if is_beside else os.path.join(place.root, self.function) if is_file else self.function
-            found = find_function(reference)
-            _check(found.function, reference)
-            code = code_of_module(found.module)
+            function = find_function(reference)
+            _check(function.function, reference)
+            code = code_of_module(function.module)
         except ConfigError as error:
             raise type(error)(str(place.error(("function",), str(error)))) from None
         kind = KeepPython if self.KEY == "keep" else DropPython
@@ -125,7 +125,7 @@ def _decision(function: Callable[..., Any], reference: str) -> Callable[[Any], b
             result = function(document, document.joined.get("attributes") or {})
         except (Exception, SystemExit) as error:
             frames = traceback.extract_tb(error.__traceback__)[1:]
-            places = [f"{each.filename}:{each.lineno}" for each in frames if each.filename.startswith(folder)]
+            places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename.startswith(folder)]
             place = places[-1] if places else defined  # the user's, of all that failed
             raise DataError(f"{place}: {type(error).__name__}: {error}") from None
         if not isinstance(result, bool):

@@ -132,7 +132,7 @@ class Repeat(Rule):
 
     Attributes:
         curve: points (score, amount), with straight lines between them.
-        seed: of the draw.
+        seed: Seed of the draw.
     """
 
     curve: list[tuple[float, float]] = []
@@ -145,14 +145,14 @@ class Repeat(Rule):
     def compile(self, compiler: Compiler) -> CompiledRule:
         names = compiler.names_for(self)
         condition = compiler.condition(self, names)
-        found = compiler.value(self, names, self.expression)
-        if found.type.kind not in ("int", "float", "any"):
-            null = found.type.not_null.kind in ("int", "float")
-            got = "a value that may be null; test it first" if null else f"a value of type {found.type}"
+        expression = compiler.value(self, names, self.expression)
+        if expression.type.kind not in ("int", "float", "any"):
+            null = expression.type.not_null.kind in ("int", "float")
+            got = "a value that may be null; test it first" if null else f"a value of type {expression.type}"
             what = "the score" if self.curve else "how often a document is written"
             raise refused(self, f"expected a number, {what}, got {got}")
         xs, ys = [x for x, _ in self.curve], [y for _, y in self.curve]
-        code = compiler.called(partial(_amount, xs, ys), found.code)
+        code = compiler.called(partial(_amount, xs, ys), expression.code)
         amount = f"({code} if {condition} else 1)" if condition else code
         return Repeats(self, names, compiler.function, "", amount, condition or "True", self.seed)
 
@@ -178,7 +178,7 @@ class Repeats(CompiledRule):
     Attributes:
         amount: the code of the number; 1 where the rule does not apply.
         applies: the code of whether it does.
-        seed: of the draw.
+        seed: Seed of the draw.
         count: gives the copies that all rules together make of a document; known when all are compiled.
     """
 
@@ -216,8 +216,8 @@ class Takes(CompiledRule):
         bound: the code of the bound; that of None while bounds are looked for, and all copies are taken.
         group: the code of the group.
         amount: the code of the amount of one copy; empty if that is told by the size of the text.
-        unit: of amounts.
-        seed: of the hashes.
+        unit: Unit of amounts.
+        seed: Seed of the hashes.
         draws_documents: True if it takes all copies of a document or none.
         count: gives the copies that it takes; known when all rules are compiled.
     """
@@ -234,7 +234,7 @@ class Takes(CompiledRule):
         """Return the group of a document, and the amount of one copy of it.
 
         Args:
-            values: of the document.
+            values: Values of the document.
             chars: code points of its text before edits.
             size: bytes of that.
 
@@ -286,37 +286,37 @@ def combined(compiled: Sequence[CompiledRule], compiler: Compiler) -> Combined:
 
     Args:
         compiled: the rules, in order.
-        compiler: that compiled them.
+        compiler: Compiler that compiled them.
 
     Raises:
         ConfigError: if rules give two seeds for the one draw.
     """
-    repeats = {i: each for i, each in enumerate(compiled) if isinstance(each, Repeats)}
-    takes = {i: each for i, each in enumerate(compiled) if isinstance(each, Takes)}
-    found = list(compiled)
+    repeats = {i: compiled_rule for i, compiled_rule in enumerate(compiled) if isinstance(compiled_rule, Repeats)}
+    takes = {i: compiled_rule for i, compiled_rule in enumerate(compiled) if isinstance(compiled_rule, Takes)}
+    compiled_rules = list(compiled)
     if not repeats and not takes:
-        return Combined(found, "", {})
+        return Combined(compiled_rules, "", {})
     code, blamed = "1", dict[int, str]()
     if repeats:
-        amounts, last = [each.amount for each in repeats.values()], max(repeats)
+        amounts, last = [repeat.amount for repeat in repeats.values()], max(repeats)
         code = compiler.called(partial(_drawn, _seed([*repeats.values()])), *amounts)
         for i, repeat in repeats.items():
             condition = f"{code} == 0" if i == last else f"{repeat.amount} == 0"
-            found[i] = dataclasses.replace(repeat, condition=condition, count=compiler.function(code))
+            compiled_rules[i] = dataclasses.replace(repeat, condition=condition, count=compiler.function(code))
         applying = [f"{i} if {repeat.applies}" for i, repeat in reversed(repeats.items())]
         blamed[last] = " else ".join([*applying, "-1"])
-    for i, each in takes.items():
-        code = compiler.called(partial(_taken, each.seed, each.draws_documents), code, each.bound)
-        found[i] = dataclasses.replace(each, condition=f"{code} == 0", count=compiler.function(code))
+    for i, take in takes.items():
+        code = compiler.called(partial(_taken, take.seed, take.draws_documents), code, take.bound)
+        compiled_rules[i] = dataclasses.replace(take, condition=f"{code} == 0", count=compiler.function(code))
     compiler.needs.source = True
-    return Combined(found, code, blamed)
+    return Combined(compiled_rules, code, blamed)
 
 
 def _seed(repeats: Sequence[Repeats]) -> str:
-    for each in repeats:
-        if each.seed != repeats[0].seed:
-            got = f"{repeats[0].seed!r} and {each.seed!r}"
-            raise refused(each.rule, f"expected one seed for all rules `repeat`, which draw together, got {got}")
+    for repeat in repeats:
+        if repeat.seed != repeats[0].seed:
+            got = f"{repeats[0].seed!r} and {repeat.seed!r}"
+            raise refused(repeat.rule, f"expected one seed for all rules `repeat`, which draw together, got {got}")
     return repeats[0].seed
 
 
@@ -367,7 +367,7 @@ def check_curve(curve: Any) -> list[tuple[float, float]]:
         raise ConfigError(f"{shape}, got {curve!r}")
     points: list[tuple[float, float]] = []
     for point in curve:
-        numbers = [each for each in point if is_number(each) and math.isfinite(each)] if isinstance(point, list) else []
+        numbers = [item for item in point if is_number(item) and math.isfinite(item)] if isinstance(point, list) else []
         if len(numbers) != 2 or numbers != point:
             raise ConfigError(f"{shape}, got {point!r}")
         score, amount = point
@@ -392,10 +392,10 @@ class Budget(Rule):
     """The rule: `expression` gives the group of a document; without one all are in the group "".
 
     Attributes:
-        unit: that amounts are in.
+        unit: Unit that amounts are in.
         of: the expression of the words or tokens of a document.
-        bounds: by group, the greatest hash that is taken; -1 for none. None while they are looked for.
-        seed: of the hashes.
+        bounds: Bounds by group, the greatest hash that is taken; -1 for none. None while they are looked for.
+        seed: Seed of the hashes.
         draws_documents: True if it takes all copies of a document or none.
     """
 
@@ -418,19 +418,21 @@ class Budget(Rule):
         names = compiler.names_for(self)
         group = "''"
         if self.expression:
-            found = compiler.value(self, names, self.expression)
-            if found.type.not_null.kind not in ("str", "int", "float", "bool", "any"):
-                raise refused(self, f"by: expected a text, a number, true or false, got a value of type {found.type}")
-            group = compiler.called(lambda _, value: group_text(value), found.code)
+            expression = compiler.value(self, names, self.expression)
+            if expression.type.not_null.kind not in ("str", "int", "float", "bool", "any"):
+                raise refused(
+                    self, f"by: expected a text, a number, true or false, got a value of type {expression.type}"
+                )
+            group = compiler.called(lambda _, value: group_text(value), expression.code)
         amount = ""
         if self.of:
-            found = compiler.value(self, names, self.of)
-            if found.type.kind not in ("int", "float", "any"):
-                null = found.type.not_null.kind in ("int", "float", "any")
+            expression = compiler.value(self, names, self.of)
+            if expression.type.kind not in ("int", "float", "any"):
+                null = expression.type.not_null.kind in ("int", "float", "any")
                 tested = f"a value that may be null; write `0 if {self.of} is None else {self.of}`"
-                got = tested if null else f"a value of type {found.type}"
+                got = tested if null else f"a value of type {expression.type}"
                 raise refused(self, f"of: expected a number, the {self.unit} of a document, got {got}")
-            amount = found.code
+            amount = expression.code
         bound = "None" if self.bounds is None else compiler.called(partial(_bound, self.bounds), group)
         return Takes(
             self, names, compiler.function, "", bound, group, amount, self.unit, self.seed, self.draws_documents

@@ -58,9 +58,9 @@ class Set(Rule):
     def compile(self, compiler: Compiler) -> CompiledRule:
         names = compiler.names_for(self)
         condition = compiler.condition(self, names)
-        found = compiler.value(self, names, self.expression)
-        compiler.note_for_fields(found)
-        return Sets(self, names, compiler.function, condition, compiler.function(found.code))
+        expression = compiler.value(self, names, self.expression)
+        compiler.note_for_fields(expression)
+        return Sets(self, names, compiler.function, condition, compiler.function(expression.code))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +105,8 @@ class Route(Rule):
         condition = compiler.condition(self, names)
         # the label that the format gives may be another for each piece of a document
         given = names if LABEL in compiler.attributes else {**names, LABEL: Name(STR, "given_label")}
-        found = compiler.value(self, given, self.expression, STR, "a text, the folder")
-        value = compiler.function(found.code, "given_label")
+        expression = compiler.value(self, given, self.expression, STR, "a text, the folder")
+        value = compiler.function(expression.code, "given_label")
         takes = given is not names and LABEL in paths_in(self.expression, given)
         return Routes(self, names, compiler.function, condition, value, takes)
 
@@ -122,7 +122,7 @@ class Routes(CompiledRule):
         return self.takes
 
     def folder(self, label: str, values: Values) -> str:
-        found = self.run(self.value, (*values, label))
-        if not isinstance(found, str):
-            raise self.fault(f"expected a text, the folder, got {found!r}")
-        return found
+        result = self.run(self.value, (*values, label))
+        if not isinstance(result, str):
+            raise self.fault(f"expected a text, the folder, got {result!r}")
+        return result

@@ -134,21 +134,21 @@ class Az(Objects):
             headers["date"] = answer.http_response.headers["Date"]
 
         try:
-            found = self.ask(path, lambda: self._blob(path).get_blob_properties(raw_response_hook=note))
+            result = self.ask(path, lambda: self._blob(path).get_blob_properties(raw_response_hook=note))
         except FileNotFoundError:
             return None
-        age = (parsedate_to_datetime(headers["date"]) - found.last_modified).total_seconds()
-        return (_stat(found), age) if _is_file(found) else None
+        age = (parsedate_to_datetime(headers["date"]) - result.last_modified).total_seconds()
+        return (_stat(result), age) if _is_file(result) else None
 
     def page(self, path: str, prefix: str, token: str | None, *, folders: bool = False, limit: int = 1000) -> Page:
         container = self.client.get_container_client(split(path)[0])
         asked = {"name_starts_with": prefix, "results_per_page": limit, "include": ["metadata"]}
         listed = container.walk_blobs(**asked, delimiter="/") if folders else container.list_blobs(**asked)
         pages = listed.by_page(token)
-        found = list(next(pages, ()))
+        results = list(next(pages, ()))
         return Page(
-            [(blob.name, _stat(blob)) for blob in found if hasattr(blob, "etag") and _is_file(blob)],
-            [blob.name for blob in found if not hasattr(blob, "etag")],
+            [(blob.name, _stat(blob)) for blob in results if hasattr(blob, "etag") and _is_file(blob)],
+            [blob.name for blob in results if not hasattr(blob, "etag")],
             pages.continuation_token or None,
         )
 
@@ -164,8 +164,8 @@ class Az(Objects):
         return stream
 
     def upload(self, path: str, data: bytes, *, new: bool = False) -> Stat:
-        made = self._blob(path).upload_blob(data, overwrite=not new)
-        return Stat(len(data), _stamp(made["etag"]))
+        result = self._blob(path).upload_blob(data, overwrite=not new)
+        return Stat(len(data), _stamp(result["etag"]))
 
     def begin(self, path: str) -> str:
         return os.urandom(8).hex()
@@ -178,8 +178,8 @@ class Az(Objects):
     def complete(self, path: str, upload: str, parts: list[Any]) -> Stat:
         from azure.storage.blob import BlobBlock
 
-        made = self._blob(path).commit_block_list([BlobBlock(block) for block, _ in parts])
-        return Stat(sum(size for _, size in parts), _stamp(made["etag"]))
+        result = self._blob(path).commit_block_list([BlobBlock(block) for block, _ in parts])
+        return Stat(sum(size for _, size in parts), _stamp(result["etag"]))
 
     def cancel(self, path: str, upload: str) -> None:
         from azure.core import MatchConditions
@@ -190,12 +190,12 @@ class Az(Objects):
             blob.upload_blob(b"", overwrite=False, metadata={MARK: "cancelled"})
         with suppress(ResourceNotFoundError):
             try:
-                found = blob.get_blob_properties()
+                result = blob.get_blob_properties()
             except ResourceNotFoundError:  # for azurite, blocks exist
                 blob.delete_blob()
                 return
-            if MARK in found.metadata:
-                blob.delete_blob(etag=found.etag, match_condition=MatchConditions.IfNotModified)
+            if MARK in result.metadata:
+                blob.delete_blob(etag=result.etag, match_condition=MatchConditions.IfNotModified)
 
     def copy(self, source: str, target: str, size: int) -> None:
         """Copy a blob, which Azure does by itself; wait until it has."""

@@ -160,8 +160,8 @@ class Gs(Objects):
             place = f"bytes {at}-{end - 1}/{end if part.last else '*'}"
             answer = self._put(path, upload, part.body[at - part.at :], place)
             if answer.status_code in (200, 201):
-                made = answer.json()
-                return Stat(int(made["size"]), f"generation {made['generation']}")
+                result = answer.json()
+                return Stat(int(result["size"]), f"generation {result['generation']}")
             at = int(answer.headers.get("Range", "bytes=0--1").rpartition("-")[2]) + 1
             if at >= end and not part.last:
                 return None

@@ -40,17 +40,17 @@ class Hf(Store):
         Raises:
             Unreadable: if there is no such dataset, or no such revision.
         """
-        found = _PATH.fullmatch(path)
-        if not found:
+        match = _PATH.fullmatch(path)
+        if not match:
             raise ConfigError(f"{path}: expected hf://datasets/USER/NAME@REVISION/PATH")
-        name, revision = found[1], urllib.parse.unquote(found[2] or "main")
+        name, revision = match[1], urllib.parse.unquote(match[2] or "main")
         if (name, revision) not in self._commits:
             status, content, _ = self._ask(f"{name}/revision/{_quoted(revision)}")
             if status != 200:
                 what = f"expected a dataset with the revision {revision}, got none; a private one needs HF_TOKEN"
                 raise Unreadable(what, path=path, exit_code=2)
             self._commits[name, revision] = str(json.loads(content)["sha"])
-        return name, self._commits[name, revision], (found[3] or "").strip("/")
+        return name, self._commits[name, revision], (match[3] or "").strip("/")
 
     def _ask(self, place: str) -> tuple[int, bytes, str | None]:
         """Return status and body of an answer of the Hub, and the address of the next page."""
@@ -74,15 +74,17 @@ class Hf(Store):
         )
         key = f"{url}"
         if key not in self._trees:
-            found: dict[str, Stat] = {}
+            results: dict[str, Stat] = {}
             while url:
                 status, content, url = self._ask(url)
                 if status == 404:
                     break
                 if status != 200:
                     raise Unreadable(f"expected the files of the dataset, got the answer {status}", path=name)
-                found.update((entry["path"], _stat(entry)) for entry in json.loads(content) if entry["type"] == "file")
-            self._trees[key] = found
+                results.update(
+                    (entry["path"], _stat(entry)) for entry in json.loads(content) if entry["type"] == "file"
+                )
+            self._trees[key] = results
         return self._trees[key]
 
     def stat(self, path: str) -> Stat | None:
@@ -95,16 +97,16 @@ class Hf(Store):
     def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
         name, commit, inside = self._split(root)
         folder = inside + "/" if inside else ""
-        found = sorted(self._tree(name, commit, inside, deep=True).items())
-        return ((path[len(folder) :], stat) for path, stat in found if path.startswith(folder))
+        results = sorted(self._tree(name, commit, inside, deep=True).items())
+        return ((path[len(folder) :], stat) for path, stat in results if path.startswith(folder))
 
     def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
-        found = self.stat(path)
-        if found is None:
+        stat = self.stat(path)
+        if stat is None:
             raise FileNotFoundError(2, "No such file", path)
-        if expected not in (None, found):
+        if expected not in (None, stat):
             raise DataError("expected a file that has not changed, got another version", path=path)
-        if offset >= found.size:
+        if offset >= stat.size:
             return io.BufferedReader(io.BytesIO())
         name, commit, inside = self._split(path)
         url = f"{hub_endpoint()}/datasets/{name}/resolve/{commit}/{urllib.parse.quote(inside)}"

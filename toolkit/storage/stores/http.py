@@ -75,8 +75,8 @@ class Reading(io.RawIOBase):
     """The bytes of a file; the same version of it to the end, or an error.
 
     Args:
-        path: of the file.
-        offset: of the first byte.
+        path: Path of the file.
+        offset: Offset of the first byte.
         expected: the version that it must be.
         headers: Headers of each request, beside those of a range.
         length: Bytes that are wanted, of which a file may have fewer; None for all to its end.
@@ -175,11 +175,11 @@ class Reading(io.RawIOBase):
         if answer.status_code == 206 and first != self._at:
             got = answer.headers.get("Content-Range")
             self._fail(DataError(f"expected the bytes from {self._at:,}, got the range {got!r}", path=self._path))
-        found = _stat(answer)
-        self._check_same(found)
-        if self.found is None or found.size:
-            self.found = found
-            self._size = found.size or None
+        stat = _stat(answer)
+        self._check_same(stat)
+        if self.found is None or stat.size:
+            self.found = stat
+            self._size = stat.size or None
         self._before = self._at if answer.status_code == 200 else 0
 
     def _range(self) -> str:
@@ -325,10 +325,10 @@ def _user_agent() -> str:
 
 def _content_range(answer: Any) -> tuple[int | None, int]:
     """Return the first byte and the size of the whole file by ``Content-Range``; None and 0 if it does not say so."""
-    found = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", answer.headers.get("Content-Range", "").strip())
-    if not found:
+    match = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", answer.headers.get("Content-Range", "").strip())
+    if not match:
         return None, 0
-    return _number(found[1]), _number(found[2]) or 0
+    return _number(match[1]), _number(match[2]) or 0
 
 
 def _number(text: str | None) -> int | None:

@@ -170,13 +170,13 @@ class S3(Objects):
         said: object = None
         for _ in range(HEADS):
             try:
-                found = self.ask(path, lambda: self.client.head_object(Bucket=bucket, Key=key, **self.payer))
+                result = self.ask(path, lambda: self.client.head_object(Bucket=bucket, Key=key, **self.payer))
             except Unsaid as error:  # why: an answer to HEAD has no body
                 said = error
             else:
-                now = email.utils.parsedate_to_datetime(found["ResponseMetadata"]["HTTPHeaders"]["date"])
-                return Stat(found["ContentLength"], f"etag {found['ETag']}"), (
-                    now - found["LastModified"]
+                now = email.utils.parsedate_to_datetime(result["ResponseMetadata"]["HTTPHeaders"]["date"])
+                return Stat(result["ContentLength"], f"etag {result['ETag']}"), (
+                    now - result["LastModified"]
                 ).total_seconds()
             try:
                 self.read(path, 0, 1)
@@ -297,7 +297,7 @@ class S3(Objects):
         if not others:
             return []
         bucket, key = split(root)
-        found: list[str] = []
+        results: list[str] = []
         more: dict[str, str] = {}
         while True:
             page = self.ask(
@@ -306,9 +306,9 @@ class S3(Objects):
                     Bucket=bucket, Prefix=prefix_of(key), **more
                 ),
             )
-            found += [f"s3://{bucket}/{entry['Key']}{UPLOAD}{entry['UploadId']}" for entry in page.get("Uploads", ())]
+            results += [f"s3://{bucket}/{entry['Key']}{UPLOAD}{entry['UploadId']}" for entry in page.get("Uploads", ())]
             if not page.get("IsTruncated"):
-                return sorted(found)
+                return sorted(results)
             more = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
 
 

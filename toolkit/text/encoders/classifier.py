@@ -29,7 +29,7 @@ class Classifier:
     """A loaded classifier. Not sent between processes; use the functions that load one where it is needed.
 
     Attributes:
-        folder: of the model, for messages.
+        folder: Folder of the model, for messages.
         outputs: what it computes.
         tokens: cuts texts.
         window: what it sees of texts, if nothing else is asked for.
@@ -56,7 +56,7 @@ class Classifier:
             return []
         window = window or self.window
         pieces = [window.of(text) if window else [text] for text in texts]
-        tokens = self.tokens.of([piece for each in pieces for piece in each])
+        tokens = self.tokens.of([piece for item in pieces for piece in item])
         values = self.outputs.outcomes(self.numbers(tokens, batches))
         if window is not None:
             values = window.together(values, np.cumsum([0, *map(len, pieces)]))
@@ -70,12 +70,12 @@ class Classifier:
         """
         import numpy as np
 
-        found = np.zeros((len(tokens), self.outputs.width), np.float32)
+        result = np.zeros((len(tokens), self.outputs.width), np.float32)
         for batch in batches.of([*map(len, tokens)]):
-            found[batch] = self.compute(*filled_up([tokens[i] for i in batch], self.tokens.pad))
-        if not np.isfinite(found).all():
+            result[batch] = self.compute(*filled_up([tokens[i] for i in batch], self.tokens.pad))
+        if not np.isfinite(result).all():
             raise DataError(f"{self.folder}: expected finite numbers for each text, got NaN or infinite ones")
-        return found
+        return result
 
 
 class ClassifierAsked(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class ClassifierAsked(msgspec.Struct, frozen=True, kw_only=True):
         base: the ``config.json`` of the encoder of a model of ml_filter.
         targets: names of ml_filter's targets.
         target: the one that is told.
-        max_tokens: of a text, or a piece of it.
+        max_tokens: Maximum tokens of a text, or a piece of it.
         device: where it is computed.
     """
 

@@ -39,8 +39,8 @@ class Trained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         task: what is predicted.
         labels: classes or labels, sorted; grades, rising; nothing for a regression.
-        max_tokens: that it saw of a text, or of a piece of it.
-        window: that it was trained with.
+        max_tokens: Maximum tokens that it saw of a text, or of a piece of it.
+        window: Window that it was trained with.
     """
 
     task: Task
@@ -121,17 +121,17 @@ def read_config(path: str) -> ModelConfig:
     """
     try:
         with open(path, "rb") as stream:
-            found = msgspec.json.decode(stream.read(), type=ModelConfig)
-        if found.toolkit:
-            _check(found.toolkit)
+            model_config = msgspec.json.decode(stream.read(), type=ModelConfig)
+        if model_config.toolkit:
+            _check(model_config.toolkit)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, ConfigError) as error:
         raise ConfigError(f"{path}: expected the configuration of a model, got: {error}") from None
-    if found.auto_map:
+    if model_config.auto_map:
         raise ConfigError(
             f"{path}: expected a model whose code is in transformers, got one with code of its own (auto_map), which "
             "is not run; export it to ONNX for `onnx_classifier`, or take another model"
         )
-    return found
+    return model_config
 
 
 def _check(trained: Trained) -> None:
@@ -149,10 +149,10 @@ class Outputs:
 
     Attributes:
         task: what they are for.
-        labels: of the task's probabilities; nothing for a regression.
+        labels: Labels of the task's probabilities; nothing for a regression.
         targets: names of what is predicted side by side; nothing if it is one thing.
-        sizes: of ml_filter's heads, how many classes each target has, or had before they became numbers.
-        picked: of the targets, which one is told.
+        sizes: Sizes of ml_filter's heads, how many classes each target has, or had before they became numbers.
+        picked: Picked of the targets, which one is told.
     """
 
     task: Task
@@ -166,24 +166,24 @@ class Outputs:
         """Return what a configuration says.
 
         Args:
-            config: of the model.
+            config: Configuration of the model.
             targets: names of ml_filter's targets, whose configuration has none.
             target: the one that is told; None for all of them.
 
         Raises:
             ConfigError: if it does not say it, or names do not go with it.
         """
-        found = cls._annotator(config, targets) if config.is_annotator else cls._usual(config)
+        result = cls._annotator(config, targets) if config.is_annotator else cls._usual(config)
         if targets and not config.is_annotator:
             raise ConfigError("targets: expected it only for a model of ml_filter; this one names its labels itself")
         if target is None:
-            return found
-        if target not in found.targets:
-            hint = did_you_mean(target, found.targets)
-            raise ConfigError(f"target: expected one of {', '.join(found.targets) or 'none'}, got {target!r}{hint}")
-        picked = list(found.targets).index(target)
-        labels = [str(i) for i in range(found.sizes[picked])] if found.task == "classes" else []
-        return cls(found.task, labels, found.targets, found.sizes, picked)
+            return result
+        if target not in result.targets:
+            hint = did_you_mean(target, result.targets)
+            raise ConfigError(f"target: expected one of {', '.join(result.targets) or 'none'}, got {target!r}{hint}")
+        picked = list(result.targets).index(target)
+        labels = [str(i) for i in range(result.sizes[picked])] if result.task == "classes" else []
+        return cls(result.task, labels, result.targets, result.sizes, picked)
 
     @classmethod
     def _usual(cls, config: ModelConfig) -> Self:
@@ -250,7 +250,7 @@ class Outputs:
         probs = [softmax(logits[:, : self.sizes[k], k]) for k in told]
         if len(probs) == 1:
             return probs[0]
-        means: Array = np.stack([each @ np.arange(each.shape[1], dtype=np.float64) for each in probs], axis=1)
+        means: Array = np.stack([prob @ np.arange(prob.shape[1], dtype=np.float64) for prob in probs], axis=1)
         return means
 
     def said(self, values: Array) -> list[Said]:
@@ -266,6 +266,6 @@ def softmax(values: Array) -> Array:
     """Return probabilities that add up to 1 in each row."""
     import numpy as np
 
-    found = np.exp(values - values.max(axis=1, keepdims=True))
-    total: Array = found / found.sum(axis=1, keepdims=True)
+    result = np.exp(values - values.max(axis=1, keepdims=True))
+    total: Array = result / result.sum(axis=1, keepdims=True)
     return total

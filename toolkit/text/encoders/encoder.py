@@ -36,10 +36,10 @@ class Static:
     """A loaded table.
 
     Args:
-        arrays: of the file, by name.
-        tokenizer: of the library ``tokenizers``.
-        path: of the file, for messages.
-        skips_unknown: whether tokens that the tokenizer does not know are left out, as model2vec does.
+        arrays: Arrays of the file, by name.
+        tokenizer: Tokenizer of the library ``tokenizers``.
+        path: Path of the file, for messages.
+        skips_unknown: True if tokens that the tokenizer does not know are left out, as model2vec does.
 
     Raises:
         ConfigError: if the arrays are not those of a table.
@@ -74,16 +74,16 @@ class Static:
         """
         import numpy as np
 
-        found = np.zeros((len(texts), self.dimension), np.float32)
+        result = np.zeros((len(texts), self.dimension), np.float32)
         cut = [text[: max_tokens * self._usual] if max_tokens else text for text in texts]
-        for i, each in enumerate(self._tokenizer.encode_batch_fast(cut, add_special_tokens=False)):
-            tokens = np.array(each.ids, np.int64)
+        for i, item in enumerate(self._tokenizer.encode_batch_fast(cut, add_special_tokens=False)):
+            tokens = np.array(item.ids, np.int64)
             if self._unknown is not None:
                 tokens = tokens[tokens != self._unknown]
             tokens = tokens[:max_tokens]
             if len(tokens):
-                found[i] = (self._table[self._rows[tokens]] * self._weights[tokens][:, None]).mean(axis=0)
-        return found
+                result[i] = (self._table[self._rows[tokens]] * self._weights[tokens][:, None]).mean(axis=0)
+        return result
 
 
 def _unknown(tokenizer: Any) -> int | None:
@@ -122,13 +122,13 @@ class Form:
     """The settings in the files of a folder.
 
     Attributes:
-        folder: of the weights and the tokenizer.
-        config: of a transformer; None for static embeddings.
+        folder: Folder of the weights and the tokenizer.
+        config: Configuration of a transformer; None for static embeddings.
         pooling: how vectors of tokens become one.
-        normalizes: whether vectors have length 1.
-        max_tokens: that count; None for all.
-        lower: whether texts are put in lower case.
-        is_model2vec: whether it is a folder of model2vec.
+        normalizes: True if vectors have length 1.
+        max_tokens: Maximum tokens that count; None for all.
+        lower: True if texts are put in lower case.
+        is_model2vec: True if it is a folder of model2vec.
     """
 
     folder: str
@@ -145,7 +145,7 @@ class Encoder(Protocol):
 
     Attributes:
         dimension: numbers of a vector.
-        normalizes: whether vectors have length 1.
+        normalizes: True if vectors have length 1.
     """
 
     normalizes: bool
@@ -157,7 +157,7 @@ class Encoder(Protocol):
         """Return a vector for each text, which depends on it alone; float32 (texts, dimension).
 
         Args:
-            texts: of any length.
+            texts: Texts of any length.
             max_tokens: so many tokens count, special ones among them; by default as many as the folder says.
         """
 
@@ -167,8 +167,8 @@ def unit(vectors: Array) -> Array:
     import numpy as np
 
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    found: Array = vectors / np.maximum(lengths, np.float32(LEAST_LENGTH))[:, None]
-    return found
+    result: Array = vectors / np.maximum(lengths, np.float32(LEAST_LENGTH))[:, None]
+    return result
 
 
 # --- what a folder says -----------------------------------------------------------------------------------------------
@@ -185,10 +185,10 @@ def form_of(folder: str) -> Form:
         raise ConfigError(f"{folder}: expected the folder of an encoder, or {USE}, got {got}")
     listed = _read(folder, "modules.json", list[_Module])
     if listed is None:
-        found = _of_weights(folder)
+        form = _of_weights(folder)
     else:
-        kinds = [each.type.rpartition(".")[2] for each in listed]
-        paths = [os.path.normpath(os.path.join(folder, each.path)) for each in listed]
+        kinds = [module.type.rpartition(".")[2] for module in listed]
+        paths = [os.path.normpath(os.path.join(folder, module.path)) for module in listed]
         known = ("Transformer", "StaticEmbedding"), ("Pooling", "Normalize")
         unknown = [kind for kind in kinds[1:] if kind not in known[1]]
         if not kinds or kinds[0] not in known[0] or unknown:
@@ -196,18 +196,18 @@ def form_of(folder: str) -> Form:
                 f"{os.path.join(folder, 'modules.json')}: expected {' or '.join(known[0])}, then "
                 f"{' and '.join(known[1])}, got {', '.join(kinds)}"
             )
-        found = _of_weights(paths[0], is_static=kinds[0] == "StaticEmbedding")
-        changes: dict[str, Any] = {"normalizes": "Normalize" in kinds or found.normalizes}
-        if "Pooling" in kinds and found.config:
+        form = _of_weights(paths[0], is_static=kinds[0] == "StaticEmbedding")
+        changes: dict[str, Any] = {"normalizes": "Normalize" in kinds or form.normalizes}
+        if "Pooling" in kinds and form.config:
             changes["pooling"] = _pooling(paths[kinds.index("Pooling")])
-        found = Form(**(found.__dict__ | changes))
+        form = Form(**(form.__dict__ | changes))
     for name in (WEIGHTS, TOKENIZER):
-        if not os.path.isfile(os.path.join(found.folder, name)):
-            there = ", ".join(sorted(os.listdir(found.folder))) if os.path.isdir(found.folder) else "no such folder"
+        if not os.path.isfile(os.path.join(form.folder, name)):
+            there = ", ".join(sorted(os.listdir(form.folder))) if os.path.isdir(form.folder) else "no such folder"
             raise ConfigError(
-                f"{found.folder}: expected {name}, got {there}; save the model as safetensors, with a fast tokenizer"
+                f"{form.folder}: expected {name}, got {there}; save the model as safetensors, with a fast tokenizer"
             )
-    return found
+    return form
 
 
 def _of_weights(folder: str, *, is_static: bool = False) -> Form:
@@ -281,15 +281,15 @@ class _OfFolder:
         if self._form.lower:
             texts = [text.lower() for text in texts]
         if isinstance(self._model, Static):
-            found = self._model.vectors(texts, max_tokens or self._form.max_tokens)
+            result = self._model.vectors(texts, max_tokens or self._form.max_tokens)
         else:
             assert self._form.max_tokens
             limit = min(max_tokens or self._form.max_tokens, self._model.config.longest)
-            found = np.empty((len(texts), self.dimension), np.float32)
+            result = np.empty((len(texts), self.dimension), np.float32)
             for i, text in enumerate(texts):
                 (tokens,) = first_tokens(self._tokenizer, [text], limit)
-                found[i] = self._pooled(self._model.vectors(self._checked(tokens, self._model.vocabulary)))
-        return unit(found) if self.normalizes else found
+                result[i] = self._pooled(self._model.vectors(self._checked(tokens, self._model.vocabulary)))
+        return unit(result) if self.normalizes else result
 
     def _checked(self, tokens: list[int], vocabulary: int) -> Array:
         """Return tokens as an array; those of another model are an error."""
@@ -308,12 +308,12 @@ class _OfFolder:
         if not len(vectors):
             return np.zeros(self.dimension, np.float32)
         if self._form.pooling == "cls":
-            found: Array = vectors[0]
+            result: Array = vectors[0]
         elif self._form.pooling == "max":
-            found = vectors.max(axis=0)
+            result = vectors.max(axis=0)
         else:
-            found = vectors.mean(axis=0)
-        return found
+            result = vectors.mean(axis=0)
+        return result
 
 
 class _OfPackage:
@@ -333,8 +333,8 @@ class _OfPackage:
         import numpy as np
 
         limit = (max_tokens or _LIMIT) * _USE_CODE_POINTS
-        found = [self._model.encode([text[:limit]])[0] for text in texts]
-        return np.array(found, np.float32).reshape(len(texts), self.dimension)
+        results = [self._model.encode([text[:limit]])[0] for text in texts]
+        return np.array(results, np.float32).reshape(len(texts), self.dimension)
 
 
 def check_encoder(model: str) -> None:

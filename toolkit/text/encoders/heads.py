@@ -53,8 +53,8 @@ class Head:
         *first, last = self._layers
         for layer in first:
             vector = np.maximum(vector @ layer.weight + layer.bias, np.float32(0))
-        found: Array = vector @ last.weight + last.bias
-        return found
+        result: Array = vector @ last.weight + last.bias
+        return result
 
     def predict(self, vectors: Sequence[Sequence[float]]) -> list[Said]:
         """Return what it says of vectors.
@@ -66,16 +66,16 @@ class Head:
 
         if not vectors:
             return []
-        for each in vectors:
-            if len(each) != self.inputs:
+        for vector in vectors:
+            if len(vector) != self.inputs:
                 raise DataError(
-                    f"expected embeddings of {self.inputs:,} numbers, as the head was trained on, got {len(each):,}; "
+                    f"expected embeddings of {self.inputs:,} numbers, as the head was trained on, got {len(vector):,}; "
                     "both must be of the same encoder"
                 )
-        found = np.array([self.outputs(np.array(each, np.float32)) for each in vectors], np.float64)
-        if not np.isfinite(found).all():
+        result = np.array([self.outputs(np.array(vector, np.float32)) for vector in vectors], np.float64)
+        if not np.isfinite(result).all():
             raise DataError("expected a finite prediction, got another; are the embeddings far from those of training?")
-        return said(self.about, outcomes(self.about, found))
+        return said(self.about, outcomes(self.about, result))
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def _layers(arrays: dict[str, Array], path: str) -> list[Layer]:
             f"{path}: expected 1 to {MOST_LAYERS} layers, each with `weight` and `bias`, and nothing else, got {got}; "
             "a model with its encoder is for another tagger"
         )
-    found: list[Layer] = []
+    results: list[Layer] = []
     for name in names:
         weight, bias = arrays[name], arrays.get(_bias_of(name))
         if bias is None:
@@ -135,12 +135,12 @@ def _layers(arrays: dict[str, Array], path: str) -> list[Layer]:
         shapes = f"{name} {[*weight.shape]} and {_bias_of(name)} {[*bias.shape]}"
         if len(weight.shape) != 2 or bias.shape != weight.shape[:1] or not weight.size:
             raise ConfigError(f"{path}: expected a matrix and as many numbers as it has rows, got {shapes}")
-        if found and len(found[-1].bias) != weight.shape[1]:
+        if results and len(results[-1].bias) != weight.shape[1]:
             raise ConfigError(f"{path}: expected layers that follow each other, got {shapes}")
         if not (np.abs(weight) <= LARGEST).all() or not (np.abs(bias) <= LARGEST).all():
             raise ConfigError(f"{path}: expected finite numbers, got NaN, infinite or too large ones in {name}")
-        found.append(Layer(np.ascontiguousarray(weight.T, np.float32), bias.astype(np.float32)))
-    return found
+        results.append(Layer(np.ascontiguousarray(weight.T, np.float32), bias.astype(np.float32)))
+    return results
 
 
 def _is_weight(name: str) -> bool:

@@ -45,7 +45,7 @@ class OnnxClassifier:
     """A classifier of an ONNX file: one thread, one operation after the other.
 
     Args:
-        folder: of the model.
+        folder: Folder of the model.
         file: in it.
         width: numbers that are computed of a text.
         device: as `device_of` gives it.
@@ -69,14 +69,14 @@ class OnnxClassifier:
             self._session = runtime.InferenceSession(self._path, options, [provider])
         except Exception as error:  # the library raises nothing narrower
             raise ConfigError(f"{self._path}: expected an ONNX model, got: {str(error).strip()}") from error
-        self._inputs = {each.name: _TYPES.get(each.type, "") for each in self._session.get_inputs()}
+        self._inputs = {input_.name: _TYPES.get(input_.type, "") for input_ in self._session.get_inputs()}
         known = {"input_ids", "attention_mask", "token_type_ids"}
         if "input_ids" not in self._inputs or self._inputs.keys() - known or not all(self._inputs.values()):
             raise ConfigError(
                 f"{self._path}: expected the inputs input_ids, attention_mask and token_type_ids of whole numbers, or "
-                f"some of them, got {', '.join(each.name for each in self._session.get_inputs())}"
+                f"some of them, got {', '.join(input_.name for input_ in self._session.get_inputs())}"
             )
-        names = [each.name for each in self._session.get_outputs()]
+        names = [output.name for output in self._session.get_outputs()]
         if LOGITS not in names and len(names) != 1:
             raise ConfigError(f"{self._path}: expected an output `{LOGITS}`, or one output, got {', '.join(names)}")
         self._output = LOGITS if LOGITS in names else names[0]
@@ -86,13 +86,13 @@ class OnnxClassifier:
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": ids * 0}
         feed = {name: given[name].astype(kind) for name, kind in self._inputs.items()}
         try:
-            (found,) = self._session.run([self._output], feed)
+            (result,) = self._session.run([self._output], feed)
         except Exception as error:  # the library raises nothing narrower
             raise ConfigError(f"{self._path}: expected a model of any number of tokens, got: {error}") from error
-        numbers: Array = found.reshape(len(ids), -1)
-        if found.ndim > 2 or numbers.shape[1] != self._width:
+        numbers: Array = result.reshape(len(ids), -1)
+        if result.ndim > 2 or numbers.shape[1] != self._width:
             raise ConfigError(
                 f"{self._path}: expected {self._width} numbers of a text, as config.json says, got an output of the "
-                f"shape {found.shape} for {len(ids)}"
+                f"shape {result.shape} for {len(ids)}"
             )
         return numbers

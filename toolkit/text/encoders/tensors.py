@@ -32,8 +32,8 @@ def packed(tensors: Mapping[str, Array], metadata: Mapping[str, str], digest: st
     """Return the content of a file with float32 or float64 arrays, in their order.
 
     Args:
-        tensors: by name.
-        metadata: of the file.
+        tensors: Tensors by name.
+        metadata: Metadata of the file.
         digest: the name under which the metadata get sha256 of the arrays; none without.
     """
     header: dict[str, object] = {}
@@ -88,7 +88,7 @@ def read(
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
             if sha256 != metadata[digest]:
                 wrong("numbers that are not those that were written")
-        found = {}
+        results = {}
         for name, tensor in described.items():
             if not wanted(name):
                 continue
@@ -102,5 +102,5 @@ def read(
             array = np.frombuffer(stream.read(at[1] - at[0]), kind).reshape(tensor.shape)
             if tensor.dtype == "BF16":
                 array = (array.astype(np.uint32) << 16).view(np.float32)
-            found[name] = array.astype(np.float32) if tensor.dtype == "F16" else array
-    return found, metadata
+            results[name] = array.astype(np.float32) if tensor.dtype == "F16" else array
+    return results, metadata

@@ -37,7 +37,7 @@ class Tokens:
     Args:
         folder: with ``tokenizer.json``.
         most: of a text, those around it among them.
-        config: of the model, for the token that fills up.
+        config: Configuration of the model, for the token that fills up.
 
     Raises:
         ConfigError: if `most` leaves no room for a text.
@@ -50,15 +50,15 @@ class Tokens:
         self.pad = config.pad_token_id if isinstance(config.pad_token_id, int) else self._fills_up()
 
     def _fills_up(self) -> int:
-        found = map(self._tokenizer.token_to_id, ("[PAD]", "<pad>", "<|pad|>", "<|endoftext|>"))
-        return next((number for number in found if number is not None), 0)
+        result = map(self._tokenizer.token_to_id, ("[PAD]", "<pad>", "<|pad|>", "<|endoftext|>"))
+        return next((number for number in result if number is not None), 0)
 
     def of(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of each text, at most so many; at least one."""
-        found: list[list[int]] = []
+        results: list[list[int]] = []
         for first in range(0, len(texts), _TOGETHER):
-            found += first_tokens(self._tokenizer, texts[first : first + _TOGETHER], self._most)
-        return [ids or [self.pad] for ids in found]
+            results += first_tokens(self._tokenizer, texts[first : first + _TOGETHER], self._most)
+        return [ids or [self.pad] for ids in results]
 
 
 def first_tokens(tokenizer: Any, texts: Sequence[str], most: int) -> list[list[int]]:
@@ -67,7 +67,7 @@ def first_tokens(tokenizer: Any, texts: Sequence[str], most: int) -> list[list[i
     The beginning grows until enough tokens follow those that are returned, so its end changes none of them.
 
     Args:
-        tokenizer: of the library; it is told to truncate.
+        tokenizer: Tokenizer of the library; it is told to truncate.
         texts: what is cut.
         most: of a text, those around it among them.
 
@@ -78,18 +78,18 @@ def first_tokens(tokenizer: Any, texts: Sequence[str], most: int) -> list[list[i
     if most <= around:
         raise ConfigError(f"max_tokens: expected more than the {around} around a text, got {most}")
     tokenizer.enable_truncation(most)
-    found: list[list[int]] = [[]] * len(texts)
+    results: list[list[int]] = [[]] * len(texts)
     left, size = list(range(len(texts))), (most + _MARGIN) * _CHARACTERS
     while left:
         cut = tokenizer.encode_batch([texts[i][:size] for i in left])
         again = []
-        for i, each in zip(left, cut, strict=True):
-            found[i] = each.ids
-            behind = sum(len(other.ids) - around for other in each.overflowing)
+        for i, item in zip(left, cut, strict=True):
+            results[i] = item.ids
+            behind = sum(len(other.ids) - around for other in item.overflowing)
             if behind < _MARGIN and len(texts[i]) > size:
                 again.append(i)
         left, size = again, size * 4
-    return found
+    return results
 
 
 def filled_up(tokens: Sequence[Sequence[int] | Array], pad: int) -> tuple[Array, Array]:
@@ -102,9 +102,9 @@ def filled_up(tokens: Sequence[Sequence[int] | Array], pad: int) -> tuple[Array,
 
     shape = len(tokens), max(map(len, tokens))
     ids, mask = np.full(shape, pad, np.int64), np.zeros(shape, np.int64)
-    for i, each in enumerate(tokens):
-        ids[i, : len(each)] = each
-        mask[i, : len(each)] = 1
+    for i, token in enumerate(tokens):
+        ids[i, : len(token)] = token
+        mask[i, : len(token)] = 1
     return ids, mask
 
 
@@ -113,7 +113,7 @@ class Batches(ConfigStruct):
 
     Attributes:
         documents: texts, or pieces of texts, at most.
-        tokens: of all of them together, padded to the longest, at most; a longer text is a batch of its own.
+        tokens: Tokens of all of them together, padded to the longest, at most; a longer text is a batch of its own.
     """
 
     documents: Annotated[int, msgspec.Meta(ge=1)] = 64
@@ -125,15 +125,15 @@ class Batches(ConfigStruct):
         Args:
             lengths: tokens of each text, as the model gets it.
         """
-        found: list[list[int]] = []
+        results: list[list[int]] = []
         room = 0
         for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
             if not room:
-                found.append([])
+                results.append([])
                 room = max(1, min(self.documents, self.tokens // max(1, lengths[i])))
-            found[-1].append(i)
+            results[-1].append(i)
             room -= 1
-        return found
+        return results
 
 
 BatchOption = Annotated[

@@ -63,7 +63,7 @@ class TorchClassifier:
     """A classifier on a device.
 
     Args:
-        folder: of the model.
+        folder: Folder of the model.
         config: what its ``config.json`` says.
         base: the ``config.json`` of the encoder of a model of ml_filter.
         width: numbers that are computed of a text.
@@ -91,11 +91,11 @@ class TorchClassifier:
         torch = self._torch
         try:
             with torch.inference_mode():
-                given = [torch.from_numpy(each).to(self._device) for each in (ids, mask)]
-                found = self._model(input_ids=given[0], attention_mask=given[1]).logits
+                given = [torch.from_numpy(item).to(self._device) for item in (ids, mask)]
+                result = self._model(input_ids=given[0], attention_mask=given[1]).logits
         except torch.cuda.OutOfMemoryError as error:
             raise ToolkitError(f"{self._device}: expected memory for {ids.size:,} tokens; lower `batch`") from error
-        numbers: Array = found.float().cpu().numpy()
+        numbers: Array = result.float().cpu().numpy()
         return numbers
 
 
@@ -106,10 +106,10 @@ def cause_of(error: Exception) -> str:
 
 def _usual(folder: str) -> Any:
     torch, transformers = imported()
-    model, found = transformers.AutoModelForSequenceClassification.from_pretrained(
+    model, result = transformers.AutoModelForSequenceClassification.from_pretrained(
         folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
     )
-    _check_keys(folder, sorted(found["missing_keys"]), sorted(str(each) for each in found["mismatched_keys"]))
+    _check_keys(folder, sorted(result["missing_keys"]), sorted(str(item) for item in result["mismatched_keys"]))
     return model
 
 

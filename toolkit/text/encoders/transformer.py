@@ -50,9 +50,9 @@ class _Dense(NamedTuple):
     bias: Array
 
     def __call__(self, x: Array) -> Array:
-        found: Array = x @ self.weight
-        found += self.bias
-        return found
+        result: Array = x @ self.weight
+        result += self.bias
+        return result
 
 
 class _Norm(NamedTuple):
@@ -84,9 +84,9 @@ class Transformer:
     """A loaded model.
 
     Args:
-        config: of it.
+        config: Configuration of it.
         arrays: float32, by their names.
-        path: of the file, for messages.
+        path: Path of the file, for messages.
 
     Raises:
         ConfigError: if it is of another family, or arrays are missing or of other shapes.
@@ -185,7 +185,7 @@ class _Taking:
         import numpy as np
 
         hidden = self._hidden
-        three = [self.dense(f"{name}attention.self.{each}", hidden, hidden) for each in ("query", "key", "value")]
+        three = [self.dense(f"{name}attention.self.{item}", hidden, hidden) for item in ("query", "key", "value")]
         return _Layer(
             _Dense(np.concatenate([d.weight for d in three], axis=1), np.concatenate([d.bias for d in three])),
             self.dense(f"{name}attention.output.dense", hidden, hidden),
@@ -208,12 +208,12 @@ _ERF_UNDER = (-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-0
 def _polynomial(factors: tuple[float, ...], x: Array) -> Array:
     import numpy as np
 
-    found = x * np.float32(factors[0])
+    result = x * np.float32(factors[0])
     for factor in factors[1:-1]:
-        found += np.float32(factor)
-        found *= x
-    found += np.float32(factors[-1])
-    return cast("Array", found)
+        result += np.float32(factor)
+        result *= x
+    result += np.float32(factors[-1])
+    return cast("Array", result)
 
 
 def _gelu(x: Array) -> None:

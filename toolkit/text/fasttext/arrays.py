@@ -56,15 +56,15 @@ class WordTable(NamedTuple):
     """The known words and labels of a model, in a hash table.
 
     Attributes:
-        mask: of the slots of the table.
-        filter_mask: of the bits of the filter.
+        mask: Mask of the slots of the table.
+        filter_mask: Filter mask of the bits of the filter.
         slots: the upper half of each word's hash, and its number; open addressing from that half's low bits.
         filter: a bit for each value of that half's low bits that a known word has; stays in the nearest cache.
         first: the first 8 bytes of each word.
         lengths: their bytes.
         places: where they begin in the file.
         file: its bytes, signed.
-        masks: of the first n bytes of 8.
+        masks: Masks of the first n bytes of 8.
     """
 
     mask: int
@@ -84,10 +84,10 @@ class Buckets(NamedTuple):
     Attributes:
         size: how many buckets there are; ``magic`` divides by it.
         magic: 2^64 // size + 1.
-        is_pruned: whether only some buckets have rows.
+        is_pruned: True if only some buckets have rows.
         bitmap: a bit for each bucket: whether it was kept.
         ranks: for each word of the bitmap, the kept buckets before it.
-        rows: of the buckets (that were kept).
+        rows: Rows of the buckets (that were kept).
     """
 
     size: UInt64
@@ -102,13 +102,13 @@ class Model(NamedTuple):
     """A model as the compiled code takes it; all arrays are read-only and one-dimensional.
 
     Attributes:
-        dim: of the vectors.
+        dim: Dim of the vectors.
         minn: shortest character n-gram, in code points.
         maxn: longest; 0: none.
         word_ngrams: longest n-gram of words.
         loss: as fastText numbers them.
-        labels: how many.
-        is_summed: whether the rows of known words hold those of their n-grams.
+        labels: Number of labels.
+        is_summed: True if the rows of known words hold those of their n-grams.
         eos: the word that ends a line, -1 if it is not known.
         words: the known words; labels come behind them.
         known: rows of the known words.
@@ -267,10 +267,10 @@ def _in_lines(array: Array) -> Array:
 def _place_of(word: bytes, contents: Contents) -> int:
     """Return the number of a known word, -1 if it is none."""
     places, data = contents.places, contents.bytes
-    found = np.flatnonzero(contents.lengths[: contents.words] == len(word))
+    result = np.flatnonzero(contents.lengths[: contents.words] == len(word))
     for i, byte in enumerate(word):
-        found = found[data[places[found] + i] == byte]
-    return int(found[0]) if len(found) else -1
+        result = result[data[places[result] + i] == byte]
+    return int(result[0]) if len(result) else -1
 
 
 def _word_table(contents: Contents) -> WordTable:
@@ -323,6 +323,6 @@ def _sigmoids() -> Array:
 
 
 def _separators() -> Array:
-    found = np.zeros(256, np.uint8)
-    found[[byte + 128 for byte in SEPARATORS]] = 1
-    return found
+    result = np.zeros(256, np.uint8)
+    result[[byte + 128 for byte in SEPARATORS]] = 1
+    return result

@@ -85,10 +85,10 @@ def _word(words: WordTable, text: Any, start: Any, length: Any) -> Any:
         bits |= eight
         mix = _mixed(mix, eight)
     upper = mix >> numba.uint64(32)
-    found = numba.int64(-1)
+    result = numba.int64(-1)
     maybe = numba.int64(upper) & words.filter_mask
     if (words.filter[maybe >> 6] >> numba.uint64(maybe & 63)) & numba.uint64(1) == 0:
-        return found, bits
+        return result, bits
     slot = numba.int64(upper) & words.mask
     while True:
         entry = words.slots[slot]
@@ -104,10 +104,10 @@ def _word(words: WordTable, text: Any, start: Any, length: Any) -> Any:
                         same = False
                         break
                 if same:
-                    found = word
+                    result = word
                     break
         slot = (slot + 1) & words.mask
-    return found, bits
+    return result, bits
 
 
 @_inline
@@ -116,12 +116,12 @@ def _gather(buckets: Buckets, is_pruned: Any, hash_: Any, rows: Any, n: Any) -> 
 
     `is_pruned` is that of the buckets; an argument of its own, so that it may be a constant.
     """
-    found = _modulo(hash_, buckets.magic, buckets.size)
-    rows[n] = numba.int32(found)
+    result = _modulo(hash_, buckets.magic, buckets.size)
+    rows[n] = numba.int32(result)
     if not is_pruned:
         return n + 1
-    bits = buckets.bitmap[numba.int64(found >> numba.uint32(6))]
-    return n + numba.int64((bits >> numba.uint64(found & numba.uint32(63))) & numba.uint64(1))
+    bits = buckets.bitmap[numba.int64(result >> numba.uint32(6))]
+    return n + numba.int64((bits >> numba.uint64(result & numba.uint32(63))) & numba.uint64(1))
 
 
 @_inline
@@ -224,18 +224,18 @@ def _add_hashed(model: Model, room: Room, n: Any) -> None:
 @_inline
 def _end_of_word(text: Any, start: Any, end: Any, separators: Any) -> Any:
     """Return where the next separator is; look at 8 bytes at once for one below 33, as all separators are."""
-    found = start
-    while found < end:
-        eight = eight_bytes(text, found)
+    result = start
+    while result < end:
+        eight = eight_bytes(text, result)
         low = (eight - numba.uint64(_ALL_33)) & ~eight & numba.uint64(_UPPER_HALF)
         if low == 0:
-            found += 8
+            result += 8
             continue
-        found += lowest_bit(low) >> 3
-        if separators[numba.int64(text[found]) + 128] == 1:
+        result += lowest_bit(low) >> 3
+        if separators[numba.int64(text[result]) + 128] == 1:
             break
-        found += 1
-    return min(found, end)
+        result += 1
+    return min(result, end)
 
 
 @_inline
@@ -259,7 +259,7 @@ def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Room
         model: on whose words and tree they depend.
         lines: with at least 8 bytes behind the last one, and around each one separator; bytes around words are changed
             and put back.
-        n_lines: how many.
+        n_lines: Number of n lines.
         best: what is found.
         room: to work in.
     """
@@ -355,8 +355,8 @@ def sum_words(model: Model, n_words: Any, word: Any, rows: Any, sums: Any, featu
     """Add to the rows of known words those of their n-grams.
 
     Args:
-        model: whose words they are.
-        n_words: how many.
+        model: Model whose words they are.
+        n_words: Number of n words.
         word: int8, 16 more than the longest word has bytes; room to work in.
         rows: int32, (2 more than these) times maxn, and 1; room to work in.
         sums: float32 (words, dim), the rows of the words; changed.

@@ -29,7 +29,7 @@ class FastTextModel:
 
     Args:
         path: a ``.bin`` or ``.ftz`` file of a supervised model.
-        contents: of the file, if it has been read.
+        contents: Contents of the file, if it has been read.
 
     Attributes:
         labels: without ``__label__``, in the order of the model's output.
@@ -43,10 +43,10 @@ class FastTextModel:
 
         contents = contents or model_file.read(path)
         self.labels = [label.removeprefix(PREFIX) for label in contents.labels]
-        found: _Found
+        result: _Found
         try:
-            found = _Compiled(contents)
-            found(LineTable.of([""]), k=1, threshold=0.0)
+            result = _Compiled(contents)
+            result(LineTable.of([""]), k=1, threshold=0.0)
         except ToolkitError:
             raise
         except MemoryError:
@@ -54,8 +54,8 @@ class FastTextModel:
         except Exception as error:  # numba is missing, or has no code for this machine
             why = f"{type(error).__name__}: {error}"
             print(f"{path}: predicted by the fastText library, several times slower: {why}", file=sys.stderr)
-            found = _Library(contents)
-        self._found = found
+            result = _Library(contents)
+        self._found = result
 
     def predict(self, texts: Sequence[str], *, k: int = 1, threshold: float = 0.0) -> list[list[Prediction]]:
         r"""Return the best labels of each text, without ``__label__``, best first.
@@ -77,7 +77,7 @@ class FastTextModel:
         """Return the best label of each line of some texts; null for one without, see `predict`.
 
         Args:
-            lines: of the texts; marks are written into their buffer, and taken back.
+            lines: Lines of the texts; marks are written into their buffer, and taken back.
             threshold: only labels with at least this probability.
             min_chars: lines with fewer code points are null, without being looked at.
         """
@@ -140,8 +140,8 @@ class _Library:
         utf8 = lines.utf8.tobytes()
         for i, (start, end) in enumerate(zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)):
             if line := utf8[start:end].strip(SEPARATORS):
-                found = self._model.f.predict(line.decode() + "\n", k, threshold, "strict")
-                for j, (prob, label) in enumerate(found):
+                result = self._model.f.predict(line.decode() + "\n", k, threshold, "strict")
+                for j, (prob, label) in enumerate(result):
                     labels[i, j], probs[i, j] = self._numbers[label], prob
         return labels, probs
 

@@ -99,9 +99,9 @@ class Contents(NamedTuple):
     """The contents of a file, checked.
 
     Attributes:
-        path: of the file.
+        path: Path of the file.
         data: all its bytes; a mapping where they are many.
-        dim: of the vectors, 1 or more.
+        dim: Dim of the vectors, 1 or more.
         minn: shortest character n-gram, in code points.
         maxn: longest; 0: none.
         word_ngrams: longest n-gram of words.
@@ -266,12 +266,12 @@ class _Reader:
 
     def floats(self, field: str, *shape: int) -> Array:
         """Return numbers that stay in the file."""
-        found = self.array("<f4", *shape)
-        if found.size:
-            low, high = float(found.min()), float(found.max())  # NaN where one is NaN
+        result = self.array("<f4", *shape)
+        if result.size:
+            low, high = float(result.min()), float(result.max())  # NaN where one is NaN
             within = low >= -LARGEST and high <= LARGEST
             self.check(field, f"numbers from {-LARGEST:g} to {LARGEST:g}", f"{low:g} to {high:g}", within)
-        return found
+        return result
 
 
 def _opened(path: str) -> bytes | mmap.mmap:
@@ -294,8 +294,8 @@ def _entries(reader: _Reader, size: int, n_words: int) -> tuple[Array, Array, Ar
     if size * ENTRY > len(data) - at:
         reader.take(size * ENTRY)  # refuses
     listed = islice(_ENTRY.finditer(data, at), size)
-    found = ((each.end(), hash(each[1])) for each in listed if each.end() == each.end(1) + ENTRY)
-    entries = np.fromiter(found, np.dtype([("end", np.int64), ("hash", np.int64)]))
+    result = ((match.end(), hash(match[1])) for match in listed if match.end() == match.end(1) + ENTRY)
+    entries = np.fromiter(result, np.dtype([("end", np.int64), ("hash", np.int64)]))
     if len(entries) < size:
         reader.take(len(data) + ENTRY)  # refuses
     begin, end_ = np.append(at, entries["end"][:-1]), entries["end"] - ENTRY
@@ -332,17 +332,17 @@ def _check_unique(reader: _Reader, places: Array, ends: Array, hashes: Array) ->
 
 def _labels(reader: _Reader, places: Array, lengths: Array) -> list[str]:
     """Return the names of the labels, which differ also without their prefix."""
-    found: list[str] = []
+    results: list[str] = []
     for i, (place, length) in enumerate(zip(places.tolist(), lengths.tolist(), strict=True)):
         text = reader.data[place : place + length]
         reader.check(f"label {i}", "another text than that of a line's end", text, text != EOS)
         try:
-            found.append(text.decode())
+            results.append(text.decode())
         except UnicodeDecodeError:
             reader.refuse(f"label {i}", "UTF-8", text)
-    names = {label.removeprefix(PREFIX.decode()) for label in found}
-    reader.check("labels", f"names that differ without {PREFIX.decode()}", "equal ones", len(names) == len(found))
-    return found
+    names = {label.removeprefix(PREFIX.decode()) for label in results}
+    reader.check("labels", f"names that differ without {PREFIX.decode()}", "equal ones", len(names) == len(results))
+    return results
 
 
 def _tree(reader: _Reader, counts: Array) -> Array:
@@ -378,11 +378,11 @@ def _kept(reader: _Reader, n: int, bucket: int) -> Array | None:
     reader.check("bucket", f"at most {PRUNED_BUCKETS:,} in a pruned model", bucket, bucket <= PRUNED_BUCKETS)
     pairs = reader.array("<i4", n, 2)
     for column, field, most in ((0, "pruned bucket", bucket), (1, "row of a pruned bucket", n)):
-        found = np.sort(pairs[:, column])
+        result = np.sort(pairs[:, column])
         if n:
-            low, high = int(found[0]), int(found[-1])
+            low, high = int(result[0]), int(result[-1])
             reader.check(field, f"from 0 to {most - 1}", low if low < 0 else high, low >= 0 and high < most)
-            twice = found[1:][found[1:] == found[:-1]]
+            twice = result[1:][result[1:] == result[:-1]]
             reader.check(field, "each once", f"{twice[:1]} twice", not len(twice))
     most = int(pairs[:, 0].max()) + 1 if n else bucket
     likely = not n or n * math.log(bucket / most) < UNLIKELY
@@ -404,14 +404,14 @@ def _matrix(reader: _Reader, name: str, quantised: bool, rows: int, dim: int) ->
     reader.check(f"codes of the {name}", f"a multiple of {rows:,}", f"{size:,}", fits)
     codes = reader.array("u1", size)
     width, centroids = _quantiser(reader, name, size, rows, dim)
-    found = Quantised(codes.reshape(rows, -1 if rows else 0), centroids, dim, width)
+    result = Quantised(codes.reshape(rows, -1 if rows else 0), centroids, dim, width)
     if not with_norms:
-        return found
+        return result
     codes = reader.array("u1", rows)
     _, norms = _quantiser(reader, f"norms of the {name}", rows, rows, 1)
     largest = float(np.abs(norms).max()) * float(np.abs(centroids).max())
     reader.check(f"norms of the {name}", f"numbers up to {LARGEST:g}", f"{largest:g}", largest <= LARGEST)
-    return found._replace(norms=norms[codes].reshape(rows, 1))
+    return result._replace(norms=norms[codes].reshape(rows, 1))
 
 
 def _quantiser(reader: _Reader, name: str, size: int, rows: int, dim: int) -> tuple[int, Array]:

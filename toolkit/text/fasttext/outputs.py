@@ -106,7 +106,7 @@ def best_of_tree(model: Model, room: Room, best: Best, first_of_row: Any) -> Non
     n, nodes, scores = model.labels, room.nodes, room.values
     small = numba.float32(1e-5)
     limit = best.threshold + small
-    found = 0
+    result = 0
     nodes[0] = numba.int32(2 * n - 2)
     scores[0] = numba.float32(1)
     waiting = 1
@@ -117,8 +117,8 @@ def best_of_tree(model: Model, room: Room, best: Best, first_of_row: Any) -> Non
         if score < limit:
             continue
         if node < n:
-            found = _insert(best, node, score, found, first_of_row)
-            if found == best.k:
+            result = _insert(best, node, score, result, first_of_row)
+            if result == best.k:
                 limit = max(limit, best.probs[first_of_row])
             continue
         product = _dot(room.hidden, model.output, (node - n) * model.dim, model.dim)
@@ -136,7 +136,7 @@ def best_of_tree(model: Model, room: Room, best: Best, first_of_row: Any) -> Non
             nodes[waiting] = second
             scores[waiting] = high
             waiting += 1
-    _sort(best, found, first_of_row)
+    _sort(best, result, first_of_row)
 
 
 @_inline
@@ -164,8 +164,8 @@ def best_of_all(model: Model, room: Room, best: Best, first_of_row: Any) -> None
                 values[i] = model.sigmoid[numba.int64((x + numba.float32(8)) * numba.float32(STEPS / 16))]
             else:  # so is what is no number, if a mapped file has changed
                 values[i] = numba.float32(0)
-    found = 0
+    result = 0
     for i in range(n):
         if values[i] >= best.threshold:
-            found = _insert(best, i, values[i] + numba.float32(1e-5), found, first_of_row)
-    _sort(best, found, first_of_row)
+            result = _insert(best, i, values[i] + numba.float32(1e-5), result, first_of_row)
+    _sort(best, result, first_of_row)

@@ -23,7 +23,7 @@ def without_capitals(line: bytes) -> bytes:
 
     The published schema of OSCAR 22.01 spells labels ``En``, ``Multi``; no file of the release does, but others may.
     """
-    return _CAPITAL.sub(lambda found: found[1] + found[2].lower(), line)
+    return _CAPITAL.sub(lambda match: match[1] + match[2].lower(), line)
 
 
 class LinePredictions(Column[list[Prediction | None]]):
@@ -58,10 +58,10 @@ class LinePredictions(Column[list[Prediction | None]]):
         """Return the same with other labels; a line whose label becomes None has no prediction."""
         import numpy as np
 
-        found = [rename(label) for label in self.labels]
-        labels = sorted({label for label in found if label is not None})
+        results = [rename(label) for label in self.labels]
+        labels = sorted({label for label in results if label is not None})
         places = {label: i for i, label in enumerate(labels)}
-        numbers = np.array([*(-1 if label is None else places[label] for label in found), -1], dtype=np.int32)
+        numbers = np.array([*(-1 if label is None else places[label] for label in results), -1], dtype=np.int32)
         return LinePredictions(labels, numbers[self.numbers], self.probs, self.bounds)
 
     def __len__(self) -> int:
@@ -117,8 +117,8 @@ def _write(numbers: Any, probs: Any, bounds: Any, n: Any, labels: _Labels, exact
     """Write the JSON text of each value, one behind the other; nothing for one with an unusual probability.
 
     Args:
-        numbers: of the label of each line.
-        probs: of each line.
+        numbers: Numbers of the label of each line.
+        probs: Probs of each line.
         bounds: the first line of each value, and the end.
         n: values.
         labels: their texts.

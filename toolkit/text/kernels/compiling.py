@@ -109,7 +109,7 @@ class Compiled:
         flat = signatures.flat_values
         passed = [(type_, np.dtype(type_[:-1]) if type_.endswith("*") else None) for type_ in types]
         return lambda *arguments: called(
-            *[_passed(each, *to) for each, to in zip(flat(arguments), passed, strict=True)]
+            *[_passed(item, *to) for item, to in zip(flat(arguments), passed, strict=True)]
         )
 
     def _found(self) -> Callable[..., None]:
@@ -124,8 +124,8 @@ class Compiled:
                     return machine_code.loaded(code, self._types)
                 start = time.perf_counter()
                 module, _, function = self.reference.partition(":")
-                found = getattr(importlib.import_module(module), function)
-                plain = getattr(found, "__wrapped__", found)
+                result = getattr(importlib.import_module(module), function)
+                plain = getattr(result, "__wrapped__", result)
                 if is_tested:
                     code = machine_code.compiled(plain, self._types)
                     kept, called = _keep(folder, name, code), machine_code.loaded(code, self._types)
@@ -181,11 +181,11 @@ def compiled(*signature: Type) -> Callable[[Callable[..., None]], Callable[..., 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         with suppress(AttributeError, OSError):  # of a module that is no file
             _source_of(function.__module__)
-        made = Compiled(f"{function.__module__}:{function.__qualname__}", *signature, plain=function)
+        result = Compiled(f"{function.__module__}:{function.__qualname__}", *signature, plain=function)
 
         @functools.wraps(function)
         def call(*arguments: Any) -> None:
-            made(*arguments)
+            result(*arguments)
 
         return call
 

@@ -67,7 +67,7 @@ def measure(utf8: Any, bounds: Any, texts: Any, joined: Any, spaces: Any, found:
     Args:
         utf8: int8, texts with a line feed behind each; two bytes before the first.
         bounds: int64 (texts + 1), where each begins, and the end of all.
-        texts: how many.
+        texts: Number of texts.
         joined: 1 if line feeds stand between lines, not behind each.
         spaces: uint8 (3 + `_STRETCH`), room to work in.
         found: int64 (texts, 5), the last column is left alone.
@@ -183,7 +183,7 @@ def unescape(
     Args:
         source: int8, the strings one behind the other, with padding.
         source_bounds: int64 (texts + 1), where each begins, and the end of all.
-        texts: how many.
+        texts: Number of texts.
         joined: as of `measure`.
         utf8: int8, with room for all; what they are, a line feed behind each.
         bounds: int64 (texts + 1), of each in `utf8`, and the end of all.

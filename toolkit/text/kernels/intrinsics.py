@@ -101,7 +101,7 @@ def high_product(_: Any, a: Any, b: Any) -> Any:
     """Return the upper 64 bits of the product of two uint64."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        product = builder.mul(*(builder.zext(each, _WIDE) for each in arguments))
+        product = builder.mul(*(builder.zext(argument, _WIDE) for argument in arguments))
         return builder.trunc(builder.lshr(product, ir.Constant(_WIDE, 64)), _WORD)
 
     return types.uint64(types.uint64, types.uint64), codegen
@@ -153,15 +153,15 @@ def dot_eights(_: Any, a: Any, matrix: Any, row: Any, n: Any) -> Any:
             left = _load(builder, a, first, vector)
             right = _load(builder, matrix, builder.add(row, first), vector)
             builder.store(builder.fadd(builder.load(total), builder.fmul(left, right)), total)
-        found = builder.load(total)
+        result = builder.load(total)
         for size in (4, 2, 1):
             halves = [
                 builder.shuffle_vector(
-                    found, found, ir.Constant(ir.VectorType(ir.IntType(32), size), list(range(i, i + size)))
+                    result, result, ir.Constant(ir.VectorType(ir.IntType(32), size), list(range(i, i + size)))
                 )
                 for i in (0, size)
             ]
-            found = builder.fadd(*halves)
-        return builder.extract_element(found, ir.Constant(ir.IntType(32), 0))
+            result = builder.fadd(*halves)
+        return builder.extract_element(result, ir.Constant(ir.IntType(32), 0))
 
     return types.float32(a, matrix, types.int64, types.int64), codegen

@@ -69,7 +69,7 @@ def decode(source: Any, source_bounds: Any, texts: Any, table: LineTable, places
     Args:
         source: int8, three spaces, the strings one behind the other, and padding.
         source_bounds: int64 (texts + 1), where each begins, and the end of all.
-        texts: how many.
+        texts: Number of texts.
         table: room for all of them and a line feed behind each, and for their lines.
         places: int64 (2 texts), where each text begins in the table, and where it ends, without a line feed that was
             added.
@@ -138,7 +138,7 @@ def check(source: Any, begins: Any, ends: Any, texts: Any, sound: Any) -> None:
         source: int8, the texts; three bytes before each, and one behind it, are ASCII.
         begins: int64 (texts), where each begins.
         ends: int64 (texts), where each ends.
-        texts: how many.
+        texts: Number of texts.
         sound: int64 (texts), 1 for each that is UTF-8.
     """
     for text in range(texts):
@@ -161,7 +161,7 @@ def trim(source: Any, begins: Any, ends: Any, texts: Any, least: Any, states: An
         source: int8, the texts.
         begins: int64 (texts), where each begins.
         ends: int64 (texts), where each ends.
-        texts: how many.
+        texts: Number of texts.
         least: code points.
         states: int64 (texts), 1 for a text with such a line, 0 for one without, -1 for one with a carriage return,
             which is left as it is.
@@ -212,7 +212,7 @@ def encode(source: Any, begins: Any, ends: Any, texts: Any, rows: Any, out: Any,
         source: int8, the texts in UTF-8; seven bytes can be read behind the last one.
         begins: int64 (texts), where each begins.
         ends: int64 (texts), where each ends.
-        texts: how many.
+        texts: Number of texts.
         rows: the rows without the texts.
         out: int8, with room for all, six bytes for each of a text, and eight more.
         places: int64 (texts + 1), where each row begins in it, and the end.

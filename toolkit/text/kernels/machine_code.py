@@ -46,9 +46,9 @@ def version_of(package: str) -> str:
     spec = importlib.util.find_spec(package)
     if spec is not None and spec.origin is not None:
         beside = os.listdir(os.path.dirname(os.path.dirname(spec.origin)))
-        found = [name for name in beside if name.startswith(f"{package}-") and name.endswith(".dist-info")]
-        if len(found) == 1:
-            return found[0].removeprefix(f"{package}-").removesuffix(".dist-info")
+        results = [name for name in beside if name.startswith(f"{package}-") and name.endswith(".dist-info")]
+        if len(results) == 1:
+            return results[0].removeprefix(f"{package}-").removesuffix(".dist-info")
     from importlib.metadata import version
 
     return version(package)
@@ -65,12 +65,16 @@ def compiled(function: Callable[..., None], types: Sequence[Type]) -> bytes:
     _register_called()
     signature = _signature(types)
     options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    made = numba.njit(signature, **options)(function).overloads[signature.args]
-    module = made.library._final_module  # noqa: SLF001  # nothing public has it
-    if needs := [each.name for each in module.functions if each.is_declaration and not each.name.startswith("llvm.")]:
+    result = numba.njit(signature, **options)(function).overloads[signature.args]
+    module = result.library._final_module  # noqa: SLF001  # nothing public has it
+    if needs := [
+        function.name
+        for function in module.functions
+        if function.is_declaration and not function.name.startswith("llvm.")
+    ]:
         raise TypeError(f"{function.__qualname__}: expected code that needs nothing else, got one with {needs}")
-    code: bytes = made.library._codegen._tm.emit_object(module)  # noqa: SLF001
-    name: str = made.fndesc.llvm_func_name
+    code: bytes = result.library._codegen._tm.emit_object(module)  # noqa: SLF001
+    name: str = result.fndesc.llvm_func_name
     return code + _NAME + name.encode()
 
 
@@ -98,7 +102,7 @@ def by_numba(function: Callable[..., None], types: Sequence[Type], folder: str |
 
     Args:
         function: to be compiled.
-        types: of its arguments.
+        types: Types of its arguments.
         folder: for numba's own cache, which looks at the function's file alone: one folder for each state of all that
             the function is made from. None: nothing is kept.
     """
@@ -110,11 +114,11 @@ def by_numba(function: Callable[..., None], types: Sequence[Type], folder: str |
         make_folder(folder)
         numba.config.CACHE_DIR = folder
     try:
-        made = numba.cfunc(_signature(types), cache=folder is not None, error_model="numpy")(function)
+        result = numba.cfunc(_signature(types), cache=folder is not None, error_model="numpy")(function)
     finally:
         numba.config.CACHE_DIR = before
-    _held.append(made)
-    return ctypes.CFUNCTYPE(None, *_arguments(types))(made.address)
+    _held.append(result)
+    return ctypes.CFUNCTYPE(None, *_arguments(types))(result.address)
 
 
 def _register_called() -> None:

@@ -82,16 +82,16 @@ def within_lines(lines: LineTable, n: Any, roles: Roles, table: Characters, hash
                     ):
                         host = at + 3  # behind ://
                 elif point == 64 and at > start and of_bytes[utf8[at - 1] & 255] & LOCAL:
-                    i, inside, dotted, found = at + 1, False, False, False  # in a label; behind a label and a dot
-                    while i < stop and not found:
+                    i, inside, dotted, result = at + 1, False, False, False  # in a label; behind a label and a dot
+                    while i < stop and not result:
                         if of_bytes[utf8[i] & 255] & (LETTER | DIGIT):
-                            inside, found = True, dotted
+                            inside, result = True, dotted
                         elif utf8[i] == 46 and inside:
                             inside, dotted = False, True
                         elif utf8[i] != 45 or not inside:
                             break
                         i += 1
-                    counts[EMAILS * n + line] += found
+                    counts[EMAILS * n + line] += result
             elif point == 0x2026:
                 counts[ELLIPSES * n + line] += 1
             elif in_url and point > 127 and number_of(table, point) & SPACE:

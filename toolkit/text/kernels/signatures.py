@@ -44,7 +44,7 @@ def inlined(function: F) -> F:
 
 def types_of(signature: Iterable[Type]) -> list[Type]:
     """Return the types of a signature, whose texts may name several, such as ``int64 float32*``."""
-    return [each for part in signature for each in (part.split() if isinstance(part, str) else (part,))]
+    return [item for part in signature for item in (part.split() if isinstance(part, str) else (part,))]
 
 
 def fields_of(record: type) -> list[Type]:
@@ -53,34 +53,34 @@ def fields_of(record: type) -> list[Type]:
     Raises:
         TypeError: if one is none that compiled code takes.
     """
-    found: list[Type] = []
+    results: list[Type] = []
     for name, hint in record.__annotations__.items():
         type_ = getattr(hint, "__metadata__", [hint])[0]
         if type_ in (int, bool):
             type_ = "int64"
         if not isinstance(type_, str) and not hasattr(type_, "_fields"):
             raise TypeError(f"{record.__name__}.{name}: expected a number, an array or a record, got {hint}")
-        found.append(type_)
-    return found
+        results.append(type_)
+    return results
 
 
 def flat_types(types: Iterable[Type]) -> list[str]:
     """Return the types of numbers and pointers alone, records taken apart."""
-    return [flat for each in types for flat in ([each] if isinstance(each, str) else flat_types(fields_of(each)))]
+    return [flat for type_ in types for flat in ([type_] if isinstance(type_, str) else flat_types(fields_of(type_)))]
 
 
 def flat_values(arguments: Iterable[Any]) -> Iterator[Any]:
     """Yield numbers and arrays alone, records taken apart."""
-    for each in arguments:
-        if isinstance(each, tuple):
-            yield from flat_values(each)
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            yield from flat_values(argument)
         else:
-            yield each
+            yield argument
 
 
 def records_in(types: Iterable[Type]) -> Iterator[type]:
     """Yield the records of a signature, and those in them."""
-    for each in types:
-        if not isinstance(each, str):
-            yield each
-            yield from records_in(fields_of(each))
+    for type_ in types:
+        if not isinstance(type_, str):
+            yield type_
+            yield from records_in(fields_of(type_))

@@ -17,12 +17,12 @@ def finalized(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return numbers, uint64, well mixed: different ones stay different."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    found: npt.NDArray[Any] = numbers ^ (numbers >> np.uint64(31))
-    return found
+    result: npt.NDArray[Any] = numbers ^ (numbers >> np.uint64(31))
+    return result
 
 
 def sequence(count: int) -> list[int]:
     """Return the first so many numbers of SplitMix64 from the state 0."""
     states = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(GAMMA)
-    found: list[int] = finalized(states).tolist()
-    return found
+    results: list[int] = finalized(states).tolist()
+    return results

@@ -73,9 +73,9 @@ def _next_kind(utf8: Any, at: Any, end: Any, table: Characters) -> Any:
     kind = numba.int64(-1)
     while at < end:
         point, at = decoded(utf8, at)
-        found = number_of(table, point) & BREAKS
-        if not _is_ignored(found):
-            kind = found
+        result = number_of(table, point) & BREAKS
+        if not _is_ignored(result):
+            kind = result
             break
     return kind
 
@@ -108,7 +108,7 @@ def unicode_words(utf8: Any, end: Any, only_words: Any, table: Characters, start
         utf8: int8.
         end: bytes to look at.
         only_words: 1 to leave out segments without a letter or a number.
-        table: of the code points.
+        table: Table of the code points.
         starts: int64, with room for as many as there are bytes; what is found.
         ends: int64, with the same room.
         counts: int64 (1), how many.
@@ -215,7 +215,7 @@ def describe(words: Words, n: Any, table: Characters, known: Words, n_known: Any
     Args:
         words: in order.
         n: how many.
-        table: of the code points.
+        table: Table of the code points.
         known: words of the same text, split otherwise and described.
         n_known: how many.
     """

@@ -24,9 +24,9 @@ class Library(NamedTuple):
     """A splitter of words of a language.
 
     Attributes:
-        extra: that brings it.
+        extra: Extra that brings it.
         package: its name on package indexes.
-        licence: of it, and of what it brings.
+        licence: Licence of it, and of what it brings.
         load: gives its function; ImportError if it is not installed.
     """
 
@@ -41,8 +41,8 @@ def dictionary_words(kind: str, code: str) -> Split:
     """Return the function that splits texts.
 
     Args:
-        kind: of tokenizer, as `toolkit.text.languages.tables` has it.
-        code: of the language, as the tokenizer knows it.
+        kind: Kind of tokenizer, as `toolkit.text.languages.tables` has it.
+        code: Code of the language, as the tokenizer knows it.
 
     Raises:
         MissingExtra: if its library is not installed; it names the extra and the licence.
@@ -106,7 +106,7 @@ def _vietnamese() -> Split:
     from pyvi.ViTokenizer import ViTokenizer
 
     def split(text: str) -> Iterator[str]:
-        spans = [found.span() for found in _VIETNAMESE.finditer(text) if not found.group().isspace()]
+        spans = [match.span() for match in _VIETNAMESE.finditer(text) if not match.group().isspace()]
         syllables = [text[begin:end] for begin, end in spans]
         if not syllables:
             return
@@ -124,7 +124,7 @@ def _vietnamese() -> Split:
 
 
 def _joins(before: str, word: str) -> bool:
-    apart = any(each in string.punctuation or each[0].isdigit() for each in (before, word))
+    apart = any(item in string.punctuation or item[0].isdigit() for item in (before, word))
     return not apart and not (word[0].istitle() and not before[0].istitle())
 
 
@@ -219,7 +219,7 @@ def boundaries(lines: "LineTable", language: str) -> tuple[Array, Array]:
 
     Args:
         lines: the texts.
-        language: of all of them; ICU's rules differ little between languages.
+        language: Language of all of them; ICU's rules differ little between languages.
 
     Raises:
         MissingExtra: without PyICU.

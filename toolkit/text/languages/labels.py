@@ -178,8 +178,8 @@ def in_form(label: str, form: LabelForm) -> str | None:
     if form == "bcp47" or tag is None or label in LID_176:
         return tag if form == "bcp47" or tag is None else label
     code = label.partition("_")[0].partition("-")[0].lower()
-    found = _OSCAR.get(code) or _SHORTER.get(code, code)
-    return found if found in LID_176 else tag.lower()
+    result = _OSCAR.get(code) or _SHORTER.get(code, code)
+    return result if result in LID_176 else tag.lower()
 
 
 def tags_of(labels: Iterable[str]) -> list[str]:
@@ -210,7 +210,7 @@ def label_of_path(path: str) -> str | None:
     called exactly as the file is.
 
     Args:
-        path: of a file, relative to what is looked at.
+        path: Path of a file, relative to what is looked at.
     """
     name = posixpath.basename(path)
     for ending in _COMPRESSIONS:
@@ -222,4 +222,4 @@ def label_of_path(path: str) -> str | None:
         return bare_folder
     if folder and bare_name in (folder, bare_folder):
         return bare_folder
-    return next((each for each in (bare_folder, bare_name) if is_known(each)), None)
+    return next((item for item in (bare_folder, bare_name) if is_known(item)), None)

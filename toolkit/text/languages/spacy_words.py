@@ -87,8 +87,8 @@ def rules_of(language: str) -> Rules:
     table = _table()
     own = table["languages"][language]
     pattern = {key: own[key] if own[key] is None else _compiled(table["patterns"][own[key]]) for key in _PATTERNS}
-    words = [tuple(each) for each in (*table["exceptions"], *own["added"])]
-    exceptions = {"".join(each): each for each in words}
+    words = [tuple(item) for item in (*table["exceptions"], *own["added"])]
+    exceptions = {"".join(word): word for word in words}
     for dropped in set(own["dropped"]) - set(map("".join, own["added"])):
         del exceptions[dropped]
     return Rules(window=own["window"], exceptions=exceptions, **pattern)
@@ -140,7 +140,7 @@ _COUNTRIES = (  # a first letter, and all second ones
     "hkmnrtu idelmnoqrst jemop keghimnprwyz labcikrstuvy macdeghklmnopqrstuvwxyz nacefgilopruz om paefghklmnrstwy qa "
     "reosuw sabcdeghijklmnorstuvyz tcdfghjklmnoprtvwz uagksyz vaceginu wfs yet zamw"
 )
-_TOP_LEVELS = frozenset(_GENERIC.split()) | {each[0] + second for each in _COUNTRIES.split() for second in each[1:]}
+_TOP_LEVELS = frozenset(_GENERIC.split()) | {part[0] + second for part in _COUNTRIES.split() for second in part[1:]}
 
 
 def spacy_kind(word: str) -> SpacyKind:
@@ -222,7 +222,7 @@ def spacy_words(text: str, language: str = "xx") -> list[str]:
     """Return the words of a text, white space that is more than a blank among them; all in order, nothing left out.
 
     Args:
-        text: of any length.
+        text: Text of any length.
         language: one of `toolkit.spacy_languages`: ``xx`` is for all languages, others know their contractions and
             abbreviations.
     """
@@ -320,21 +320,21 @@ class _Tokenizer(dict[str, tuple[str, ...]]):
 
     def _prefix(self, chunk: str, begin: int, end: int) -> int:
         """Return the length of what is split off at the beginning."""
-        found = self._match_prefix(chunk, begin, end)
-        if not found and self._loose:
-            found = self._loose.search(chunk, begin, end)
-        return found.end() - found.start() if found else 0
+        match = self._match_prefix(chunk, begin, end)
+        if not match and self._loose:
+            match = self._loose.search(chunk, begin, end)
+        return match.end() - match.start() if match else 0
 
     def _suffix(self, chunk: str, begin: int, end: int) -> int:
         """Return the length of what is split off at the end, the longest."""
         window = self._window or end - begin
         while True:
             start = max(begin, end - window)
-            found = self._search_suffix(chunk[start:end])
-            if not found:
+            match = self._search_suffix(chunk[start:end])
+            if not match:
                 return 0
-            if found.start() or start == begin:
-                return found.end() - found.start()
+            if match.start() or start == begin:
+                return match.end() - match.start()
             window *= 2
 
     def _between_infixes(self, chunk: str) -> Iterator[str]:
@@ -360,19 +360,19 @@ class _Tokenizer(dict[str, tuple[str, ...]]):
         They are looked for in the words alone, so that also those are found which have blanks inside; these stay apart,
         yet no other one overlaps them.
         """
-        found = list[tuple[int, int, str]]()
+        results = list[tuple[int, int, str]]()
         torn = self._torn
         for i in [i for i, word in enumerate(words) if word in torn]:
             follows = torn[words[i]]
             for second in (words[i + 1], "") if i + 1 < len(words) else ("",):
                 for parts, known in follows.get(second, ()):
                     if tuple(words[i : i + len(parts)]) == parts:
-                        found.append((len(parts), -i, known))
-        if not found:
+                        results.append((len(parts), -i, known))
+        if not results:
             return words
         taken = set[int]()
         chosen = dict[int, tuple[int, str]]()
-        for size, minus, known in sorted(found, reverse=True):  # the longest, of these the first
+        for size, minus, known in sorted(results, reverse=True):  # the longest, of these the first
             if -minus not in taken and size - minus - 1 not in taken:
                 chosen[-minus] = size, known
             taken.update(range(-minus, size - minus))
@@ -399,8 +399,8 @@ def _offsets(text: str, words: Iterable[str]) -> Iterator[int]:
 
 def characters_in(ranges: str) -> Iterator[str]:
     """Yield the characters of hexadecimal code points and ranges of them, such as ``21 2e 61d-61f``."""
-    for each in ranges.split():
-        first, _, last = each.partition("-")
+    for part in ranges.split():
+        first, _, last = part.partition("-")
         yield from map(chr, range(int(first, 16), int(last or first, 16) + 1))
 
 

@@ -58,7 +58,7 @@ def tokenizer_of(label: str) -> tuple[str, str] | None:
     """Return the kind of tokenizer that datatrove gives a language, and its code; None if it gives none.
 
     Args:
-        label: of lid.176 or GlotLID.
+        label: Label of lid.176 or GlotLID.
     """
     return _tokenizers().get(glotlid_label(label))
 
@@ -73,22 +73,22 @@ def thresholds(path: str) -> dict[str, dict[str, float]]:
     """Return the numbers of a table by label, then by name; labels of lid.176 have those of GlotLID's.
 
     Args:
-        path: of a table whose first row has the names, whose first column labels; or ``fineweb-2-baedee4``.
+        path: Path of a table whose first row has the names, whose first column labels; or ``fineweb-2-baedee4``.
 
     Raises:
         ConfigError: if it is no such table.
     """
     names, *rows = _rows(resolve(path)) or [[]]
-    found = dict[str, dict[str, float]]()
+    results = dict[str, dict[str, float]]()
     for number, row in enumerate(rows, 2):
-        if len(row) != len(names) or row[0] in found:
-            got = f"{row[0]!r} twice" if row[0] in found else f"{len(row)} values"
+        if len(row) != len(names) or row[0] in results:
+            got = f"{row[0]!r} twice" if row[0] in results else f"{len(row)} values"
             raise ConfigError(f"{path}:{number}: expected a row of {len(names)} values for each label, got {got}")
         try:
-            found[row[0]] = {name: _number(text) for name, text in zip(names[1:], row[1:], strict=True)}
+            results[row[0]] = {name: _number(text) for name, text in zip(names[1:], row[1:], strict=True)}
         except ValueError as error:
             raise ConfigError(f"{path}:{number}: expected numbers, got: {error}") from None
-    return {lid: found[label] for lid, label in _glotlid().items() if label in found} | found
+    return {lid: results[label] for lid, label in _glotlid().items() if label in results} | results
 
 
 def _number(text: str) -> float:
@@ -100,13 +100,13 @@ def stop_word_lists(path: str) -> dict[str, frozenset[str]]:
     """Return the stop words of a table by label; labels of lid.176 have those of GlotLID's.
 
     Args:
-        path: of a table with a label and its words in each row; or ``fineweb-2-baedee4-stop-words``.
+        path: Path of a table with a label and its words in each row; or ``fineweb-2-baedee4-stop-words``.
 
     Raises:
         ConfigError: if it cannot be read.
     """
-    found = {label: frozenset(words) for label, *words in _rows(resolve(path))}
-    return {lid: found[label] for lid, label in _glotlid().items() if label in found} | found
+    results = {label: frozenset(words) for label, *words in _rows(resolve(path))}
+    return {lid: results[label] for lid, label in _glotlid().items() if label in results} | results
 
 
 _ITS_OWN = {
@@ -131,8 +131,8 @@ class Language:
         tag: its BCP 47 tag, as ``lang=`` of HTML has it; None if the label names no language, or no known form of one.
         name: in English (``Finnish``), without script; of an unknown label, the label.
         script: in English (``Cyrillic``), that of the label, otherwise the usual one; empty if neither is known.
-        script_code: of ISO 15924 (``Cyrl``); empty if it is not known.
-        rtl: whether the script runs from right to left.
+        script_code: Script code of ISO 15924 (``Cyrl``); empty if it is not known.
+        rtl: True if the script runs from right to left.
         detail: what the tag says beyond the language (``Latin`` for ``sr-Latn``, ``BR`` for ``pt-BR``); mostly empty.
     """
 

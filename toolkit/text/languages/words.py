@@ -21,7 +21,7 @@ def datatrove_words(text: str, language: str | None) -> list[str]:
     """Return the words of a text, without white space at their ends; all in order.
 
     Args:
-        text: of any length.
+        text: Text of any length.
         language: label of lid.176 or GlotLID. None, and one to which datatrove gives no tokenizer (it stops there),
             are split by spaCy's rules for all languages, never by those of another one.
 
@@ -81,7 +81,7 @@ def _indic(text: str) -> list[str]:
     Numbers with marks between them are one word, but not those that begin the text.
     """
     apart = re.sub(" +", " ", _INDIC.sub(r" \1 ", text.replace("\t", " "))).strip(" ")
-    return _NUMBERS.sub(lambda found: found[0].replace(" ", "") if found.start() else found[0], apart).split(" ")
+    return _NUMBERS.sub(lambda match: match[0].replace(" ", "") if match.start() else match[0], apart).split(" ")
 
 
 def _urdu(text: str) -> list[str]:

@@ -62,26 +62,26 @@ def _count(
     return n
 
 
-def count(words: Words, texts: Any, orders: Orders, table: Characters, room: Room, found: Counts) -> None:
+def count(words: Words, texts: Any, orders: Orders, table: Characters, room: Room, counts: Counts) -> None:
     """Count the n-grams of some texts.
 
     Args:
-        words: of the texts.
+        words: Words of the texts.
         texts: how many there are.
         orders: which n-grams.
-        table: of the code points.
+        table: Table of the code points.
         room: to count in.
-        found: what is written.
+        counts: what is written.
     """
     n = numba.int64(0)
-    found.bounds[0] = 0
+    counts.bounds[0] = 0
     for text in range(texts):
         begin = n
-        n = _count(words, words.bounds[text], words.bounds[text + 1], orders, table, room, found.buckets, n)
+        n = _count(words, words.bounds[text], words.bounds[text + 1], orders, table, room, counts.buckets, n)
         for i in range(begin, n):
-            found.times[i] = room.seen[found.buckets[i]]
-            room.seen[found.buckets[i]] = 0
-        found.bounds[text + 1] = n
+            counts.times[i] = room.seen[counts.buckets[i]]
+            room.seen[counts.buckets[i]] = 0
+        counts.bounds[text + 1] = n
 
 
 def predict(
@@ -90,12 +90,12 @@ def predict(
     """Compute what a model says of some texts.
 
     Args:
-        words: of the texts.
+        words: Words of the texts.
         texts: how many there are.
         orders: which n-grams.
-        table: of the code points.
+        table: Table of the code points.
         room: to count in.
-        weights: of the model.
+        weights: Weights of the model.
         sums: float64 (texts, outputs), what is computed: without intercepts.
     """
     outputs = weights.outputs

@@ -35,7 +35,7 @@ class Predicts(ConfigStruct, kw_only=True):
     """The predictions of a model.
 
     Attributes:
-        version: of the file.
+        version: Version of the file.
         task: what its outputs are: a number; the logit of the second of two classes, or of each of several; of each of
             several labels; of each grade but the first, that a text is at least of it.
         labels: classes or labels, sorted; grades, rising; nothing for a regression.
@@ -75,7 +75,7 @@ class About(Predicts, kw_only=True):
     Attributes:
         words, characters: the least and the most of n-grams; characters may be none: ``[]``.
         buckets: a power of 2.
-        window: that it was trained with.
+        window: Window that it was trained with.
     """
 
     words: tuple[int, int]
@@ -156,7 +156,7 @@ class LinearModel:
             return self.of_words(Words.of(LineTable.of(texts), "segments"))
         pieces = [window.of(text if isinstance(text, str) else text.decode()) for text in texts]
         return self.of_words(
-            Words.of(LineTable.of([piece for each in pieces for piece in each]), "segments"),
+            Words.of(LineTable.of([piece for item in pieces for piece in item]), "segments"),
             window,
             [*map(len, pieces)],
         )
@@ -167,8 +167,8 @@ class LinearModel:
 
         if len(words.bounds) == 1:
             return []
-        found = ngrams.predict(words, self.about.orders, self._weights) + self._intercepts
-        values = outcomes(self.about, found)
+        result = ngrams.predict(words, self.about.orders, self._weights) + self._intercepts
+        values = outcomes(self.about, result)
         if window is not None:
             values = window.together(values, np.concatenate([[0], np.cumsum(pieces)]))
         return said(self.about, values)
@@ -200,8 +200,8 @@ def sigmoid(values: Array) -> Array:
     """Return 1 / (1 + e^-x)."""
     import numpy as np
 
-    found: Array = 1.0 / (1.0 + np.exp(-np.clip(values, -700, 700)))
-    return found
+    result: Array = 1.0 / (1.0 + np.exp(-np.clip(values, -700, 700)))
+    return result
 
 
 def grade_probabilities(at_least: Array) -> Array:
@@ -220,8 +220,8 @@ def scores_of(task: Task, labels: Sequence[str], values: Array) -> Array:
     if task == "regression":
         return cast("Array", values[:, 0])
     if task == "ordinal":
-        found: Array = (values / np.maximum(values.sum(axis=1, keepdims=True), 1e-300)) @ np.array(grades_of(labels))
-        return found
+        result: Array = (values / np.maximum(values.sum(axis=1, keepdims=True), 1e-300)) @ np.array(grades_of(labels))
+        return result
     return cast("Array", values.max(axis=1))
 
 
@@ -244,11 +244,13 @@ def said(about: Labelled, values: Array) -> list[Said]:
         return [Said(score, None, {}) for score in scores]
     order = (-values).argsort(axis=1, kind="stable")
     flat = shortest_float32(values[_rows(values), order].reshape(-1))
-    width, found = len(about.labels), []
+    width, results = len(about.labels), []
     for i, (score, best) in enumerate(zip(scores, order.tolist(), strict=True)):
         probs = flat[i * width : (i + 1) * width]
-        found.append(Said(score, about.labels[best[0]], dict(zip([about.labels[k] for k in best], probs, strict=True))))
-    return found
+        results.append(
+            Said(score, about.labels[best[0]], dict(zip([about.labels[k] for k in best], probs, strict=True)))
+        )
+    return results
 
 
 def _rows(values: Array) -> Array:

@@ -179,10 +179,10 @@ def count(words: Words, orders: Orders) -> Counts:
 
     texts = len(words.bounds) - 1
     most = int(most_met(words, orders).sum())
-    found = Counts(np.empty(most + 1, np.uint32), np.empty(most, np.uint8), np.empty(texts + 1, np.int64))
-    _count(words, texts, orders, characters(), room_for(words, orders, 0), found)
-    end = int(found.bounds[-1])
-    return Counts(found.buckets[:end], found.times[:end], found.bounds)
+    result = Counts(np.empty(most + 1, np.uint32), np.empty(most, np.uint8), np.empty(texts + 1, np.int64))
+    _count(words, texts, orders, characters(), room_for(words, orders, 0), result)
+    end = int(result.bounds[-1])
+    return Counts(result.buckets[:end], result.times[:end], result.bounds)
 
 
 def predict(words: Words, orders: Orders, weights: Weights) -> Array:

@@ -116,7 +116,7 @@ class ByteLevel:
     """Encodes as a tokenizer does that is byte-level BPE.
 
     Args:
-        tokenizer: of the library.
+        tokenizer: Tokenizer of the library.
         file: its ``tokenizer.json``, decoded.
         kind, digits: of the division.
     """
@@ -139,7 +139,7 @@ class ByteLevel:
 
         encoded = [text.encode() for text in texts]
         bounds = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(each) for each in encoded], out=bounds[1:])
+        np.cumsum([len(item) for item in encoded], out=bounds[1:])
         utf8 = np.frombuffer(b"".join([*encoded, b"\0\0\0\0"]), np.int8)
         asked = Asked(utf8, bounds, len(texts))
         said = Said(np.empty(int(bounds[-1]) + 1, np.uint32), np.zeros(len(texts) + 1, np.int64), np.zeros(5, np.int64))
@@ -151,7 +151,7 @@ class ByteLevel:
 
     def _go_on(self, utf8: Array, said: Said) -> None:
         """Do what compiled code leaves: ask what a character is, or divide a long piece."""
-        at, n, behind = (int(each) for each in said.state[1:4])
+        at, n, behind = (int(item) for item in said.state[1:4])
         if behind < 0:
             point = -1 - behind
             self._division.classes[point] = self._class_of(chr(point))
@@ -181,28 +181,30 @@ class ByteLevel:
         import numpy as np
 
         byte_of = {letter: byte for byte, letter in enumerate(_letters())}
-        found = [token for token in vocabulary if 0 < len(token) <= LONG and all(letter in byte_of for letter in token)]
-        utf8 = bytes([byte_of[letter] for token in found for letter in token])
-        bounds = np.cumsum([0, *map(len, found)], dtype=np.int64)
-        numbers = np.array([vocabulary[token] for token in found], np.int32)
-        _remember(Asked(np.frombuffer(utf8, np.int8), bounds, len(found)), numbers, self._known)
+        results = [
+            token for token in vocabulary if 0 < len(token) <= LONG and all(letter in byte_of for letter in token)
+        ]
+        utf8 = bytes([byte_of[letter] for token in results for letter in token])
+        bounds = np.cumsum([0, *map(len, results)], dtype=np.int64)
+        numbers = np.array([vocabulary[token] for token in results], np.int32)
+        _remember(Asked(np.frombuffer(utf8, np.int8), bounds, len(results)), numbers, self._known)
 
 
 def byte_level(tokenizer: Any, file: Mapping[str, Any]) -> ByteLevel | None:
     """Return what encodes as a tokenizer does, without its normalizer and added tokens; None if it is no such one.
 
     Args:
-        tokenizer: of the library.
+        tokenizer: Tokenizer of the library.
         file: its ``tokenizer.json``, decoded.
     """
     model = file.get("model") or {}
-    found = EXPRESSIONS.get(_expression_of(file.get("pre_tokenizer")) or "")
+    result = EXPRESSIONS.get(_expression_of(file.get("pre_tokenizer")) or "")
     is_plain = not any(model.get(key) for key in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"))
-    if found is None or model.get("type") != "BPE" or not is_plain:
+    if result is None or model.get("type") != "BPE" or not is_plain:
         return None
     if not all(letter in model["vocab"] for letter in _letters()) or max(model["vocab"].values()) >= 1 << 31:
         return None
-    return ByteLevel(tokenizer, file, *found)
+    return ByteLevel(tokenizer, file, *result)
 
 
 def _expression_of(pre_tokenizer: Any) -> str | None:
@@ -258,16 +260,16 @@ def _merges_of(vocabulary: Mapping[str, int], listed: Sequence[Any]) -> Merges:
     bits = max(4, (2 * len(listed) + 1).bit_length())
     size = 1 << bits
     keys = np.full(size, _EMPTY, np.uint64)
-    ranks, made = np.zeros(size, np.int32), np.zeros(size, np.int32)
+    ranks, result = np.zeros(size, np.int32), np.zeros(size, np.int32)
     for rank, entry in enumerate(listed):
         left, right = entry.split(" ") if isinstance(entry, str) else entry
         key = vocabulary[left] << 32 | vocabulary[right]
         slot = (key * _PRIME & _EMPTY) >> (64 - bits)
         while int(keys[slot]) not in (_EMPTY, key):
             slot = (slot + 1) & (size - 1)
-        keys[slot], ranks[slot], made[slot] = key, rank, vocabulary[left + right]  # the last of two alike, as there
+        keys[slot], ranks[slot], result[slot] = key, rank, vocabulary[left + right]  # the last of two alike, as there
     of_bytes = np.array([vocabulary[letter] for letter in _letters()], np.int32)
-    return Merges(keys, ranks, made, of_bytes, size - 1, 64 - bits)
+    return Merges(keys, ranks, result, of_bytes, size - 1, 64 - bits)
 
 
 def _nothing_known(tokens: int, size: int) -> Known:

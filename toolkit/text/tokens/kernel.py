@@ -48,16 +48,16 @@ def _class(utf8: Any, at: Any, end: Any, classes: Any) -> Any:
 @_inline
 def _run(utf8: Any, at: Any, end: Any, classes: Any, wanted: Any, most: Any) -> Any:
     """Return where a run of characters of a class ends, at most so many; negative at an unknown one."""
-    found = at
-    while found < end and most != 0:
-        kind, after = _class(utf8, found, end, classes)
+    result = at
+    while result < end and most != 0:
+        kind, after = _class(utf8, result, end, classes)
         if kind == UNKNOWN:
             return after
         if kind != wanted:
             break
-        found = after
+        result = after
         most -= 1
-    return found
+    return result
 
 
 @_inline
@@ -83,20 +83,20 @@ def _contraction(utf8: Any, at: Any, end: Any, either: Any) -> Any:
 @_inline
 def _spaces(utf8: Any, at: Any, end: Any, division: Any) -> Any:
     """Return where a piece ends that begins with white space; negative at an unknown character."""
-    found, last, line = at, at, _i64(-1)
-    while found < end:
-        kind, after = _class(utf8, found, end, division.classes)
+    result, last, line = at, at, _i64(-1)
+    while result < end:
+        kind, after = _class(utf8, result, end, division.classes)
         if kind == UNKNOWN:
             return after
         if kind != SPACE:
             break
-        last = found
-        if utf8[found] == 10 or utf8[found] == 13:
+        last = result
+        if utf8[result] == 10 or utf8[result] == 13:
             line = after
-        found = after
+        result = after
     if division.kind != ONE_SPACE and line >= 0:
         return line
-    return found if found >= end or last == at else last  # the last one goes to what follows
+    return result if result >= end or last == at else last  # the last one goes to what follows
 
 
 @_inline
@@ -122,10 +122,10 @@ def _piece(utf8: Any, at: Any, end: Any, division: Any) -> Any:
     if kind == NUMBER and (not spaced or first == NUMBER):
         return _run(utf8, inner, end, classes, NUMBER, division.digits)
     if kind == OTHER:
-        found = _run(utf8, inner, end, classes, OTHER, -1)
-        while spaced and 0 <= found < end and (utf8[found] == 10 or utf8[found] == 13):
-            found += 1
-        return found
+        result = _run(utf8, inner, end, classes, OTHER, -1)
+        while spaced and 0 <= result < end and (utf8[result] == 10 or utf8[result] == 13):
+            result += 1
+        return result
     return _spaces(utf8, at, end, division)
 
 
@@ -189,10 +189,10 @@ def _same(utf8: Any, at: Any, length: Any, known: Any, entry: Any) -> Any:
 
 @_inline
 def _hash(utf8: Any, at: Any, end: Any) -> Any:
-    found = _u64(SEED)
+    result = _u64(SEED)
     for i in range(at, end):
-        found = (found ^ _u64(_i64(utf8[i]) & 255)) * _u64(PRIME)
-    return found ^ (found >> _u64(29))
+        result = (result ^ _u64(_i64(utf8[i]) & 255)) * _u64(PRIME)
+    return result ^ (result >> _u64(29))
 
 
 @_inline

@@ -68,14 +68,14 @@ class Order(ConfigStruct, kw_only=True):
         if self.batch < 1 or self.batch % self.ranks or local % (self.micro_batch or local):
             raise ConfigError(f"batch: expected a multiple of ranks × micro_batch, got {self.batch}")
         order, pieces = getattr(self, f"_{self.reader}")(files)
-        begin, found = (number - 1) * local, list[Read]()
+        begin, results = (number - 1) * local, list[Read]()
         for rank, samples in enumerate(order):
             if begin < 0 or begin + local > len(samples):
                 steps = len(samples) // local
                 raise ConfigError(f"--step: expected a step from 1 to {steps:,}, got {number:,}")
             for sample in samples[begin : begin + local].tolist():
-                found += [Read(rank, sample, *piece) for piece in pieces(sample)]
-        return found
+                results += [Read(rank, sample, *piece) for piece in pieces(sample)]
+        return results
 
     def _modalities(self, files: Sequence[FileOfTokens]) -> tuple[list[Array], Callable[[int], list[Any]]]:
         size = self.sequence_length
@@ -106,15 +106,15 @@ class Order(ConfigStruct, kw_only=True):
         def pieces(sample: int) -> list[tuple[int, int, int]]:
             first = sample * self.sequence_length
             last = min(first + self.sequence_length + 1, int(ends[-1]))
-            found = []
+            results = []
             while first < last:
                 i = int(np.searchsorted(ends, first, "right"))
                 length = int(lengths[documents[i]])
                 at = int(begins[documents[i]]) + first - (int(ends[i]) - length)
                 count = min(int(ends[i]), last) - first
-                found.append((0, at, at + count))
+                results.append((0, at, at + count))
                 first += count
-            return found
+            return results
 
         rows = order[: len(order) // self.batch * self.batch]
         rows = rows.reshape(-1, self.ranks, self.micro_batch or self.batch // self.ranks)
@@ -201,7 +201,7 @@ def torch_randperm(items: int, seed: int) -> Array:
 
     random = np.random.RandomState(seed & 0xFFFFFFFF)._bit_generator.random_raw(items).astype(np.int64)  # noqa: SLF001
     steps = (random % np.arange(items, 0, -1)).tolist()
-    found = list(range(items))
+    results = list(range(items))
     for i, step in enumerate(steps):
-        found[i], found[i + step] = found[i + step], found[i]
-    return np.array(found, np.int64)
+        results[i], results[i + step] = results[i + step], results[i]
+    return np.array(results, np.int64)

@@ -31,8 +31,8 @@ class Tokenizer:
 
     Args:
         model: a file ``tokenizer.json``, as `toolkit.storage.models.resolve` takes it.
-        special: whether the tokens are given that the tokenizer puts around a text.
-        literal: whether text that looks like an added special token is taken for text.
+        special: True if the tokens are given that the tokenizer puts around a text.
+        literal: True if text that looks like an added special token is taken for text.
 
     Attributes:
         library: the tokenizer of the library.
@@ -45,12 +45,12 @@ class Tokenizer:
         self.size: int = max(self.library.get_vocab(with_added_tokens=True).values(), default=-1) + 1
         self._special, self._model = special, model
         file = _read(resolve(model))
-        of_file = [each for each in file.get("added_tokens") or () if each.get("content")]
-        added = [each for each in of_file if not (literal and each.get("special"))]
-        self._added = _by_beginning([each["content"] for each in added])
+        of_file = [item for item in file.get("added_tokens") or () if item.get("content")]
+        added = [item for item in of_file if not (literal and item.get("special"))]
+        self._added = _by_beginning([item["content"] for item in added])
         normalizer = (file.get("normalizer") or {}).get("type")
         self._composed = normalizer == "NFC"
-        is_plain = len(added) == len(of_file) and not any(each.get(flag) for each in added for flag in _FLAGS)
+        is_plain = len(added) == len(of_file) and not any(item.get(flag) for item in added for flag in _FLAGS)
         self._dividing = _dividing(added) if is_plain else None
         known = normalizer in (None, "NFC") and not special
         self._fast = byte_level.byte_level(self.library, file) if known else None
@@ -62,8 +62,8 @@ class Tokenizer:
 
     def number_of(self, token: str) -> int | None:
         """Return the number of a token; None if there is no such one."""
-        found: int | None = self.library.token_to_id(token)
-        return found
+        result: int | None = self.library.token_to_id(token)
+        return result
 
     @functools.cached_property
     def added_tokens(self) -> list[str]:
@@ -96,14 +96,14 @@ class Tokenizer:
         import numpy as np
 
         counts, inner = self.widths
-        found = counts[tokens]
-        if self._fast is not None and int(found.sum()) == len(text):
+        result = counts[tokens]
+        if self._fast is not None and int(result.sum()) == len(text):
             return []
         encoded = self._with_places.encode(text, add_special_tokens=self._special)
         starts = np.array([start for start, _ in encoded.offsets], np.int64)
         if encoded.ids != tokens.tolist():
             raise DataError("expected the same tokens of a text again, got others")
-        moved = starts + inner[tokens] - np.concatenate([[0], np.cumsum(found)[:-1]])
+        moved = starts + inner[tokens] - np.concatenate([[0], np.cumsum(result)[:-1]])
         by = np.diff(moved, prepend=0)
         return [(int(at), int(by[at])) for at in np.flatnonzero(by)]
 
@@ -131,19 +131,19 @@ class Tokenizer:
             return self._fast.encode(texts)
         left = sorted(others | with_added - divided)
         tokens, bounds = self._fast.encode(["" if i in with_added or i in others else t for i, t in enumerate(texts)])
-        found = np.split(tokens, bounds[1:-1])
+        results = np.split(tokens, bounds[1:-1])
         for i, of_text in zip(left, self._by_library([texts[i] for i in left]), strict=True):
-            found[i] = of_text
+            results[i] = of_text
         for i in divided:
-            found[i] = self._in_pieces(texts[i])
-        return _joined(found)
+            results[i] = self._in_pieces(texts[i])
+        return _joined(results)
 
     def counts(self, texts: Sequence[str]) -> list[int]:
         """Return how many tokens each text has."""
         import numpy as np
 
-        found: list[int] = np.diff(self.encode(texts)[1]).tolist()
-        return found
+        results: list[int] = np.diff(self.encode(texts)[1]).tolist()
+        return results
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, special ones among them."""
@@ -153,7 +153,7 @@ class Tokenizer:
     def _by_library(self, texts: Sequence[str]) -> list[Array]:
         import numpy as np
 
-        found: list[Array] = []
+        results: list[Array] = []
         held: list[str] = []
         chars = 0
         for i, text in enumerate(texts):
@@ -161,9 +161,9 @@ class Tokenizer:
             chars += len(text)
             if chars >= BATCH or i == len(texts) - 1:
                 encoded = self.library.encode_batch_fast(held, add_special_tokens=self._special)
-                found += [np.array(each.ids, np.uint32) for each in encoded]
+                results += [np.array(item.ids, np.uint32) for item in encoded]
                 held, chars = [], 0
-        return found
+        return results
 
     def _has_added(self, text: str) -> bool:
         """Return whether a text has an added token."""
@@ -233,10 +233,10 @@ def _read(path: str) -> dict[str, Any]:
 
 def _by_beginning(tokens: Sequence[str]) -> dict[str, list[str]]:
     """Return tokens by their first two characters, which are looked for first."""
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for token in tokens:
-        found.setdefault(token[:2], []).append(token)
-    return found
+        results.setdefault(token[:2], []).append(token)
+    return results
 
 
 def _dividing(added: Sequence[dict[str, Any]]) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
@@ -249,8 +249,8 @@ def _dividing(added: Sequence[dict[str, Any]]) -> tuple[re.Pattern[str] | None, 
         return re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True)))) if tokens else None
 
     return (
-        of([each["content"] for each in added if not each.get("normalized")]),
-        of([each["content"] for each in added if each.get("normalized")]),
+        of([item["content"] for item in added if not item.get("normalized")]),
+        of([item["content"] for item in added if item.get("normalized")]),
     )
 
 
@@ -260,21 +260,21 @@ def _cut(
     """Return pieces, divided at tokens, and the numbers of the tokens between two of them each.
 
     Args:
-        pieces: of a text.
+        pieces: Pieces of a text.
         numbers: between them.
         expression: finds tokens.
         number_of: gives the number of one.
     """
-    found, between = list[str](), list[int]()
+    results, between = list[str](), list[int]()
     for i, piece in enumerate(pieces):
         between += numbers[i - 1 : i] if i else ()
         at = 0
         for match in expression.finditer(piece):
-            found.append(piece[at : match.start()])
+            results.append(piece[at : match.start()])
             between.append(number_of(match[0]))
             at = match.end()
-        found.append(piece[at:])
-    return found, between
+        results.append(piece[at:])
+    return results, between
 
 
 def _joined(found: Sequence[Array]) -> tuple[Array, Array]:

@@ -365,11 +365,11 @@ def _deltas(edits: Sequence[Edit]) -> list[tuple[int, int, int]]:
 
 
 def _summed(edits: Iterable[tuple[int, int, int]]) -> list[Edit]:
-    found, at = list[Edit](), 0
+    results, at = list[Edit](), 0
     for gap, length, new in edits:
-        found.append((at + gap, at + gap + length, new))
+        results.append((at + gap, at + gap + length, new))
         at += gap + length
-    return found
+    return results
 
 
 def _split(values: list[Any], counts: Array) -> Iterator[list[Any]]:

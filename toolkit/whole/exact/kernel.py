@@ -45,7 +45,7 @@ def order(hashes: Hashes, shift: Any, starts: Any, found: Any) -> None:
 
     Args:
         hashes: to be sorted.
-        shift: of the upper half: what is left of it says in which bucket a hash is.
+        shift: Shift of the upper half: what is left of it says in which bucket a hash is.
         starts: where the hashes of each bucket begin in `found`; changed.
         found: the numbers of hashes, sorted.
     """
@@ -69,10 +69,10 @@ def enter(numbers: Any, items: Any, keys: Sorted, places: Any, room: Any, found:
     """Write which key each item has, as a run keeps it (see `toolkit.whole.exact.runs`).
 
     Args:
-        numbers: of each item that is compared, that of its hash.
+        numbers: Numbers of each item that is compared, that of its hash.
         items: how many are compared.
         keys: the hashes in their order.
-        places: of the items that are compared among all.
+        places: Places of the items that are compared among all.
         room: for a number of each hash.
         found: of all items.
     """
@@ -167,7 +167,7 @@ def values(run: Piled, documents: Any, out: Any, ends: Any) -> None:
 
     Args:
         run: what is known of the pieces of the documents.
-        documents: how many.
+        documents: Number of documents.
         out: room for all.
         ends: where the value of each ends.
     """
@@ -216,12 +216,12 @@ def fill(hashes: Hashes, bits: Any, size: Any, functions: Any, is_new: Any) -> N
     for i in range(hashes.items):
         place = mixed(hashes.high[i])
         step = mixed(hashes.low[i] ^ _u64(0x9E3779B97F4A7C15)) | _u64(1)
-        found = True
+        result = True
         for _ in range(functions):
             at = place % _u64(size)
             word, bit = _i64(at >> _u64(6)), _u64(1) << (at & _u64(63))
             if bits[word] & bit == 0:
-                found = False
+                result = False
                 bits[word] |= bit
             place += step
-        is_new[i] = not found
+        is_new[i] = not result

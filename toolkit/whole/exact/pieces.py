@@ -29,7 +29,7 @@ class Texts(NamedTuple):
         utf8: int8, the buffer; 8 bytes at least are behind each text.
         starts: int64, where each begins.
         ends: int64, exclusive.
-        items: how many.
+        items: Number of items.
     """
 
     utf8: Bytes
@@ -56,9 +56,9 @@ def _secret() -> Array:
 
 def hashes_128(texts: Texts) -> Array:
     """Return the xxh3 hashes of texts that are not empty; uint64 (texts, 2), the upper half first."""
-    found = np.empty((texts.items, 2), dtype=np.uint64)
-    _hashes(texts, _secret(), found.reshape(-1))
-    return found
+    result = np.empty((texts.items, 2), dtype=np.uint64)
+    _hashes(texts, _secret(), result.reshape(-1))
+    return result
 
 
 def numbers_of(digests: bytes | bytearray, bits: int) -> Array:
@@ -101,14 +101,14 @@ def _ascii() -> dict[int, str | None]:
 @cache
 def _table() -> "np.ndarray[Any, np.dtype[np.uint32]]":
     """Return what each code point becomes."""
-    found = np.arange(sys.maxunicode + 1, dtype="<u4")
+    result = np.arange(sys.maxunicode + 1, dtype="<u4")
     for code in itertools.chain(range(0x20000), range(0xE0000, 0xE0200)):  # in between are ideographs and nothing
         category = unicodedata.category(chr(code))
         if category == "Nd":
-            found[code] = ord("0")
+            result[code] = ord("0")
         elif (category[0] == "P" or category in ("Mn", "Cc") or chr(code) in _SYMBOLS) and code != ord("\n"):
-            found[code] = GONE
-    return found
+            result[code] = GONE
+    return result
 
 
 def unicode(text: str) -> str:
@@ -183,12 +183,12 @@ FUNCTIONS: dict[Normalisation, Callable[[str], str]] = {
 
 def whole(name: Normalisation, text: str) -> str:
     """Return a whole text as it is compared; nothing is left of one that is not."""
-    found = FUNCTIONS[name](text)
+    result = FUNCTIONS[name](text)
     if name == "unicode":
-        return " ".join(found.split())
+        return " ".join(result.split())
     if name == "dolma":  # its `skip_empty`
-        return found if found.strip() else ""
-    return found.strip() if name == "ccnet" else found
+        return result if result.strip() else ""
+    return result.strip() if name == "ccnet" else result
 
 
 Unit = Literal["document", "line", "paragraph", "sentence"]
@@ -274,8 +274,8 @@ def lines_of(documents: Batch, name: Normalisation) -> Pieces:
     compared = lines.ends > lines.starts
     starts, ends = lines.starts[compared], lines.ends[compared]
     counts = np.diff(lines.read.bounds)
-    found = Texts(lines.utf8, starts, ends, len(starts))
-    return Pieces(found, compared, lines.sizes, counts, np.zeros(len(counts), dtype=np.int64))
+    result = Texts(lines.utf8, starts, ends, len(starts))
+    return Pieces(result, compared, lines.sizes, counts, np.zeros(len(counts), dtype=np.int64))
 
 
 def paragraphs_of(documents: Batch, name: Normalisation) -> Pieces:
@@ -305,8 +305,8 @@ def paragraphs_of(documents: Batch, name: Normalisation) -> Pieces:
     compared = has_text[behind] > has_text[firsts]
     apart = _sums(lines.starts[1:] != lines.ends[:-1] + 1)
     firsts, behind = firsts[compared], behind[compared]
-    found = _joined(lines, firsts, behind, apart[behind - 1] > apart[firsts])
-    return Pieces(found, compared, sizes, counts, before)
+    result = _joined(lines, firsts, behind, apart[behind - 1] > apart[firsts])
+    return Pieces(result, compared, sizes, counts, before)
 
 
 def _joined(lines: _Lines, firsts: Array, behind: Array, cut: Array) -> Texts:
@@ -327,9 +327,9 @@ def _joined(lines: _Lines, firsts: Array, behind: Array, cut: Array) -> Texts:
 
 def _sums(values: Array) -> Array:
     """Return the sums of the values before each, and of all."""
-    found = np.zeros(len(values) + 1, dtype=np.int64)
-    np.cumsum(values, out=found[1:])
-    return found
+    result = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum(values, out=result[1:])
+    return result
 
 
 def sentences_of(documents: Batch, name: Normalisation, length: int) -> Pieces:
@@ -345,7 +345,7 @@ def sentences_of(documents: Batch, name: Normalisation, length: int) -> Pieces:
         ends = spacy_sentence_ends(text, "en")
         ends[-1:] = [len(text)] if ends else []
         sentences = [text[begin:end].strip() for begin, end in pairwise([0, *ends])]
-        normal = [function(each) for each in sentences if each]
+        normal = [function(sentence) for sentence in sentences if sentence]
         for i in range(len(sentences)):
             span = " ".join(normal[i : i + length]) if i + length <= len(normal) else ""
             compared.append(bool(span.strip()))
@@ -355,9 +355,9 @@ def sentences_of(documents: Batch, name: Normalisation, length: int) -> Pieces:
         counts.append(len(ends))
     bounds = _sums(np.array(list(map(len, texts)), dtype=np.int64))
     utf8 = np.frombuffer(b"".join([*texts, bytes(PADDING)]), dtype=np.int8)
-    found = Texts(utf8, bounds[:-1], bounds[1:], len(texts))
+    result = Texts(utf8, bounds[:-1], bounds[1:], len(texts))
     columns = np.array(compared, dtype=bool), np.array(sizes, dtype=np.int64), np.array(counts, dtype=np.int64)
-    return Pieces(found, *columns, np.zeros(len(counts), dtype=np.int64))
+    return Pieces(result, *columns, np.zeros(len(counts), dtype=np.int64))
 
 
 def pieces_of(documents: Batch, unit: Unit, name: Normalisation, length: int = 1) -> Pieces:

@@ -48,7 +48,7 @@ class Part(msgspec.Struct, frozen=True):
     """The result of a partition.
 
     Attributes:
-        digests: of what became of each own shard's items, by its number; those of all partitions are added.
+        digests: Digests of what became of each own shard's items, by its number; those of all partitions are added.
         distinct: different hashes.
         stay: items of own shards that stay.
         grouped: of all that stay, those with an upper half that other hashes have, too, if the layout asks for them.
@@ -75,7 +75,7 @@ class Losers(NamedTuple):
     Attributes:
         keys: their numbers in the run, of which documents are equal to others.
         copies: how many equal documents there are, for each.
-        stays: whether the one that stays is in this run, for each.
+        stays: True if the one that stays is in this run, for each.
         names: JSON text of the source and id of the one that stays, for each.
     """
 
@@ -87,15 +87,15 @@ class Losers(NamedTuple):
 
 def resolve(work: Work, layout: Layout, items: str) -> Resolved:
     """Resolve all partitions; `items` is what is compared, for people."""
-    found, notes = resolve_parts(work, layout, work.folder)
+    parts, notes = resolve_parts(work, layout, work.folder)
     fates = {}
     for signed in work.shards:
         if signed.own:
-            digest = sum(int(part.digests.get(signed.number, "0"), 16) for part in found) & _MASK
+            digest = sum(int(part.digests.get(signed.number, "0"), 16) for part in parts) & _MASK
             fates[signed.shard] = f"{digest:032x}"
-    distinct = sum(part.distinct for part in found)
+    distinct = sum(part.distinct for part in parts)
     compared = sum(int(signed.record.counts[items]) for signed in work.shards if signed.own)
-    stay = sum(part.stay for part in found)
+    stay = sum(part.stay for part in parts)
     counts = {items: compared, "distinct": distinct, "duplicates": compared - stay}
     return Resolved(fates, counts, _collisions(layout.bits, distinct) + notes)
 
@@ -112,9 +112,9 @@ def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], 
         notes = [_filters(work.memory, total, parts, layout.rate)]
     save_layout(_layout(folder), Whole(runs, layout, parts))
     tasks = [Task(f"part {part}", PartToResolve(folder, part)) for part in range(parts)]
-    found: list[Part] = work.run("deciding which copies stay", resolve_part, tasks)
-    settle(work.run, folder, _SECTIONS, [path for part in found for path in part.objects])
-    return found, notes
+    results: list[Part] = work.run("deciding which copies stay", resolve_part, tasks)
+    settle(work.run, folder, _SECTIONS, [path for part in results for path in part.objects])
+    return results, notes
 
 
 def _filters(memory: int, total: int, parts: int, rate: float) -> str:
@@ -199,8 +199,8 @@ def _resolve(whole: Whole, slices: list[tuple[int, Array]], stem: str) -> Part:
             digests[run.shard] = (digests.get(run.shard, 0) + digest) & _MASK
             stay += int(mine.sum()) * run.own
     objects = scatter_sections(stem, len(whole.runs), sections)
-    found = {shard: f"{digest:x}" for shard, digest in digests.items()}
-    return Part(found, int(stays.sum()), stay, 0 if grouped is None else int(grouped.sum()), objects)
+    results = {shard: f"{digest:x}" for shard, digest in digests.items()}
+    return Part(results, int(stays.sum()), stay, 0 if grouped is None else int(grouped.sum()), objects)
 
 
 def _grouped(high: Array, stays: Array) -> Array:
@@ -208,9 +208,9 @@ def _grouped(high: Array, stays: Array) -> Array:
     which = np.flatnonzero(stays)
     order = which[np.argsort(high[which], kind="stable")]
     same = high[order[1:]] == high[order[:-1]]
-    found = np.zeros(len(high), dtype=bool)
-    found[order[1:][same]] = found[order[:-1][same]] = True
-    return found
+    result = np.zeros(len(high), dtype=bool)
+    result[order[1:][same]] = result[order[:-1][same]] = True
+    return result
 
 
 def _ranks(whole: Whole, ends: list[int], ranks: Array) -> Array:
@@ -223,27 +223,27 @@ def _ranks(whole: Whole, ends: list[int], ranks: Array) -> Array:
         return ranks
     order = np.lexsort((ranks, own))
     rises = (ranks[order][1:] != ranks[order][:-1]) | (own[order][1:] != own[order][:-1])
-    found = np.empty(len(ranks))
-    found[order] = np.concatenate([[0], np.cumsum(rises)])
-    return found
+    result = np.empty(len(ranks))
+    result[order] = np.concatenate([[0], np.cumsum(rises)])
+    return result
 
 
 def _digest(run: int, keys: Array) -> int:
     """Return a number that tells which keys of a run these are, whatever their order: it can be added to others."""
     numbers = keys.astype(np.uint64) + np.uint64((run + 1) << 40)
-    found = 0
+    result = 0
     for seed, shift in ((0, 0), (1, 64)):
         mixed = _mixed(numbers, seed)
         low, high = mixed & np.uint64(0xFFFFFFFF), mixed >> np.uint64(32)
-        found += (int(low.sum(dtype=np.uint64)) + (int(high.sum(dtype=np.uint64)) << 32)) << shift  # nothing is lost
-    return found & _MASK
+        result += (int(low.sum(dtype=np.uint64)) + (int(high.sum(dtype=np.uint64)) << 32)) << shift  # nothing is lost
+    return result & _MASK
 
 
 def _mixed(numbers: Array, seed: int) -> Array:
     """Return well mixed numbers (the finaliser of splitmix64)."""
     with np.errstate(over="ignore"):
-        found = numbers * np.uint64(2) + np.uint64(seed)
-        return finalized((found + np.uint64(GAMMA)) * np.uint64(0xD1342543DE82EF95))
+        result = numbers * np.uint64(2) + np.uint64(seed)
+        return finalized((result + np.uint64(GAMMA)) * np.uint64(0xD1342543DE82EF95))
 
 
 class _Documents:
@@ -253,7 +253,7 @@ class _Documents:
         self, whole: Whole, ends: list[int], slices: list[tuple[int, Array]], numbers: Array, chosen: Array
     ) -> None:
         self._ends, self._groups = ends, numbers
-        keys = np.concatenate([np.zeros(0, dtype=whole.layout.dtype), *(found for _, found in slices)])
+        keys = np.concatenate([np.zeros(0, dtype=whole.layout.dtype), *(result for _, result in slices)])
         self._copies = np.bincount(numbers, keys["count"], minlength=len(chosen)).astype(np.int64)
         many = np.flatnonzero(self._copies > 1)
         winners = chosen[many]
@@ -276,9 +276,9 @@ class _Documents:
 
         Args:
             i: the run.
-            number: of the run in its shard.
+            number: Number of the run in its shard.
             before: keys of it in partitions before this one.
-            stays: whether its first document of each key stays.
+            stays: True if its first document of each key stays.
         """
         begin, end = self._ends[i], self._ends[i + 1]
         groups = self._groups[begin:end]
@@ -287,9 +287,9 @@ class _Documents:
         names = [self._names[group] for group in groups[many].tolist()]
         rows = (many + before).astype("<u4"), copies[many].astype("<u4"), stays[many].astype("u1")
         digest = 0
-        for name, key, total, stay in zip(names, *(each.tolist() for each in rows), strict=True):
+        for name, key, total, stay in zip(names, *(row.tolist() for row in rows), strict=True):
             digest += xxhash.xxh3_128_intdigest(b"%d %d %d %d " % (number, key, total, stay) + name)
-        return msgspec.msgpack.encode((*(each.tobytes() for each in rows), names)), digest
+        return msgspec.msgpack.encode((*(row.tobytes() for row in rows), names)), digest
 
 
 def parts_of(folder: str, signed: int) -> tuple[Whole, list[int]]:
@@ -302,13 +302,13 @@ def losers(folder: str, run: int) -> Losers:
     """Return what became of the documents of a run whose hash another document has."""
     keys, copies, stays, names = [], [], [], list[bytes]()
     for section in gather_sections(folder, _SECTIONS, run):
-        found: tuple[bytes, bytes, bytes, list[bytes]] = msgspec.msgpack.decode(
+        result: tuple[bytes, bytes, bytes, list[bytes]] = msgspec.msgpack.decode(
             section, type=tuple[bytes, bytes, bytes, list[bytes]]
         )
-        keys.append(np.frombuffer(found[0], dtype="<u4"))
-        copies.append(np.frombuffer(found[1], dtype="<u4"))
-        stays.append(np.frombuffer(found[2], dtype="u1"))
-        names += found[3]
+        keys.append(np.frombuffer(result[0], dtype="<u4"))
+        copies.append(np.frombuffer(result[1], dtype="<u4"))
+        stays.append(np.frombuffer(result[2], dtype="u1"))
+        names += result[3]
     return Losers(np.concatenate(keys), np.concatenate(copies), np.concatenate(stays), names)
 
 
@@ -323,12 +323,12 @@ def grouped(folder: str, run: int) -> Array:
 
 
 def _bits(folder: str, run: int, row: int) -> Array:
-    found = []
+    results = []
     for section in gather_sections(folder, _SECTIONS, run):
         (count,) = np.frombuffer(section, dtype="<u4", count=1).tolist()
         bits = np.frombuffer(section, dtype="u1", offset=4 + row * -(-count // 8))
-        found.append(np.unpackbits(bits, count=count).astype(bool))
-    return np.concatenate(found)
+        results.append(np.unpackbits(bits, count=count).astype(bool))
+    return np.concatenate(results)
 
 
 _NUMBER = FIRST - 1
@@ -347,16 +347,16 @@ _ALONE = msgspec.Raw(b'{"duplicate_of":null,"copies":1}')
 
 def _documents(folder: str, whole: Whole, place: int) -> Iterator[msgspec.Raw]:
     run = whole.runs[place]
-    found = losers(folder, place)
-    among = {key: i for i, key in enumerate(found.keys.tolist())}
-    copies, stays = found.copies.tolist(), found.stays.tolist()
+    result = losers(folder, place)
+    among = {key: i for i, key in enumerate(result.keys.tolist())}
+    copies, stays = result.copies.tolist(), result.stays.tolist()
     for item in run.items().tolist():
         if item == ABSENT:
             yield _ABSENT
         elif (i := among.get(item & _NUMBER)) is None:
             yield _ALONE
         else:
-            of = b"null" if stays[i] and item & FIRST else found.names[i]
+            of = b"null" if stays[i] and item & FIRST else result.names[i]
             yield msgspec.Raw(b'{"duplicate_of":%b,"copies":%d}' % (of, copies[i]))
 
 
@@ -365,7 +365,7 @@ def values_of_pieces(signed: SignedShard, folder: str, length: int = 1) -> Itera
 
     Args:
         signed: its shard.
-        folder: of the decisions.
+        folder: Folder of the decisions.
         length: Pieces that a repeat has, the one that its hash belongs to first.
     """
     whole, places = parts_of(folder, signed.number)
@@ -423,6 +423,6 @@ def _pieces(run: RunOfShard, stays: np.ndarray, length: int) -> Iterator[msgspec
         items, run.sizes(), np.ascontiguousarray(bounds), np.append(stays, True).astype("u1"), len(stays), _parts()
     )
     _values(piled, documents, out, ends[1:])
-    found = out[: ends[-1]].tobytes()
+    result = out[: ends[-1]].tobytes()
     for begin, end in pairwise(ends.tolist()):
-        yield msgspec.Raw(found[begin:end])
+        yield msgspec.Raw(result[begin:end])

@@ -44,7 +44,7 @@ class Sorted(NamedTuple):
     Attributes:
         order: int32, of each its number.
         chosen: int32, of each the item that is chosen.
-        keys: how many.
+        keys: Number of keys.
     """
 
     order: Int32s
@@ -59,12 +59,12 @@ class Layout(msgspec.Struct, frozen=True):
     """The layout of the records of keys.
 
     Attributes:
-        bits: of the hashes, 64 or 128.
+        bits: Bits of the hashes, 64 or 128.
         ranks: Type of what says which of equal ones stays: the least; empty if the first does.
-        names: whether there are names of documents.
-        rate: of new hashes that may count as seen, where a Bloom filter says what was seen; 0: all are compared.
-        within: whether documents are compared with each other, and not only with other datasets.
-        grouped: whether it is told of hashes that stay which have an upper half that other hashes have, too.
+        names: True if there are names of documents.
+        rate: Rate of new hashes that may count as seen, where a Bloom filter says what was seen; 0: all are compared.
+        within: True if documents are compared with each other, and not only with other datasets.
+        grouped: True if it is told of hashes that stay which have an upper half that other hashes have, too.
     """
 
     bits: int
@@ -102,8 +102,8 @@ class RunsOutput:
     """Writes the runs of a shard.
 
     Args:
-        files: of the shard.
-        layout: of the keys.
+        files: Files of the shard.
+        layout: Layout of the keys.
     """
 
     def __init__(self, files: Files, layout: Layout) -> None:
@@ -127,23 +127,23 @@ class RunsOutput:
         """Append documents.
 
         Args:
-            hashes: of their texts; None for one that is not compared.
+            hashes: Hashes of their texts; None for one that is not compared.
             ranks: the least stays.
             names: JSON texts of sources and ids, if the layout has names.
         """
-        sizes = [0 if each is None else len(name) for each, name in zip(hashes, names, strict=True)]
+        sizes = [0 if hash_ is None else len(name) for hash_, name in zip(hashes, names, strict=True)]
         ends, first = np.cumsum(sizes), 0
         while first < len(hashes):
             before = int(ends[first - 1]) if first else 0
             full = int(np.searchsorted(ends, before + NAMES - self._named)) + 1
             last = min(len(hashes), first + ITEMS - self._count, full)
-            found = [i for i in range(first, last) if hashes[i] is not None]
+            results = [i for i in range(first, last) if hashes[i] is not None]
             self._digests += b"".join(filter(None, hashes[first:last]))
-            self._places.extend(i - first + self._count for i in found)
+            self._places.extend(i - first + self._count for i in results)
             if self._layout.ranks:
-                self._ranks.append(ranks[found])
+                self._ranks.append(ranks[results])
             if self._layout.names:
-                self._names += [names[i] for i in found]
+                self._names += [names[i] for i in results]
                 self._named += int(ends[last - 1]) - before
             self._count += last - first
             self._documents += last - first
@@ -168,7 +168,7 @@ class RunsOutput:
         Args:
             hashes: uint64 (pieces, 1 or 2), of those that are compared.
             pieces: all.
-            ranks: of each document; the least stays.
+            ranks: Ranks of each document; the least stays.
         """
         compared = pieces.compared.nonzero()[0]
         self._hashes.append(hashes)
@@ -226,7 +226,7 @@ class RunsOutput:
             self._out.put(b"".join(names)),
         ]
         at += [self._out.put(items.tobytes())]
-        at += [self._out.put(np.array(each, dtype="<u4").tobytes()) for each in (self._sizes, self._bounds)]
+        at += [self._out.put(np.array(item, dtype="<u4").tobytes()) for item in (self._sizes, self._bounds)]
         self.runs.append(Run(len(keys), len(items), self._documents, bits, *at))
 
 

@@ -23,7 +23,7 @@ class Hashes(NamedTuple):
         high: uint64, the upper halves.
         low: uint64, the lower ones; those of 64 bits are `high` again.
         ranks: float64, of the items; read only if `ranked`.
-        items: how many.
+        items: Number of items.
         ranked: whether the item with the lowest rank is chosen, else the first.
     """
 
@@ -77,21 +77,21 @@ def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array
     Args:
         high: uint64, the upper halves of the hashes.
         low: the lower halves; None for hashes of 64 bits.
-        ranks: of the items, numbers or bytes, of which the least is chosen; None if the first is chosen.
+        ranks: Ranks of the items, numbers or bytes, of which the least is chosen; None if the first is chosen.
     """
     items = len(high)
     if ranks is not None and ranks.dtype.kind == "S":
         ranks = np.unique(ranks, return_inverse=True)[1].astype(np.float64)
     room = 1 << max(4, (items + items // 2).bit_length())
-    found = Numbered(np.empty(items, dtype=np.int32), np.empty(items, dtype=np.int32), np.zeros(1, dtype=np.int64))
+    result = Numbered(np.empty(items, dtype=np.int32), np.empty(items, dtype=np.int32), np.zeros(1, dtype=np.int64))
     given = Hashes(
         high, high if low is None else low, np.zeros(1) if ranks is None else ranks, items, ranks is not None
     )
     least, most = (int(high.min()), int(high.max())) if items else (0, 0)
     factor = min((room << 64) // (most - least + 1), (1 << 64) - 1)
     table = Table(np.empty(room, dtype=np.uint64), np.full(room, -1, dtype=np.int32), room - 1, least, factor)
-    _number(given, table, found)
-    return found.numbers, found.chosen[: found.different[0]]
+    _number(given, table, result)
+    return result.numbers, result.chosen[: result.different[0]]
 
 
 _order = Compiled("toolkit.whole.exact.kernel:order", Hashes, "int64 int32* int32*")
@@ -104,12 +104,12 @@ def in_order(high: Array, low: Array | None) -> Array:
     """Return the order of different hashes, int32; by buckets of their upper bits, because hashes are spread evenly."""
     items = len(high)
     bits = max(1, items.bit_length() - 1)
-    found, ends = np.empty(items, dtype=np.int32), np.zeros((1 << bits) + 1, dtype=np.int32)
+    result, ends = np.empty(items, dtype=np.int32), np.zeros((1 << bits) + 1, dtype=np.int32)
     np.cumsum(np.bincount((high >> np.uint64(64 - bits)).view(np.int64), minlength=1 << bits), out=ends[1:])
     if items and np.diff(ends).max() > _LARGEST:  # which are not
         return np.lexsort((high if low is None else low, high)).astype(np.int32)
-    _order(Hashes(high, high if low is None else low, np.zeros(1), items, False), 64 - bits, ends, found)
-    return found
+    _order(Hashes(high, high if low is None else low, np.zeros(1), items, False), 64 - bits, ends, result)
+    return result
 
 
 KEYS = 1 << 20
@@ -134,7 +134,7 @@ def first_seen(high: Array, low: Array | None, rate: float) -> Array:
     """Return whether each hash is new to those before it; bool. `rate` of those that are new count as seen, at most."""
     keys = len(high)
     size, functions = bits_of(keys, rate), max(1, round(-math.log2(rate)))
-    found = np.zeros(keys, dtype=np.uint8)
+    result = np.zeros(keys, dtype=np.uint8)
     hashes = Hashes(high, high if low is None else low, np.zeros(1), keys, False)
-    _fill(hashes, np.zeros(size // 64, dtype=np.uint64), size, functions, found)
-    return found.astype(bool)
+    _fill(hashes, np.zeros(size // 64, dtype=np.uint64), size, functions, result)
+    return result.astype(bool)

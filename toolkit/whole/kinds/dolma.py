@@ -36,7 +36,7 @@ class ByNgram(ConfigStruct):
         ngram_length: words of an n-gram: segments between Unicode's word boundaries that are not white space.
         stride: words from one n-gram to the next; 0 as 1.
         overlap_threshold: the part of its n-grams by which a line is a repeat.
-        skip_short_paragraphs: whether lines of fewer than two n-grams are not compared as a whole.
+        skip_short_paragraphs: True if lines of fewer than two n-grams are not compared as a whole.
     """
 
     ngram_length: Annotated[int, msgspec.Meta(ge=1)]
@@ -73,11 +73,11 @@ class Dolma(Exact, kw_only=True):
 
     def pieces(self, documents: Batch) -> Pieces:
         r"""Return the pieces of documents; a ``\r`` before a line feed is a part of Dolma's lines."""
-        found = super().pieces(documents)
-        utf8, starts, ends, items = found.found
+        result = super().pieces(documents)
+        utf8, starts, ends, items = result.found
         if self.unit == "line" and self.normalize in ("none", "dolma"):
             ends = ends + (utf8[ends] == ord("\r"))
-        return found._replace(found=Texts(utf8, starts, ends, items))
+        return result._replace(found=Texts(utf8, starts, ends, items))
 
     def signer(self, files: Files) -> Signer:
         """Return what writes the hashes of a shard, and the sizes of what was compared."""
@@ -91,9 +91,9 @@ class Dolma(Exact, kw_only=True):
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the spans of each document."""
-        found = super().values(signed, fates)
+        result = super().values(signed, fates)
         with Sealed(signed.path(SIZES)) as stream:
-            for value in found:
+            for value in result:
                 if self.by_ngram:
                     yield _of_lines(value, stream.read, self.by_ngram)
                 elif self.unit == "document":
@@ -120,21 +120,21 @@ def _of_lines(value: Any, read: Any, by: ByNgram) -> list[Span]:
     seen = iter(_SEEN.decode(value).seen)
     (lines,) = _sizes(read, 1)
     start = 0
-    found = []
+    results = []
     limit = np.float32(by.overlap_threshold)
     listed = _sizes(read, 3 * lines)
     for size, grams, whole in zip(listed[::3], listed[1::3], listed[2::3], strict=True):
         repeated = sum(next(seen) for _ in range(grams))
         score = np.float32(next(seen)) if whole else np.float32(repeated) / np.float32(grams) if grams else None
         if score is not None and score >= limit:
-            found.append(Span(start, start + size, shortest_float32(np.array([score]))[0]))
+            results.append(Span(start, start + size, shortest_float32(np.array([score]))[0]))
         start += size
-    return found
+    return results
 
 
 def _sizes(read: Any, number: int) -> list[int]:
-    found: list[int] = np.frombuffer(read(8 * number), dtype="<i8").tolist()
-    return found
+    results: list[int] = np.frombuffer(read(8 * number), dtype="<i8").tolist()
+    return results
 
 
 class _Sized(Signer):

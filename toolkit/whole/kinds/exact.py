@@ -176,7 +176,7 @@ class _Signer(Signer):
             return
         texts = self._compared(block)
         hashes = [self._hash(text, seed) if text else None for text, seed in zip(texts, seeds, strict=True)]
-        names = [(each.source, each.id, *filter(None, [each.place])) for each in block.documents]
+        names = [(document.source, document.id, *filter(None, [document.place])) for document in block.documents]
         encoded = _ENCODER.encode_lines(names).split(b"\n")[:-1]
         self._runs.add_documents(hashes, ranks, encoded)
 
@@ -185,14 +185,14 @@ class _Signer(Signer):
         normal, of = self._kind.normalize, block.values.get("of")
         if of is None and normal == "none":
             return [text if mine else b"" for text, mine in zip(block.documents.utf8, block.competes, strict=True)]
-        found = []
+        results = []
         for i, (document, mine) in enumerate(zip(block.documents, block.competes, strict=True)):
             try:
                 text = (document.text if of is None else of[i]) if mine else None
-                found.append(b"" if text is None else whole(normal, text).encode())
+                results.append(b"" if text is None else whole(normal, text).encode())
             except DataError as error:
                 raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
-        return found
+        return results
 
     def _add_pieces(self, block: Block, ranks: Array, seeds: list[int]) -> None:
         pieces, hash_ = self._kind.pieces(block.documents), self._hash

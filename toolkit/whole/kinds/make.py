@@ -62,7 +62,7 @@ class Make(Kind, kw_only=True):
 
     def asked(self) -> dict[str, Asked]:
         """Return the attributes that the options name."""
-        return {each.option: Asked(each.text, "value") for each in references(self.configured())}
+        return {reference.option: Asked(reference.text, "value") for reference in references(self.configured())}
 
     def facts(self) -> dict[str, Any]:
         """Return the name of the stage, and the versions of its code."""
@@ -77,7 +77,7 @@ class Make(Kind, kw_only=True):
         """Combine the values of all documents in one task."""
         payload = _ToCombine(stage=self, shards=work.all(), path=join(work.folder, WHOLE))
         (digest,) = work.run("combining what is needed of all documents", combine_values, [Task("combine", payload)])
-        own = {each.shard: each.record.files[EXTRACTED].sha256 for each in work.shards if each.own}
+        own = {shard.shard: shard.record.files[EXTRACTED].sha256 for shard in work.shards if shard.own}
         return Resolved({shard: f"{digest} {extracted}" for shard, extracted in own.items()})
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
@@ -138,8 +138,10 @@ class _Extracting(Signer):
             try:
                 for field in self._fields:
                     document.give(field.text, field.of(document))
-                for each in self._references:
-                    document.give(each.text, msgspec.convert(block.values[each.option][number], each.type))
+                for reference in self._references:
+                    document.give(
+                        reference.text, msgspec.convert(block.values[reference.option][number], reference.type)
+                    )
             except (DataError, msgspec.ValidationError) as error:
                 message = f"stage {type(self._stage).__name__}: {in_words(str(error))}"
                 raise DataError(message, line=block.first + number + 1, id=document.id) from None
@@ -188,12 +190,12 @@ def combine_values(work: _ToCombine, report: Report) -> str:
     stage = work.stage.configured()
     values = (value for signed in work.shards.load() for counts, value in _extracted(stage, signed) if counts)
     try:
-        found = stage.combine(values)
+        result = stage.combine(values)
     except (ConfigError, DataError, Unreadable):
         raise
     except Exception as error:
         raise _failed(stage, "combine", error) from error
-    encoded = _ENCODER.encode(*checked(stage, "combine", result_of(stage.combine), [found], 1))
+    encoded = _ENCODER.encode(*checked(stage, "combine", result_of(stage.combine), [result], 1))
     write_sealed(work.path, encoded)
     return xxhash.xxh3_128_hexdigest(encoded)
 

@@ -123,10 +123,11 @@ class Map(Calibrating, kw_only=True):
         except ToolkitError as error:
             raise ConfigError(f"model: {error}") from None
 
-    def _check_model(self, found: FittedMap) -> None:
-        if bool(found.within) != bool(self.groups):
+    def _check_model(self, fitted_map: FittedMap) -> None:
+        if bool(fitted_map.within) != bool(self.groups):
             raise ConfigError(
-                f"expected `within` as the map was fitted with, {found.within or 'none'}, got {self.groups or 'none'}"
+                f"expected `within` as the map was fitted with, {fitted_map.within or 'none'}, "
+                f"got {self.groups or 'none'}"
             )
 
     @property
@@ -163,39 +164,47 @@ class Map(Calibrating, kw_only=True):
         path = join(work.home, _FILE)
         kept = None
         if self.model is not None:
-            found, path = self._fitted_before(), self.model
+            fitted_map, path = self._fitted_before(), self.model
         else:
             kept = None if work.refit else load_map_if_there(path, _REMEDY)
             kept = kept if kept and kept.settings == work.settings else None
-            found = kept or self._fit(work, path)
-        save_map(join(work.folder, _FILE), found)
-        fates = {each.shard: f"{found.digest} {each.record.files[runs.FILE].sha256}" for each in work.shards}
-        counts = {"with a score": sum(each.record.counts["ranked"] for each in work.shards)}
-        counts |= {"groups": len(found.groups) + len(found.small)} if self.groups else {}
-        tables = {"groups": _report(found), "curve": [msgspec.structs.asdict(each) for each in found.curve]}
-        notes = [*self._notes(found), *(_kept(kept, work) if kept else [])]
-        return Resolved(fates, counts, notes, tables, Model(path, found.digest))
+            fitted_map = kept or self._fit(work, path)
+        save_map(join(work.folder, _FILE), fitted_map)
+        fates = {shard.shard: f"{fitted_map.digest} {shard.record.files[runs.FILE].sha256}" for shard in work.shards}
+        counts = {"with a score": sum(shard.record.counts["ranked"] for shard in work.shards)}
+        counts |= {"groups": len(fitted_map.groups) + len(fitted_map.small)} if self.groups else {}
+        tables = {"groups": _report(fitted_map), "curve": [msgspec.structs.asdict(bin_) for bin_ in fitted_map.curve]}
+        notes = [*self._notes(fitted_map), *(_kept(kept, work) if kept else [])]
+        return Resolved(fates, counts, notes, tables, Model(path, fitted_map.digest))
 
     def _fit(self, work: Work, path: str) -> FittedMap:
-        made = ToFit(kind=msgspec.to_builtins(self), shards=work.all(), settings=work.settings, memory=work.memory)
-        found: FittedMap
-        (found,) = work.run("fitting the map of scores", fit, [Task("fit", made)])
-        save_map(path, found)
-        return found
+        result = ToFit(kind=msgspec.to_builtins(self), shards=work.all(), settings=work.settings, memory=work.memory)
+        fitted_map: FittedMap
+        (fitted_map,) = work.run("fitting the map of scores", fit, [Task("fit", result)])
+        save_map(path, fitted_map)
+        return fitted_map
 
-    def _notes(self, found: FittedMap) -> list[str]:
+    def _notes(self, fitted_map: FittedMap) -> list[str]:
         """Return what one should know of groups that are small, or have nothing to fit by."""
         notes = []
-        maps = {label or "all documents": each for label, each in found.groups.items()}
-        if flat := [label for label, each in maps.items() if each.lowest == each.highest and each.documents > 1]:
+        maps = {label or "all documents": group for label, group in fitted_map.groups.items()}
+        if flat := [
+            label
+            for label, group_map in maps.items()
+            if group_map.lowest == group_map.highest and group_map.documents > 1
+        ]:
             notes.append(f"warning: the score does not vary, so its map has one value: {some(flat)}")
-        if found.method == "isotonic" and (
-            level := [label for label, each in maps.items() if each.lowest < each.highest and len({*each.y}) == 1]
+        if fitted_map.method == "isotonic" and (
+            level := [
+                label
+                for label, group_map in maps.items()
+                if group_map.lowest < group_map.highest and len({*group_map.y}) == 1
+            ]
         ):
             notes.append(f"warning: labels do not rise with the score, so its map has one value: {some(level)}")
-        if found.small:
+        if fitted_map.small:
             what = "which use the map of all together" if self.small == "pool" else "which have no values"
-            sizes = [f"{label} {size}" for label, size in found.small.items()]
+            sizes = [f"{label} {size}" for label, size in fitted_map.small.items()]
             notes.append(f"groups too small for a map of their own, {what}: {some(sizes)}")
         return notes
 
@@ -211,15 +220,15 @@ class Map(Calibrating, kw_only=True):
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield what the score of each document becomes."""
         path = join(fates, _FILE)
-        found = load_map_if_there(path, "delete it, then run again")
-        if found is None:
+        fitted_map = load_map_if_there(path, "delete it, then run again")
+        if fitted_map is None:
             raise damaged(path)
         for run in runs_of(signed):
             column = run.run.columns[0]
             keys, starts = run.keys(column), run.starts(column).tolist()
             values = np.full(len(keys) + 1, np.nan)
             for label, begin, end in zip(run.run.groups, starts[:-1], starts[1:], strict=True):
-                of_group = found.groups.get(label) or (found.pool if self.small == "pool" else None)
+                of_group = fitted_map.groups.get(label) or (fitted_map.pool if self.small == "pool" else None)
                 if of_group is not None:
                     values[begin:end] = of_group.of(keys[begin:end])
             items = run.items(column)
@@ -227,23 +236,23 @@ class Map(Calibrating, kw_only=True):
                 yield MaybeMapped(None if value != value else value)  # noqa: PLR0124 - nan
 
 
-def _report(found: FittedMap) -> list[dict[str, Any]]:
+def _report(fitted_map: FittedMap) -> list[dict[str, Any]]:
     """Return what there is of each group."""
     rows = []
-    for label, each in found.groups.items():
-        row = {"group": label, "documents": each.documents, "lowest": each.lowest, "highest": each.highest}
-        row |= {"knots": len(each.x), "from": each.y[0], "to": each.y[-1]}
-        if each.errors:
-            row |= {"error_before": each.errors[0], "error_after": each.errors[1]}
+    for label, group in fitted_map.groups.items():
+        row = {"group": label, "documents": group.documents, "lowest": group.lowest, "highest": group.highest}
+        row |= {"knots": len(group.x), "from": group.y[0], "to": group.y[-1]}
+        if group.errors:
+            row |= {"error_before": group.errors[0], "error_after": group.errors[1]}
         rows.append(row)
     return rows
 
 
-def _kept(found: FittedMap, work: Work) -> list[str]:
+def _kept(fitted_map: FittedMap, work: Work) -> list[str]:
     """Return what is to be said of a map that stays."""
-    if found.shards == len(work.shards):
+    if fitted_map.shards == len(work.shards):
         return []
-    fitted_on = f"{amount(found.documents, 'document')} of {amount(found.shards, 'shard')}"
+    fitted_on = f"{amount(fitted_map.documents, 'document')} of {amount(fitted_map.shards, 'shard')}"
     return [f"the map stays as fitted, on {fitted_on}; there are {len(work.shards):,} now; `--refit` fits it again"]
 
 

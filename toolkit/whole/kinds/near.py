@@ -120,24 +120,24 @@ class Near(Competing, kw_only=True):
             descending=self.descending,
             ranks=self.ranks,
         )
-        found = resolve(work, comparing)
-        found.notes.insert(0, curve(self.cut()))
+        result = resolve(work, comparing)
+        result.notes.insert(0, curve(self.cut()))
         chance = self.cut().probability(self.jaccard)
         if chance < ENOUGH:
-            found.notes.insert(
+            result.notes.insert(
                 1,
                 f"of pairs whose similarity is just the threshold ({self.jaccard}), {1 - chance:.1%} "
                 f"are not compared, and so are missed; without `preset`, `bands` and `rows` the toolkit "
                 f"chooses bands that miss less than 1%",
             )
         if not self.verify:
-            unverified = found.counts["unverified"]
-            found.notes.insert(
+            unverified = result.counts["unverified"]
+            result.notes.insert(
                 1,
                 f"{amount(unverified, 'document')} count as duplicates although their texts were not "
                 f"compared (`verify: false`)",
             )
-        return found
+        return result
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield what became of each document."""

@@ -126,8 +126,8 @@ class Passages(Competing, kw_only=True):
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the spans of each document."""
-        found = values_of(resolving.fates_path(fates, signed.number), signed.record.rows)
-        return found if self.merge is None else map(self.merge.of, found)
+        repeats = values_of(resolving.fates_path(fates, signed.number), signed.record.rows)
+        return repeats if self.merge is None else map(self.merge.of, repeats)
 
 
 class _Signer(Signer):
@@ -147,13 +147,15 @@ class _Signer(Signer):
         texts = [text if competes else b"" for text, competes in pairs]
         none = [None] * len(texts)
         seeds = [0 if scope is None else seed_of(scope) for scope in block.values.get("scope", none)]
-        found = stretches_of(texts, self._cut, seeds)
-        every = np.ones(len(found.passages), dtype=bool)
-        pieces = Pieces(buffer_of([]), every, found.passages, found.counts, np.zeros(len(texts), dtype=np.int64))
-        self._places.write(found.places.tobytes())
-        self._runs.add_block(found.keys, pieces, self._kind.ranked(block.values.get("keep", none)))
+        stretches = stretches_of(texts, self._cut, seeds)
+        every = np.ones(len(stretches.passages), dtype=bool)
+        pieces = Pieces(
+            buffer_of([]), every, stretches.passages, stretches.counts, np.zeros(len(texts), dtype=np.int64)
+        )
+        self._places.write(stretches.places.tobytes())
+        self._runs.add_block(stretches.keys, pieces, self._kind.ranked(block.values.get("keep", none)))
         self._bytes += sum(map(len, itertools.compress(block.documents.utf8, block.competes)))
-        self._passages += int(found.passages.sum(dtype=np.int64))
+        self._passages += int(stretches.passages.sum(dtype=np.int64))
 
     def finish(self) -> tuple[dict[str, int], Any]:
         """Write the last run."""

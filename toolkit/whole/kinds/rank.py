@@ -96,21 +96,21 @@ class Rank(Calibrating, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         """Rank all scores."""
-        found = [exact.rank(work, i) for i in range(len(self.scores))]
-        write_sealed(join(work.folder, _FOUND), msgspec.msgpack.encode(found))
-        made_of = [each.record.files[runs.FILE].sha256 for each in work.shards]
+        rankings = [exact.rank(work, i) for i in range(len(self.scores))]
+        write_sealed(join(work.folder, _FOUND), msgspec.msgpack.encode(rankings))
+        made_of = [shard.record.files[runs.FILE].sha256 for shard in work.shards]
         all_ = xxhash.xxh3_128_hexdigest(msgspec.json.encode(made_of))
-        fates = {each.shard: f"{all_} {own}" for each, own in zip(work.shards, made_of, strict=True)}
-        ranked = sum(each.record.counts["ranked"] for each in work.shards)
-        report = self._report(found)
+        fates = {shard.shard: f"{all_} {own}" for shard, own in zip(work.shards, made_of, strict=True)}
+        ranked = sum(shard.record.counts["ranked"] for shard in work.shards)
+        report = self._report(rankings)
         counts = {"with a score": ranked} | ({"groups": len({row["group"] for row in report})} if self.groups else {})
         return Resolved(fates, counts, self._notes(report), {"groups": report})
 
-    def _report(self, found: list[exact.Ranking]) -> list[dict[str, Any]]:
+    def _report(self, rankings: list[exact.Ranking]) -> list[dict[str, Any]]:
         """Return what there is of each score in each group."""
         return [
             ({"score": self.scores[i]} if self.combine else {}) | {"group": label} | msgspec.structs.asdict(group)
-            for i, ranking in enumerate(found)
+            for i, ranking in enumerate(rankings)
             for label, group in ranking.groups.items()
         ]
 
@@ -131,21 +131,21 @@ class Rank(Calibrating, kw_only=True):
         """Yield the rank of each document."""
         path = join(fates, _FOUND)
         try:
-            found = msgspec.msgpack.decode(read_sealed(path), type=list[exact.Ranking])
+            rankings = msgspec.msgpack.decode(read_sealed(path), type=list[exact.Ranking])
         except FileNotFoundError:
             raise damaged(path) from None
         for number, run in enumerate(runs_of(signed)):
-            for rank in self._combined(found, fates, run, number).tolist():
+            for rank in self._combined(rankings, fates, run, number).tolist():
                 yield MaybeRanked(None if rank < 0 else rank)
 
-    def _combined(self, found: list[exact.Ranking], fates: str, run: RunOfShard, number: int) -> Array:
+    def _combined(self, rankings: list[exact.Ranking], fates: str, run: RunOfShard, number: int) -> Array:
         """Return the rank of each row of a run; -1 for none."""
         ranks: list[Array] = []
         for i, column in enumerate(run.run.columns):
-            of_keys = exact.ranks(fates, found[i], i, run.shard, number)
+            of_keys = exact.ranks(fates, rankings[i], i, run.shard, number)
             starts = run.starts(column)
             for label, begin, end in zip(run.run.groups, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-                if found[i].groups[label].documents < self.minimum:
+                if rankings[i].groups[label].documents < self.minimum:
                     of_keys[begin:end] = -1
             items = run.items(column)
             ranks.append(np.append(of_keys, -1.0)[np.where(items == ABSENT, len(of_keys), items)])

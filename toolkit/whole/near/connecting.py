@@ -168,9 +168,9 @@ def scatter_keys(task: WorkRange, report: Report) -> list[str]:
                     count = min(_ROWS, shard.rows - first)
                     known = np.frombuffer(rows.read(count * rows_of.itemsize), dtype=rows_of)
                     compared = np.flatnonzero(known["shingles"])
-                    found = np.frombuffer(keys.read(count * width), dtype="<u8").reshape(count, -1)[compared]
-                    entries = np.empty(found.shape, dtype=ENTRY)
-                    entries["key"] = found
+                    result = np.frombuffer(keys.read(count * width), dtype="<u8").reshape(count, -1)[compared]
+                    entries = np.empty(result.shape, dtype=ENTRY)
+                    entries["key"] = result
                     entries["document"] = (compared + ((number << 32) + first))[:, None]
                     numbers = (entries["key"].reshape(-1) >> 32) * task.partitions >> 32
                     output.add(entries.reshape(-1), numbers.astype(np.uint16))
@@ -369,10 +369,10 @@ def connect(work: Work, folder: str, objects: list[str], partitions: int, parts:
         for first, last in ranges(folder, ["labels"], work.memory)
     ]
     listed: list[Listed] = work.run("finding groups of near duplicates", list_candidates, tasks)
-    settle(work.run, folder, CANDIDATES, [path for each in listed for path in each.objects])
+    settle(work.run, folder, CANDIDATES, [path for item in listed for path in item.objects])
     counts = Counter[int]()
-    for each in listed:
-        counts.update(each.counts)
+    for item in listed:
+        counts.update(item.counts)
     return dict(counts)
 
 
@@ -403,11 +403,11 @@ def find_components(work: Work, folder: str, objects: list[str], partitions: int
         for large in (True, False):
             round += 1
             joined: list[Joined] = run(join_stars, f"pairs-{round}", large=large)
-            changed |= any(each.changed for each in joined)
+            changed |= any(item.changed for item in joined)
             name = f"pairs-{round}"
-            settle(work.run, folder, name, [path for each in joined for path in each.objects])
+            settle(work.run, folder, name, [path for item in joined for path in item.objects])
     labels: list[list[str]] = run(label_documents, "labels")
-    settle(work.run, folder, "labels", [path for each in labels for path in each])
+    settle(work.run, folder, "labels", [path for label in labels for path in label])
 
 
 MEMBER = [("row", "<u4"), ("part", "<u4"), ("unit", "<u4"), ("place", "<u4"), ("is_known", "u1")]
@@ -548,8 +548,8 @@ def _units(total: Array, room: int) -> list[int]:
         total: Bytes before each component, and of all.
         room: Bytes of a unit.
     """
-    found, at = [], 0
+    results, at = [], 0
     while at < len(total) - 1:
-        found.append(at)
+        results.append(at)
         at = max(at + 1, int(np.searchsorted(total, total[at] + room, side="right")) - 1)
-    return found
+    return results

@@ -52,7 +52,7 @@ class NearCopies(msgspec.Struct, frozen=True):
 
     Attributes:
         duplicate_of: source and id of the kept document that it is most like; null if it is kept, or not compared.
-        jaccard: of the sets of distinct shingles of both; null where no sets were compared.
+        jaccard: Jaccard of the sets of distinct shingles of both; null where no sets were compared.
         containment: the part of its own distinct shingles that the kept document has; null where no sets were compared.
         cluster: source and id of the kept document of the cluster; null if nothing else is in it.
         size: documents of the cluster: the kept one, and those that are duplicates of it.
@@ -177,7 +177,7 @@ def gather_shard(task: ToGather, report: Report) -> Gathered:
     )
     are_kept = [value.startswith(_IS_KEPT) for value in told.values()]
     clusters = (_VALUE.decode(value) for value in compress(told.values(), are_kept))
-    largest = sorted(((each.size, each.cluster or []) for each in clusters), key=_by_size)[:SHOWN]
+    largest = sorted(((cluster.size, cluster.cluster or []) for cluster in clusters), key=_by_size)[:SHOWN]
     return Gathered(
         digest=xxhash.xxh3_128_hexdigest(data),
         removed=most_removed(task.shard.load(), [row for row, kept in zip(told, are_kept, strict=True) if not kept]),
@@ -247,16 +247,16 @@ def count_groups(task: ToCount, report: Report) -> Counts:
     signed, layout = task.shard.load(), load_layout(task.shard.folder, PLAN)
     question = msgspec.msgpack.decode(read_sealed(task.question), type=Question)
     begins = {b'{"duplicate_of":' + _ENCODER.encode(name) + b",": i for i, name in enumerate(question.kept)}
-    found: list[list[tuple[int, float | None]]] = [[] for _ in question.kept]
+    results: list[list[tuple[int, float | None]]] = [[] for _ in question.kept]
     for row, value in _told(join(layout.fates, f"{FATES}-{signed.number}")):
         if value.startswith(tuple(begins)):
             which = next(i for begin, i in begins.items() if value.startswith(begin))
-            if len(found[which]) < SHOWN - 1:
-                found[which].append((row, _VALUE.decode(value).jaccard))
-    rows = sorted({row for some in found for row, _ in some})
+            if len(results[which]) < SHOWN - 1:
+                results[which].append((row, _VALUE.decode(value).jaccard))
+    rows = sorted({row for some in results for row, _ in some})
     names = dict(zip(rows, names_of_rows(signed, np.array(rows, dtype=np.int64)), strict=True))
     counts = counted_groups(signed)
     return Counts(
         groups=[counts[group] for group in question.groups],
-        duplicates=[[(names[row], jaccard) for row, jaccard in some] for some in found],
+        duplicates=[[(names[row], jaccard) for row, jaccard in some] for some in results],
     )

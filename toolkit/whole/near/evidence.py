@@ -74,7 +74,7 @@ class Rules(NamedTuple):
     """When a document is a duplicate.
 
     Attributes:
-        verify: whether sets are compared; without, whoever shares a bucket is one, of the first kept one.
+        verify: True if sets are compared; without, whoever shares a bucket is one, of the first kept one.
         before: documents that others are compared with, from the first on; those behind are compared with them alone.
         jaccard: the least similarity.
         containment: the least part of the shingles of what is removed that the kept document has.
@@ -108,7 +108,7 @@ class Best(NamedTuple):
     """The most similar kept document of each one, int64.
 
     Attributes:
-        positions: of it; -1 where there is none.
+        positions: Positions of it; -1 where there is none.
         common: shingles that both have.
         joint: shingles that at least one of them has.
     """
@@ -149,7 +149,7 @@ class Unit(Protocol):
     Attributes:
         given: bool, of each document, whether it is kept without being asked.
         sizes: int64, how many distinct shingles each has; none where they are not compared.
-        bands: of their signatures.
+        bands: Bands of their signatures.
     """
 
     given: Array
@@ -167,8 +167,8 @@ class Decided(NamedTuple):
     """The decisions about the documents of a unit.
 
     Attributes:
-        best: of what it is a duplicate; its positions are places in the unit.
-        pairs: that shared a bucket.
+        best: Best of what it is a duplicate; its positions are places in the unit.
+        pairs: Pairs that shared a bucket.
         compared: of these, pairs whose sets were compared shingle by shingle.
         found: pairs of duplicates.
     """
@@ -191,11 +191,11 @@ def decide(
     """Decide about the documents of a unit.
 
     Args:
-        unit: of documents.
+        unit: Unit of documents.
         known: what was decided before of those documents that have a position here; they are compared with nothing.
         jaccard: the least similarity of a duplicate.
         containment: the least part of its shingles that the kept document has.
-        verify: whether sets are compared; without, whoever shares a bucket with a kept document is its duplicate.
+        verify: True if sets are compared; without, whoever shares a bucket with a kept document is its duplicate.
         memory: bytes that may be used, about; what has no room is compared in windows, with the same result.
     """
     n = len(unit.given)
@@ -233,11 +233,11 @@ def _sharing(unit: Unit, before: Array, window: Array, memory: int) -> Array:
         return before
     wanted = np.unique(unit.keys(window))
     step = max(1, memory // (64 * unit.bands))
-    found = [
+    results = [
         part[np.isin(unit.keys(part), wanted).any(axis=1)]
         for part in (before[i : i + step] for i in range(0, len(before), step))
     ]
-    return cast("Array", np.concatenate(found))
+    return cast("Array", np.concatenate(results))
 
 
 def _run(unit: Unit, chunk: Array, window: Array, rules: Rules, best: Best, counts: Array) -> None:
@@ -408,10 +408,10 @@ class OrderedUnit:
 
 def _gathered(file: IO[bytes], starts: Array, which: Array) -> bytearray:
     """Return pieces of a file, one behind the other; those that follow one another there are read at once."""
-    found = bytearray()
+    result = bytearray()
     if len(which):
         cuts = np.flatnonzero(np.diff(which) != 1) + 1
         firsts, lasts = which[np.append(0, cuts)], which[np.append(cuts, len(which)) - 1]
         for begin, end in zip(starts[firsts].tolist(), starts[lasts + 1].tolist(), strict=True):
-            found += os.pread(file.fileno(), end - begin, begin)
-    return found
+            result += os.pread(file.fileno(), end - begin, begin)
+    return result

@@ -20,18 +20,18 @@ _u32, _u64 = numba.uint32, numba.uint64
 decoded, number_of = _inline(unicode_table.decoded), _inline(unicode_table.number_of)
 
 
-def shingles(words: Words, texts: Any, weights: Weights, table: Characters, room: Any, found: Shingles) -> None:
+def shingles(words: Words, texts: Any, weights: Weights, table: Characters, room: Any, shingles: Shingles) -> None:
     """Find the hash of each shingle: the fewest words from one on that weigh enough.
 
     Args:
-        words: of the texts.
-        texts: how many.
-        weights: of words and of a shingle.
-        table: of the code points.
+        words: Words of the texts.
+        texts: Number of texts.
+        weights: Weights of words and of a shingle.
+        table: Table of the code points.
         room: int64, room for a number a word.
-        found: with room for a shingle a word.
+        shingles: with room for a shingle a word.
     """
-    hashes, bounds = found.hashes, found.bounds
+    hashes, bounds = shingles.hashes, shingles.bounds
     utf8, n = words.lines.utf8, numba.int64(0)
     for i in range(words.bounds[texts]):
         point, _ = decoded(utf8, words.starts[i])
@@ -62,7 +62,7 @@ def band_keys(found: Shingles, texts: Any, cut: Functions, room: Room, keys: Any
 
     Args:
         found: the shingles of the texts.
-        texts: how many.
+        texts: Number of texts.
         cut: the hash functions, and how signatures are cut into bands.
         room: to work in.
         keys: uint64 (texts, bands), to be filled.
@@ -110,17 +110,17 @@ def band_keys(found: Shingles, texts: Any, cut: Functions, room: Room, keys: Any
 @_inline
 def _common(sets: Any, a: Any, a_end: Any, b: Any, b_end: Any, need: Any) -> Any:
     """Return how many numbers two sorted sets have in common; less than `need`, any number, where they have less."""
-    found = numba.int64(0)
+    result = numba.int64(0)
     while a < a_end and b < b_end:
         # what is left cannot make up for what is missing: looked at now and then, because it costs as much as a step
-        if found + min(a_end - a, b_end - b) < need:
+        if result + min(a_end - a, b_end - b) < need:
             break
         for _ in range(min(16, a_end - a, b_end - b)):
             left, right = sets[a], sets[b]
-            found += left == right
+            result += left == right
             a += left <= right
             b += right <= left
-    return found
+    return result
 
 
 def sketch(sets: Any, bounds: Any, documents: Any, sketches: Any) -> None:
@@ -138,7 +138,7 @@ def decide(documents: Documents, n: Any, rules: Rules, lists: Lists, best: Best,
         documents: in order.
         n: how many.
         rules: when a document is a duplicate.
-        lists: of what is kept in each bucket; empty.
+        lists: Lists of what is kept in each bucket; empty.
         best: what has been found so far, to be gone on with.
         counts: int64 (3): pairs that share a bucket; of these, pairs whose sets were compared shingle by shingle; and
             pairs of duplicates.

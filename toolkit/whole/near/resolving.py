@@ -62,13 +62,13 @@ _MARKS = "marks"
 def resolve(work: Work, comparing: Comparing) -> Resolved:
     """Write the fates of all documents, and what later resolutions can use of them."""
     folder = work.scratch
-    own = next((each.number for each in work.shards if each.own), len(work.shards))
+    own = next((shard.number for shard in work.shards if shard.own), len(work.shards))
     remove(join(work.folder, _MARKS))  # of an attempt that was not finished: what it stands for is written anew
-    marks = [_mark(each) for each in work.shards]
+    marks = [_mark(shard) for shard in work.shards]
     layout = Layout(
         comparing=comparing,
         memory=work.memory,
-        shards=[ShardPlace(folder=each.path(""), rows=each.record.rows) for each in work.shards],
+        shards=[ShardPlace(folder=shard.path(""), rows=shard.record.rows) for shard in work.shards],
         own=own,
         fates=work.folder,
     )
@@ -78,22 +78,22 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
     bucketed, candidates, planned = plan(work, comparing, folder)
     save_layout(folder, msgspec.structs.replace(layout, units=[*accumulate((p.units for p in planned), initial=0)]))
     unread = Counter[int]()
-    for each in planned:
-        unread.update(each.unread)
+    for item in planned:
+        unread.update(item.unread)
     reading = [Task(name, ToRead(shard=shard), unread[shard.number]) for name, shard in work.numbered(unread)]
     _settle(work, folder, EVIDENCE, work.run("reading documents that may be near duplicates", read_shard, reading))
-    units = [(part, unit) for part, each in enumerate(planned) for unit in range(each.units)]
+    units = [(part, unit) for part, item in enumerate(planned) for unit in range(item.units)]
     deciding = [Task(f"unit {i}", ToDecide(part=p, unit=u, folder=folder)) for i, (p, u) in enumerate(units)]
     _settle(work, folder, DECIDED, work.run("deciding which near duplicates stay", decide_unit, deciding))
     own_candidates = [number for number in candidates if number >= own]
     gathering = [Task(name, ToGather(shard=shard)) for name, shard in work.numbered({*own_candidates})]
     gathered: list[Gathered] = work.run("putting what was found in the order of the documents", gather_shard, gathering)
-    fates = {each.shard: "" for each in work.shards if each.own}
-    for task, found in zip(gathering, gathered, strict=True):
-        fates[work.shards[task.payload.shard.number].shard] = found.digest
+    fates = {shard.shard: "" for shard in work.shards if shard.own}
+    for task, result in zip(gathering, gathered, strict=True):
+        fates[work.shards[task.payload.shard.number].shard] = result.digest
     notes = [_sizes(planned, bucketed), *_losses(work, comparing, folder, gathered)]
-    duplicates = sum(each.duplicates for each in gathered)
-    counts = {"duplicates": duplicates, "clusters": sum(each.clusters for each in gathered)}
+    duplicates = sum(item.duplicates for item in gathered)
+    counts = {"duplicates": duplicates, "clusters": sum(item.clusters for item in gathered)}
     counts |= {"candidates": sum(candidates.values()), "unverified": duplicates if comparing.size is None else 0}
     write_sealed(join(work.folder, _MARKS), np.array([*marks, _names(work.folder)], dtype="<u8").tobytes())
     return Resolved(fates, counts, notes)
@@ -145,12 +145,12 @@ def plan(work: Work, comparing: Comparing, folder: str) -> tuple[list[Bucketed],
         comparing: How documents are compared.
         folder: Folder of the work, which has the layout.
     """
-    compared = sum(each.record.compared for each in work.shards)
+    compared = sum(shard.record.compared for shard in work.shards)
     partitions, keys = partitions_of(compared, work.memory), join(folder, KEYS)
     ranges_of_keys = partitions_of(comparing.bands * compared // 8, work.memory)
     scattering = [
         Task(f"shards {first}", WorkRange(first=first, last=last, partitions=ranges_of_keys, folder=folder))
-        for first, last in in_groups(comparing.bands * each.record.rows for each in work.shards)
+        for first, last in in_groups(comparing.bands * shard.record.rows for shard in work.shards)
     ]
     _settle(work, keys, KEYS, work.run("finding documents that may be near duplicates", scatter_keys, scattering))
     bucketing = [
@@ -159,30 +159,30 @@ def plan(work: Work, comparing: Comparing, folder: str) -> tuple[list[Bucketed],
     ]
     bucketed: list[Bucketed] = work.run("finding documents that may be near duplicates", find_buckets, bucketing)
     remove_tree(keys)
-    parts = parts_of(min(compared, 2 * sum(each.pairs for each in bucketed)), work.memory)
-    objects = [*chain.from_iterable(each.objects for each in bucketed)]
+    parts = parts_of(min(compared, 2 * sum(item.pairs for item in bucketed)), work.memory)
+    objects = [*chain.from_iterable(item.objects for item in bucketed)]
     candidates = connect(work, folder, objects, partitions, parts)
     planning = [Task(f"part {part}", ToPlan(part=part, folder=folder)) for part in range(parts)]
     planned: list[Planned] = work.run("planning which documents are compared", plan_units, planning)
-    for part, each in enumerate(planned):
-        settle(work.run, folder, f"{UNITS}-{part}", each.objects[0])
-    _settle(work, folder, MEMBERS, [each.objects[1] for each in planned])
+    for part, item in enumerate(planned):
+        settle(work.run, folder, f"{UNITS}-{part}", item.objects[0])
+    _settle(work, folder, MEMBERS, [item.objects[1] for item in planned])
     return bucketed, candidates, planned
 
 
 def _sizes(planned: list[Planned], bucketed: list[Bucketed]) -> str:
     """Return a sentence about what was large."""
-    largest = max((each.largest for each in bucketed), default=0)
+    largest = max((item.largest for item in bucketed), default=0)
     return (
-        f"{sum(each.buckets for each in bucketed):,} buckets had several documents, at most {largest:,}; they make "
-        f"{amount(sum(each.components for each in planned), 'group')} of at most "
-        f"{amount(max(each.largest for each in planned), 'document')}"
+        f"{sum(item.buckets for item in bucketed):,} buckets had several documents, at most {largest:,}; they make "
+        f"{amount(sum(item.components for item in planned), 'group')} of at most "
+        f"{amount(max(item.largest for item in planned), 'document')}"
     )
 
 
 def _losses(work: Work, comparing: Comparing, folder: str, gathered: list[Gathered]) -> list[str]:
     """Return warnings of groups that lose much, and sentences about the largest clusters."""
-    removed, largest = added_up(each.removed for each in gathered), largest_of(gathered)
+    removed, largest = added_up(item.removed for item in gathered), largest_of(gathered)
     if not removed:
         return []
     question = join(folder, "question")
@@ -191,10 +191,10 @@ def _losses(work: Work, comparing: Comparing, folder: str, gathered: list[Gather
     tasks = [Task(name, ToCount(shard=shard, question=question)) for name, shard in work.numbered()]
     counted: list[Counts] = work.run("counting the documents of large groups", count_groups, tasks)
     notes = warnings(
-        removed, [sum(column) for column in zip(*(each.groups for each in counted), strict=True)], comparing.warn
+        removed, [sum(column) for column in zip(*(counts.groups for counts in counted), strict=True)], comparing.warn
     )
     for i, (size, kept) in enumerate(largest):
-        some = [*chain.from_iterable(each.duplicates[i] for each in counted)][: SHOWN - 1]
+        some = [*chain.from_iterable(counts.duplicates[i] for counts in counted)][: SHOWN - 1]
         notes.append(_shown(size, kept, some))
     return notes
 

@@ -67,7 +67,7 @@ class Bands(NamedTuple):
     """How a signature is cut into bands.
 
     Attributes:
-        bands: how many.
+        bands: Number of bands.
         rows: hash functions of each.
     """
 
@@ -92,23 +92,23 @@ class Bands(NamedTuple):
         Raises:
             ConfigError: if none does.
         """
-        found = None
+        result = None
         for rows in range(1, MOST_HASHES + 1):
             agree = jaccard**rows
             bands = -math.log1p(-ENOUGH) / -math.log1p(-agree) if 0 < agree < 1 else 1 / agree if agree else math.inf
             if bands <= MOST_HASHES and math.ceil(bands) * rows <= MOST_HASHES:
-                found = cls(math.ceil(bands), rows)
-        if found is None:
+                result = cls(math.ceil(bands), rows)
+        if result is None:
             least = math.ceil(1000 * -math.expm1(math.log1p(-ENOUGH) / MOST_HASHES)) / 1000
             raise ConfigError(f"jaccard: expected at least {least}, below which too little is compared, got {jaccard}")
-        return found
+        return result
 
 
 class Preset(NamedTuple):
     """A published preset.
 
     Attributes:
-        bands: of signatures.
+        bands: Bands of signatures.
         ngram: words of a shingle.
     """
 
@@ -197,10 +197,10 @@ class Shingles(NamedTuple):
 
 def distinct(hashes: Array) -> Array:
     """Return the distinct shingles of a text, sorted."""
-    found: Array = np.sort(hashes)
-    is_first = np.ones(len(found), dtype=bool)
-    np.not_equal(found[1:], found[:-1], out=is_first[1:])
-    return found[is_first]
+    result: Array = np.sort(hashes)
+    is_first = np.ones(len(result), dtype=bool)
+    np.not_equal(result[1:], result[:-1], out=is_first[1:])
+    return result[is_first]
 
 
 _find_shingles = Compiled(
@@ -228,7 +228,7 @@ class Functions(NamedTuple):
     """Hash functions, and how signatures are cut into bands.
 
     Attributes:
-        bands: of a signature.
+        bands: Bands of a signature.
         rows: hash functions of a band.
         fewest: a text with fewer distinct shingles has no keys.
         factors: uint32 (bands * rows), odd.
@@ -280,7 +280,7 @@ class Signer:
     """Makes signatures.
 
     Args:
-        bands: of a signature.
+        bands: Bands of a signature.
         size: of shingles.
     """
 
@@ -342,10 +342,10 @@ def groups_row(document: Document, language: Any) -> bytes:
 
 def _host(document: Document) -> str | None:
     try:
-        found = _METADATA.decode(document.raw_metadata)
+        result = _METADATA.decode(document.raw_metadata)
     except BAD_ROW:
         return None
-    url = found and ((found.warc_headers and found.warc_headers.uri) or found.url)
+    url = result and ((result.warc_headers and result.warc_headers.uri) or result.url)
     return (host_of(url) or None) if isinstance(url, str) else None
 
 
@@ -353,12 +353,12 @@ def counted_groups(signed: SignedShard, which: Iterable[Any] | None = None) -> C
     """Return how many rows of a shard each group has; those alone for which `which` is true, if it is given."""
     with Lines(signed.path(FILE), _MAX_ROW) as lines:
         rows = Counter(lines if which is None else compress(lines, which))
-    found = Counter[Group]()
+    result = Counter[Group]()
     for row, count in rows.items():  # most rows are those of others: each is decoded once
         for kind, value in zip(KINDS, _ROW.decode(row) or (), strict=False):
             if value is not None:
-                found[kind, value] += count
-    return found
+                result[kind, value] += count
+    return result
 
 
 def most_removed(signed: SignedShard, rows: Sequence[int]) -> list[tuple[str, str, int]]:
@@ -372,7 +372,7 @@ def most_removed(signed: SignedShard, rows: Sequence[int]) -> list[tuple[str, st
 
 
 def _most(found: Counter[Group]) -> list[tuple[str, str, int]]:
-    ordered = sorted(found.items(), key=lambda each: (-each[1], each[0]))
+    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return [(*group, count) for kind in KINDS for group, count in [e for e in ordered if e[0][0] == kind][:_MOST]]
 
 
@@ -391,15 +391,15 @@ def warnings(removed: dict[Group, int], compared: Sequence[int], share: float) -
         for (group, count), of in zip(removed.items(), compared, strict=True)
         if count > share * of and count > 1
     ]
-    heavy.sort(key=lambda each: (-each[0], each[2]))
-    found = [
+    heavy.sort(key=lambda item: (-item[0], item[2]))
+    results = [
         f"warning: of {of:,} documents of the {kind} {value}, {count:,} ({count / of:.0%}) are duplicates; look at "
         "some pairs (`--explain ID`) before you drop them"
         for count, of, (kind, value) in heavy[:_SHOWN]
     ]
     if heavy[_SHOWN:]:
-        found.append(f"warning: so it is with {len(heavy) - _SHOWN} others")
-    return found
+        results.append(f"warning: so it is with {len(heavy) - _SHOWN} others")
+    return results
 
 
 def row_type(ranks: str) -> np.dtype[Any]:
@@ -417,7 +417,7 @@ class NearSigner(KindSigner):
         kind: configured.
         files: what it writes to.
         signing: makes signatures.
-        stores_shingles: whether shingles are kept, too.
+        stores_shingles: True if shingles are kept, too.
     """
 
     def __init__(self, kind: Competing, files: Files, signing: Signer, *, stores_shingles: bool = False) -> None:
@@ -432,31 +432,31 @@ class NearSigner(KindSigner):
     def add(self, block: Block) -> None:
         competes = np.array(block.competes, dtype=bool)
         if competes.all():
-            found = self._signing.of_words(block.documents.words())
+            words = self._signing.of_words(block.documents.words())
         else:
             pairs = zip(block.documents.utf8, block.competes, strict=True)
-            found = self._signing.of([text if asked else b"" for text, asked in pairs])
+            words = self._signing.of([text if asked else b"" for text, asked in pairs])
         rows = np.zeros(len(competes), dtype=row_type(self._competing.ranks))
-        rows["shingles"] = np.where(found.enough, found.shingles, 0)
+        rows["shingles"] = np.where(words.enough, words.shingles, 0)
         if "keep" in block.values:
             rows["order"] = self._competing.ranked(block.values["keep"], ascending=False)
-        keys = found.keys
+        keys = words.keys
         if "scope" in block.values:
             keys ^= np.array([seed_of(value) for value in block.values["scope"]], dtype=np.uint64)[:, None]
-            keys[~found.enough] = 0
+            keys[~words.enough] = 0
         self._rows.write(rows.tobytes())
         self._keys.write(keys.astype("<u8").tobytes())
         if self._stored:
-            hashes = found.hashes[np.repeat(found.enough, found.shingles)]
+            hashes = words.hashes[np.repeat(words.enough, words.shingles)]
             self._stored.write(hashes.astype("<u8", copy=False).tobytes())
-        self._short += int((competes & ~found.enough).sum())
-        self._shingles += int(found.shingles.sum())
+        self._short += int((competes & ~words.enough).sum())
+        self._shingles += int(words.shingles.sum())
         languages = block.values.get("language") or [None] * len(competes)
         self._groups.write_rows(
             groups_row(document, language) if enough else b"null"
-            for document, language, enough in zip(block.documents, languages, found.enough, strict=True)
+            for document, language, enough in zip(block.documents, languages, words.enough, strict=True)
         )
-        self._compared += int(found.enough.sum())
+        self._compared += int(words.enough.sum())
 
     def finish(self) -> tuple[dict[str, int], Any]:
         counts = {"compared": self._compared, "short": self._short, "shingles": self._shingles}

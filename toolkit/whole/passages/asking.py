@@ -88,7 +88,7 @@ class Stretch(NamedTuple):
     """Stretches of a run, of which texts are read, column by column, in their order.
 
     Attributes:
-        rows: of their documents in the shard.
+        rows: Rows of their documents in the shard.
         begins: bytes of the document before each.
         items: their numbers in the shard.
         passages: how many each has.

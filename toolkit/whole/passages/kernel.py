@@ -28,13 +28,13 @@ def _begins(utf8: Any, at: Any) -> Any:
 @_inline
 def _least(ring: Any, oldest: Any, size: Any) -> Any:
     """Return how many places behind the oldest in a ring the least number is; of equal ones, the last."""
-    found, at = _i64(0), oldest
+    result, at = _i64(0), oldest
     least = ring[oldest]
     for i in range(1, size):
         at = at + 1 if at + 1 < size else _i64(0)
         if ring[at] <= least:
-            found, least = _i64(i), ring[at]
-    return found
+            result, least = _i64(i), ring[at]
+    return result
 
 
 def stretches(texts: Texts, cut: Cut, ring: Any, found: Found, room: Any) -> None:
@@ -144,18 +144,18 @@ def fingerprints(texts: Texts, cut: Cut, high: Any, low: Any) -> None:
 def _product(a: Any, b: Any) -> Any:
     """Return the product of two numbers modulo 2^61 - 1, or that more."""
     low, high = a * b, high_product(a, b)
-    found = (low & _u64(_PRIME)) + ((low >> _u64(61)) | (high << _u64(3)))
-    return (found & _u64(_PRIME)) + (found >> _u64(61))
+    result = (low & _u64(_PRIME)) + ((low >> _u64(61)) | (high << _u64(3)))
+    return (result & _u64(_PRIME)) + (result >> _u64(61))
 
 
-def spans(texts: Texts, cut: Cut, compared: Compared, found: Spans) -> None:
+def spans(texts: Texts, cut: Cut, compared: Compared, spans: Spans) -> None:
     """Find the whole characters that passages have which were there before: spans of each stretch, in order.
 
     Args:
-        texts: of the stretches.
+        texts: Texts of the stretches.
         cut: how passages are looked at.
         compared: their passages.
-        found: with room for all.
+        spans: with room for all.
     """
     utf8, passage, n = texts.utf8, _i64(0), _i64(0)
     for stretch in range(texts.items):
@@ -171,10 +171,10 @@ def spans(texts: Texts, cut: Cut, compared: Compared, found: Spans) -> None:
                 skipped = _i64(0)
                 while i + skipped < end and not _begins(utf8, i + skipped):
                     skipped += 1
-                found.stretches[n], found.begins[n], found.starts[n] = stretch, i + skipped - begin, front
+                spans.stretches[n], spans.begins[n], spans.starts[n] = stretch, i + skipped - begin, front
             passage += 1
             if here and i == end - cut.length:
-                found.behinds[n], found.ends[n] = end - compared.over[stretch] - begin, compared.ends[stretch]
+                spans.behinds[n], spans.ends[n] = end - compared.over[stretch] - begin, compared.ends[stretch]
                 n += 1
             elif here and compared.seen[passage] == 0:
                 while behind < i + cut.length:
@@ -185,5 +185,5 @@ def spans(texts: Texts, cut: Cut, compared: Compared, found: Spans) -> None:
                     over = 1
                     while not _begins(utf8, behind - over):
                         over += 1
-                found.behinds[n], found.ends[n] = behind - over - begin, back - (over > 0)
+                spans.behinds[n], spans.ends[n] = behind - over - begin, back - (over > 0)
                 n += 1

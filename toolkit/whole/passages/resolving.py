@@ -51,9 +51,9 @@ class Repeats(msgspec.Struct, frozen=True):
     """The passages of a document that stand at an earlier place, too.
 
     Attributes:
-        spans: of whole characters; those next to each other are one.
+        spans: Spans of whole characters; those next to each other are one.
         chars: code points of the spans.
-        bytes: of the spans in UTF-8.
+        bytes: Bytes of the spans in UTF-8.
     """
 
     spans: list[Span] = []
@@ -92,7 +92,7 @@ def gather_shard(task: ToGather, report: Report) -> Gathered:
         columns.append(_spans(signed, asking, whole, number, (row, first), compared))
         row, first = row + run.documents, first + run.items
     rows, starts, ends, sizes = (
-        [np.concatenate(each) for each in zip(*columns, strict=True)] if columns else [np.empty(0, np.int64)] * 4
+        [np.concatenate(item) for item in zip(*columns, strict=True)] if columns else [np.empty(0, np.int64)] * 4
     )
     if asking.counted.unit != "byte":
         places = asking.counted.in_text(signed, rows, starts, ends)
@@ -171,7 +171,7 @@ def values_of(path: str, rows: int) -> Iterator[Repeats]:
     for mine, count, size in zip(which, counts, total, strict=True):
         for _ in range(row, mine):
             yield _NONE
-        spans = [Span(*each) for each in zip(starts[at : at + count], ends[at : at + count], strict=True)]
+        spans = [Span(*item) for item in zip(starts[at : at + count], ends[at : at + count], strict=True)]
         yield Repeats(spans, sum(span.end - span.start for span in spans), size)
         row, at = mine + 1, at + count
     for _ in range(row, rows):
@@ -217,27 +217,27 @@ def _resolved(work: Work, length: int, counted: Counted, ranks: str) -> Done:
         folder=folder,
     )
     every = work.numbered(range(len(work.shards)))
-    rows = [each.record.rows for each in work.shards]
+    rows = [shard.record.rows for shard in work.shards]
     tasks = [Task(name, ToAsk(shard=shard, asking=asking), rows[shard.number]) for name, shard in every]
     asked: list[Asked] = work.run("reading again what may be a repeat", ask_shard, tasks)
-    settle(work.run, folder, ASKED, [path for each in asked for path in each.objects])
-    totals = [sum(column) for column in zip(*(each.passages for each in asked), strict=True)]
+    settle(work.run, folder, ASKED, [path for item in asked for path in item.objects])
+    totals = [sum(column) for column in zip(*(item.passages for item in asked), strict=True)]
     units = [Task(f"unit {i}", ToCompare(number=i, passages=n, asking=asking)) for i, n in enumerate(totals)]
     objects: list[list[str]] = work.run("comparing passages", compare_unit, units)
-    settle(work.run, folder, COMPARED, [path for each in objects for path in each])
+    settle(work.run, folder, COMPARED, [path for object_ in objects for path in object_])
     to_gather = [
         Task(name, ToGather(shard=shard, asking=asking, path=fates_path(work.folder, shard.number)))
         for name, shard in work.numbered()
     ]
     gathered: list[Gathered] = work.run("putting what was found in the order of the documents", gather_shard, to_gather)
-    own = [each for each in work.shards if each.own]
+    own = [shard for shard in work.shards if shard.own]
     counts = {
-        "bytes": sum(int(each.record.counts["bytes"]) for each in own),
-        "repeated bytes": sum(each.bytes for each in gathered),
-        "spans": sum(each.spans for each in gathered),
-        "documents with spans": sum(each.documents for each in gathered),
+        "bytes": sum(int(signed_shard.record.counts["bytes"]) for signed_shard in own),
+        "repeated bytes": sum(item.bytes for item in gathered),
+        "spans": sum(item.spans for item in gathered),
+        "documents with spans": sum(item.documents for item in gathered),
     }
-    fates = {each.shard: found.digest for each, found in zip(own, gathered, strict=True)}
+    fates = {signed_shard.shard: result.digest for signed_shard, result in zip(own, gathered, strict=True)}
     return Done(fates=fates, counts=counts, notes=_longest(gathered))
 
 
@@ -248,7 +248,7 @@ def fates_path(folder: str, number: int) -> str:
 
 def _longest(gathered: list[Gathered]) -> list[str]:
     """Return sentences about the longest spans."""
-    every = sorted((each for shard in gathered for each in shard.longest), key=lambda each: -each[0])
+    every = sorted((item for shard in gathered for item in shard.longest), key=lambda item: -item[0])
     return [
         f"{size:,} bytes in {name[1]} ({name[0]}), characters {start:,} to {end:,}, stand elsewhere before"
         for size, name, start, end in every[:SHOWN]

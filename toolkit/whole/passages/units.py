@@ -43,7 +43,7 @@ class Cut(NamedTuple):
 
     Attributes:
         length: bytes of a passage.
-        runs: of bytes in a passage, of which one is its anchor.
+        runs: Runs of bytes in a passage, of which one is its anchor.
     """
 
     length: int
@@ -109,19 +109,19 @@ class Stretches(NamedTuple):
 def stretches_of(texts: Sequence[bytes], cut: Cut, seeds: Sequence[int]) -> Stretches:
     """Return the stretches of texts in UTF-8; those of texts with other seeds are never equal."""
     whole = buffer_of(texts)
-    found = _found(whole, cut)
-    n, counts = int(found.bounds[-1]), np.diff(found.bounds)
-    firsts = first_bytes(found.passages, counts)
+    result = _found(whole, cut)
+    n, counts = int(result.bounds[-1]), np.diff(result.bounds)
+    firsts = first_bytes(result.passages, counts)
     begins = np.repeat(whole.starts, counts) + firsts
-    same = Texts(whole.utf8, begins, begins + found.passages + (cut.length - 1), n)
+    same = Texts(whole.utf8, begins, begins + result.passages + (cut.length - 1), n)
     seeded = np.repeat(np.array(seeds, dtype=np.uint64), counts)
-    keys = np.stack([found.anchors, hashes_128(same)[:, 0]], axis=1) ^ seeded[:, None]
+    keys = np.stack([result.anchors, hashes_128(same)[:, 0]], axis=1) ^ seeded[:, None]
     places = Places(*np.empty((2, n), dtype=np.uint32), *np.empty((2, n), dtype=np.uint8))
-    _places(whole, cut, found, places)
+    _places(whole, cut, result, places)
     rows = np.empty(n, dtype=PLACE)
     for name, column in zip(PLACE.names or (), places, strict=True):
         rows[name] = column
-    return Stretches(keys, found.passages, counts, rows)
+    return Stretches(keys, result.passages, counts, rows)
 
 
 def buffer_of(texts: Sequence[bytes]) -> Texts:
@@ -143,11 +143,11 @@ def _found(texts: Texts, cut: Cut) -> Found:
     ring, room = np.empty(cut.runs, dtype=np.uint64), 64 + 2 * texts.items + 3 * len(texts.utf8) // cut.runs
     while True:
         bounds = np.zeros(texts.items + 1, dtype=np.int64)
-        found = Found(np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.uint32), bounds)
-        _find(texts, cut, ring, found, room)
+        result = Found(np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.uint32), bounds)
+        _find(texts, cut, ring, result, room)
         n = int(bounds[-1])
         if n <= room:
-            return Found(found.anchors[:n], found.passages[:n], bounds)
+            return Found(result.anchors[:n], result.passages[:n], bounds)
         room = n
 
 
@@ -190,7 +190,7 @@ class Counted(ConfigStruct):
 
         Args:
             signed: the shard, some of whose texts are read.
-            rows: of the spans, which ascend.
+            rows: Rows of the spans, which ascend.
             starts: the word that each begins with.
             ends: the word behind its last one.
 
@@ -199,19 +199,19 @@ class Counted(ConfigStruct):
         """
         is_wanted = np.zeros(signed.record.rows, dtype=bool)
         is_wanted[rows] = True
-        found = np.zeros((4, len(rows)), dtype=np.int64)
+        result = np.zeros((4, len(rows)), dtype=np.int64)
         if is_wanted.any():
             edges = np.append(np.flatnonzero(np.append(True, np.diff(rows) != 0)), len(rows)).tolist()
             documents = documents_of(signed, is_wanted)
             for first, behind in pairwise(edges):
                 here, text = slice(first, behind), next(documents).text
-                found[:, here] = (
+                result[:, here] = (
                     _of_tokens(self.tokenizer, text, starts[here], ends[here])
                     if self.unit == "token"
                     else _of_words(text, starts[here], ends[here])
                 )
             next(documents, None)  # which are held against what was signed when all have been read
-        return list(found)
+        return list(result)
 
 
 @cached(1)
@@ -231,11 +231,11 @@ def _split(text: str) -> Words:
 def _hashed(numbers: Array, bounds: Array) -> list[bytes]:
     """Return what is looked at of texts, from a number of each word, and where those of each begin."""
     hashes = finalized(numbers)
-    found = np.empty((len(hashes), BYTES), dtype=np.uint8)
-    found[:, 0] = hashes & np.uint64(0x7F)
+    result = np.empty((len(hashes), BYTES), dtype=np.uint8)
+    result[:, 0] = hashes & np.uint64(0x7F)
     for i in range(1, BYTES):
-        found[:, i] = np.uint64(0x80) | (hashes >> np.uint64(1 + 6 * i)) & np.uint64(0x3F)
-    data = found.tobytes()
+        result[:, i] = np.uint64(0x80) | (hashes >> np.uint64(1 + 6 * i)) & np.uint64(0x3F)
+    data = result.tobytes()
     return [data[begin:end] for begin, end in pairwise((BYTES * bounds).tolist())]
 
 

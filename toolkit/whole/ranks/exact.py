@@ -47,7 +47,7 @@ class Whole(msgspec.Struct, frozen=True):
 
     Attributes:
         column: which of a document's scores.
-        runs: of all shards, in order.
+        runs: Runs of all shards, in order.
         groups: labels, sorted.
         bounds: label and score at which each partition but the first begins.
     """
@@ -75,7 +75,7 @@ class Ranking(msgspec.Struct, frozen=True):
     """Ranking of one score over all partitions.
 
     Attributes:
-        groups: by label.
+        groups: Groups by label.
         before: of each partition but the first, how many documents of the group in which it begins are in earlier ones.
     """
 
@@ -92,11 +92,11 @@ def rank(work: Work, column: int) -> Ranking:
     whole = Whole(column, runs, groups, _bounds(runs, groups, column, parts) if parts > 1 else [])
     save_layout(_layout(work.folder, column), whole)
     tasks = [Task(f"score {column} part {i}", PartToRank(work.folder, column, i)) for i in range(whole.parts)]
-    found: list[Part] = work.run("ranking scores", rank_part, tasks)
-    settle(work.run, work.folder, f"{column}-ranks", [path for part in found for path in part.objects])
+    results: list[Part] = work.run("ranking scores", rank_part, tasks)
+    settle(work.run, work.folder, f"{column}-ranks", [path for part in results for path in part.objects])
     all_: dict[str, Group] = {}
     before: list[int] = []
-    for i, part in enumerate(found):
+    for i, part in enumerate(results):
         if i:
             label = whole.bounds[i - 1][0]
             before.append(all_[label].documents if label in all_ else 0)
@@ -113,16 +113,16 @@ def _bounds(runs: list[RunOfShard], groups: list[str], column: int, parts: int) 
     numbers = {label: i for i, label in enumerate(groups)}
 
     def read(run: RunOfShard) -> tuple[Array, Array, int]:
-        found = run.run.columns[column]
-        starts, marks = run.starts(found), run.marks(found)
-        places = found.step // 2 + np.arange(len(marks)) * found.step
+        result = run.run.columns[column]
+        starts, marks = run.starts(result), run.marks(result)
+        places = result.step // 2 + np.arange(len(marks)) * result.step
         table = np.array([numbers[label] for label in run.run.groups], dtype=np.uint32)
-        return table[np.searchsorted(starts, places, side="right") - 1], marks, found.step
+        return table[np.searchsorted(starts, places, side="right") - 1], marks, result.step
 
-    found = for_each(read, runs)
-    of_groups = np.concatenate([each[0] for each in found])
-    scores = np.concatenate([each[1] for each in found])
-    weights = np.concatenate([np.full(len(each[1]), each[2]) for each in found])
+    results = for_each(read, runs)
+    of_groups = np.concatenate([item[0] for item in results])
+    scores = np.concatenate([item[1] for item in results])
+    weights = np.concatenate([np.full(len(item[1]), item[2]) for item in results])
     order = np.lexsort((scores, of_groups))
     sums = np.cumsum(weights[order])
     at = np.searchsorted(sums, np.arange(1, parts) * (int(sums[-1]) / parts))
@@ -142,8 +142,8 @@ def rank_part(work: PartToRank, report: Report) -> Part:
     def rank() -> Part:
         slices = for_each(lambda run: _slice(whole, run, work.part), whole.runs)
         groups, ranked = _ranked(whole.groups, slices)
-        ends = np.cumsum([len(each) for each, _, _ in slices], dtype=np.int64)
-        sections = {i: each.astype("<u8").tobytes() for i, each in enumerate(np.split(ranked, ends[:-1]))}
+        ends = np.cumsum([len(item) for item, _, _ in slices], dtype=np.int64)
+        sections = {i: part.astype("<u8").tobytes() for i, part in enumerate(np.split(ranked, ends[:-1]))}
         return Part(groups, scatter_sections(stem, len(slices), sections))
 
     return once(stem + ".json", "", Part, rank)
@@ -164,9 +164,9 @@ def _slice(whole: Whole, run: RunOfShard, part: int) -> tuple[Array, Array, Arra
 
 def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tuple[dict[str, Group], Array]:
     """Return what a partition has, and of each key of each run twice how many are below, and how many are equal."""
-    groups = np.concatenate([np.zeros(0, dtype=np.uint32), *(each[0] for each in slices)])
-    scores = np.concatenate([np.zeros(0), *(each[1] for each in slices)])
-    counts = np.concatenate([np.zeros(0, dtype=np.uint32), *(each[2] for each in slices)])
+    groups = np.concatenate([np.zeros(0, dtype=np.uint32), *(slice_[0] for slice_ in slices)])
+    scores = np.concatenate([np.zeros(0), *(slice_[1] for slice_ in slices)])
+    counts = np.concatenate([np.zeros(0, dtype=np.uint32), *(slice_[2] for slice_ in slices)])
     if not len(scores):
         return {}, np.zeros(0, dtype=np.uint64)
     order = np.lexsort((scores, groups))
@@ -182,13 +182,13 @@ def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tupl
     before = np.repeat((ends - equal)[starts], sizes)
     ranked = np.empty(len(order), dtype=np.uint64)
     ranked[order] = (2 * (ends - before) - equal)[np.cumsum(is_new) - 1]
-    found = {
+    results = {
         labels[groups[start]]: Group(
             int(ends[start + size - 1] - before[start]), size, float(scores[start]), float(scores[start + size - 1])
         )
         for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
     }
-    return found, ranked
+    return results, ranked
 
 
 def ranks(folder: str, ranking: Ranking, column: int, shard: int, number: int) -> Array:
@@ -199,13 +199,13 @@ def ranks(folder: str, ranking: Ranking, column: int, shard: int, number: int) -
     starts = run.starts(run.run.columns[column])
     parts = gather_sections(folder, f"{column}-ranks", first + number)
     sections = [np.frombuffer(part, dtype="<u8") for part in parts]
-    found = np.concatenate(sections)
-    groups = np.searchsorted(starts, np.arange(len(found)), side="right") - 1
+    result = np.concatenate(sections)
+    groups = np.searchsorted(starts, np.arange(len(result)), side="right") - 1
     numbers = {label: i for i, label in enumerate(run.run.groups)}
     ends = np.cumsum([len(section) for section in sections]).tolist()
     for (label, _), before, begin, end in zip(whole.bounds, ranking.before, ends[:-1], ends[1:], strict=True):
         if label in numbers:
-            mine = found[begin:end]
+            mine = result[begin:end]
             mine[groups[begin:end] == numbers[label]] += np.uint64(2 * before)
     documents = np.array([ranking.groups[label].documents for label in run.run.groups] or [1], dtype=np.int64)
-    return found / (2 * documents[groups])
+    return result / (2 * documents[groups])

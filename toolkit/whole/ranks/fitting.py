@@ -39,8 +39,8 @@ def fit(scores: Array, labels: Array) -> tuple[Array, Array]:
 def _pooled(sums: list[float], weights: list[float]) -> Array:
     """Return the means of blocks of neighbours, the fewest that rise, one for each neighbour."""
     blocks: list[tuple[float, float, int]] = []  # sum, weight, how many
-    for each, weight in zip(sums, weights, strict=True):
-        total, mass, size = each, weight, 1
+    for sum_, weight in zip(sums, weights, strict=True):
+        total, mass, size = sum_, weight, 1
         while blocks and blocks[-1][0] * mass >= total * blocks[-1][1]:  # the mean before is not below
             before = blocks.pop()
             total, mass, size = total + before[0], mass + before[1], size + before[2]
@@ -52,7 +52,7 @@ class GroupMap(msgspec.Struct, frozen=True, omit_defaults=True):
     """The map of a group.
 
     Attributes:
-        documents: that it was fitted on; those with a label, where there are labels.
+        documents: Documents that it was fitted on; those with a label, where there are labels.
         lowest, highest: scores among them.
         x: knots, ascending scores.
         y: what they become.
@@ -92,10 +92,10 @@ class FittedMap(msgspec.Struct, frozen=True, kw_only=True):
         method, score, within, labels, to: options with which it was fitted.
         settings: a digest of all options, and of those of the sets that it was made from.
         shards, documents: that it was fitted on.
-        groups: by label; without `within` there is one.
+        groups: Groups by label; without `within` there is one.
         small: groups that were too small for a map, with their documents.
         pool: the map of all groups together.
-        curve: of the documents with labels, from the lowest scores to the highest.
+        curve: Curve of the documents with labels, from the lowest scores to the highest.
     """
 
     version: Literal[1] = 1
@@ -114,26 +114,26 @@ class FittedMap(msgspec.Struct, frozen=True, kw_only=True):
     curve: list[Bin]
 
 
-def sealed_map(found: FittedMap) -> FittedMap:
+def sealed_map(fitted_map: FittedMap) -> FittedMap:
     """Return the map with its digest."""
-    return msgspec.structs.replace(found, digest=_digest(found))
+    return msgspec.structs.replace(fitted_map, digest=_digest(fitted_map))
 
 
-def _digest(found: FittedMap) -> str:
-    return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(found, digest=""))).hexdigest()
+def _digest(fitted_map: FittedMap) -> str:
+    return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(fitted_map, digest=""))).hexdigest()
 
 
-def save_map(path: str, found: FittedMap) -> None:
+def save_map(path: str, fitted_map: FittedMap) -> None:
     """Write a map."""
-    write_file(path, b"".join(_lines(found)))
+    write_file(path, b"".join(_lines(fitted_map)))
 
 
-def _lines(found: FittedMap) -> Iterator[bytes]:
-    fields = msgspec.structs.asdict(found)
+def _lines(fitted_map: FittedMap) -> Iterator[bytes]:
+    fields = msgspec.structs.asdict(fitted_map)
     for i, (name, value) in enumerate(fields.items()):
         yield (b",\n " if i else b"{\n ") + msgspec.json.encode(name) + b": "
         if name == "groups":
-            rows = [msgspec.json.encode(label) + b": " + msgspec.json.encode(each) for label, each in value.items()]
+            rows = [msgspec.json.encode(label) + b": " + msgspec.json.encode(item) for label, item in value.items()]
             yield b"{\n  " + b",\n  ".join(rows) + b"\n }"
         else:
             yield msgspec.json.encode(value)
@@ -148,12 +148,12 @@ def load_map(path: str, remedy: str) -> FittedMap:
         FileNotFoundError: if there is no such file.
     """
     try:
-        found = msgspec.json.decode(store_of(path).read(path), type=FittedMap)
+        fitted_map = msgspec.json.decode(store_of(path).read(path), type=FittedMap)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"expected a map as `toolkit calibrate` writes it, got: {error}; {remedy}", path=path) from None
-    if _digest(found) != found.digest:
+    if _digest(fitted_map) != fitted_map.digest:
         raise DataError(f"expected a map as it was fitted, got one that was changed afterwards; {remedy}", path=path)
-    return found
+    return fitted_map
 
 
 def load_map_if_there(path: str, remedy: str) -> FittedMap | None:
@@ -201,7 +201,7 @@ def on_labels(
             mine = rows[rows["group"] == i]
             if len(mine):
                 parts.setdefault(label, []).append(mine)
-    together = np.concatenate([np.zeros(0, dtype=LABELLED), *(each for part in parts.values() for each in part)])
+    together = np.concatenate([np.zeros(0, dtype=LABELLED), *(item for part in parts.values() for item in part)])
     _check_enough(len(together), minimum, "documents with both a score and a label")
     if isinstance(scale, Scale):
         least, greatest = scale.bounds
@@ -212,13 +212,13 @@ def on_labels(
         scores, labels = rows["score"], rows["label"]
         if empty.method == "isotonic":
             x, y = fit(scores, labels)
-            found = _group(scores, x, y)
+            group_map = _group(scores, x, y)
         else:
             values, counts = np.unique(labels, return_counts=True)
             of_labels = (np.cumsum(counts) - counts / 2) / len(labels)
-            found = _mapped(runs.exact(scores, 1 / knots), of_labels, values)
-        errors = np.abs(scores - labels).mean(), np.abs(found.of(scores) - labels).mean()
-        return msgspec.structs.replace(found, errors=(float(errors[0]), float(errors[1])))
+            group_map = _mapped(runs.exact(scores, 1 / knots), of_labels, values)
+        errors = np.abs(scores - labels).mean(), np.abs(group_map.of(scores) - labels).mean()
+        return msgspec.structs.replace(group_map, errors=(float(errors[0]), float(errors[1])))
 
     grouped = {label: np.concatenate(parts[label]) for label in sorted(parts)}
     groups = {label: fitted(rows) for label, rows in grouped.items() if len(rows) >= minimum}
@@ -236,18 +236,18 @@ def _collected(shards: Sequence[SignedShard], column: int, memory: int) -> dict[
     Raises:
         ConfigError: if they need more memory than there may be.
     """
-    found: dict[str, list[Array]] = {}
+    results: dict[str, list[Array]] = {}
     needed = 0
     for run in (run for signed in shards for run in runs_of(signed)):
         for label, knots in run.knots(run.run.columns[column]):
             needed += len(knots) * KNOT_COST
-            found.setdefault(label, []).append(knots)
+            results.setdefault(label, []).append(knots)
     if needed > memory:
         raise ConfigError(
             f"memory: expected at least {-(-needed // 10**6)} MB for the knots of all groups of all shards, got "
             f"{memory:,} bytes; fewer `knots` need less"
         )
-    return found
+    return results
 
 
 def on_the_corpus(empty: FittedMap, shards: Sequence[SignedShard], minimum: int, knots: int, memory: int) -> FittedMap:
@@ -258,7 +258,7 @@ def on_the_corpus(empty: FittedMap, shards: Sequence[SignedShard], minimum: int,
     _check_enough(sum(map(_documents, together)), minimum, "documents with a score")
     pool = runs.added(together, error)
     small = {label: size for label in sorted(parts) if (size := sum(map(_documents, parts[label]))) < minimum}
-    found = {label: runs.added(parts[label], error) for label in sorted(parts.keys() - small.keys())}
+    results = {label: runs.added(parts[label], error) for label in sorted(parts.keys() - small.keys())}
 
     def mapped(ranked: Steps) -> GroupMap:
         if empty.to == "corpus":
@@ -268,7 +268,7 @@ def on_the_corpus(empty: FittedMap, shards: Sequence[SignedShard], minimum: int,
     return msgspec.structs.replace(
         empty,
         documents=pool.documents,
-        groups={label: mapped(ranked) for label, ranked in found.items()},
+        groups={label: mapped(ranked) for label, ranked in results.items()},
         small=small,
         pool=mapped(pool),
     )
@@ -289,7 +289,7 @@ def _group(scores: Array, x: Array, y: Array) -> GroupMap:
 
 def _mapped(ranked: Steps, at: Array, values: Array) -> GroupMap:
     """Return the map of ranks to the values that have these ranks, between which it is interpolated."""
-    y, between = (np.interp(each, at, values).tolist() for each in (ranked.at, ranked.between))
+    y, between = (np.interp(item, at, values).tolist() for item in (ranked.at, ranked.between))
     x = ranked.scores.tolist()
     return GroupMap(ranked.documents, x[0], x[-1], x, y, between)
 
@@ -299,9 +299,9 @@ def _curve(rows: Array, values: Array) -> list[Bin]:
     _, inverse, counts = np.unique(rows["score"], return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - counts / 2) / len(rows)
     bins = np.minimum((ranks * BINS).astype(np.int64), BINS - 1)[inverse]
-    found = []
+    results = []
     for number in np.unique(bins).tolist():
         mine = bins == number
-        score, label, value = (float(each[mine].mean()) for each in (rows["score"], rows["label"], values))
-        found.append(Bin(int(mine.sum()), score, label, value))
-    return found
+        score, label, value = (float(item[mine].mean()) for item in (rows["score"], rows["label"], values))
+        results.append(Bin(int(mine.sum()), score, label, value))
+    return results

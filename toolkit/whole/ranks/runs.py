@@ -44,7 +44,7 @@ class Steps(NamedTuple):
     """The ranks of a group's scores, as steps.
 
     Attributes:
-        documents: of the group.
+        documents: Documents of the group.
         scores: float64, ascending.
         at: float64, the ranks of these scores.
         between: float64, the rank of what is below the first score, of what is between each and the next, and of what
@@ -109,9 +109,9 @@ def _thinned(documents: int, scores: Array, at: Array, between: Array, error: fl
 
 def exact(scores: Array, error: float) -> Steps:
     """Return the ranks of scores that are in memory, thinned to steps within an error."""
-    found, counts = np.unique(scores, return_counts=True)
+    result, counts = np.unique(scores, return_counts=True)
     below = np.cumsum(counts) - counts
-    return _thinned(len(scores), found, 2 * below + counts, 2 * (below + counts), error)
+    return _thinned(len(scores), result, 2 * below + counts, 2 * (below + counts), error)
 
 
 def stepped(knots: Array, at: Array, between: Array, scores: Array) -> Array:
@@ -139,7 +139,7 @@ class Layout(NamedTuple):
     Attributes:
         scores: how many a document has.
         sketch: the error within which quantiles are wanted; 0: ranks are, exactly; None: neither is.
-        labels: whether documents have labels.
+        labels: True if documents have labels.
     """
 
     scores: int
@@ -176,7 +176,7 @@ class ScoresOutput:
     """Writes the runs of a shard.
 
     Args:
-        files: of the shard.
+        files: Files of the shard.
         layout: what is kept.
     """
 
@@ -195,10 +195,10 @@ class ScoresOutput:
         """Append documents.
 
         Args:
-            block: of them.
+            block: Block of them.
             within: values that say the group of each.
-            scores: of each, or null.
-            labels: of each, or null; none at all without labels in the layout.
+            scores: Scores of each, or null.
+            labels: Labels of each, or null; none at all without labels in the layout.
 
         Raises:
             DataError: if a number is not finite.
@@ -270,25 +270,25 @@ class ScoresOutput:
 
     def _knots(self, keys: Array, counts: Array, starts: Array) -> tuple[Array, Array]:
         """Return the knots of all groups, and where those of each begin and end."""
-        found, ends = [np.zeros(0, dtype=KNOT)], [0]
+        results, ends = [np.zeros(0, dtype=KNOT)], [0]
         for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True) if self._layout.sketch else ():
             mine = counts[begin:end]
             below = np.cumsum(mine) - mine
             kept = thinned(below, mine, self._layout.sketch or 0)
             knots = np.zeros(len(kept), dtype=KNOT)
             knots["score"], knots["below"], knots["count"] = keys[begin:end][kept], below[kept], mine[kept]
-            found.append(knots)
+            results.append(knots)
             ends.append(ends[-1] + len(knots))
-        return np.concatenate(found), np.array(ends, dtype="<u4")
+        return np.concatenate(results), np.array(ends, dtype="<u4")
 
 
 def _finite(block: Block, values: Sequence[float | None]) -> Array:
-    found = np.array(values, dtype=np.float64)  # where nulls are nan
-    for i in np.flatnonzero(~np.isfinite(found)).tolist():
+    result = np.array(values, dtype=np.float64)  # where nulls are nan
+    for i in np.flatnonzero(~np.isfinite(result)).tolist():
         if values[i] is not None:
             message = f"expected a finite number, or null, got {values[i]!r}"
             raise DataError(message, line=block.first + i + 1, id=block.documents[i].id)
-    return found
+    return result
 
 
 class RunOfShard(msgspec.Struct, frozen=True):
@@ -395,11 +395,11 @@ class Calibrating(Kind, kw_only=True):
 
     def asked(self) -> dict[str, Asked]:
         """Return the expressions of the options."""
-        found = {
+        results = {
             name: Asked(text, "value") for name, text in zip(numbered("within", self.groups), self.groups, strict=True)
         }
         scores = zip(numbered("score", self.scores), self.scores, strict=True)
-        return found | {name: Asked(text, "score") for name, text in scores}
+        return results | {name: Asked(text, "score") for name, text in scores}
 
     def signer(self, files: Files) -> Signer:
         """Return what writes the scores of a shard."""

@@ -41,7 +41,7 @@ class Quantize(ConfigStruct):
 
     Attributes:
         cutoff: so many words and n-grams are kept, at least 256; 0 for all.
-        norms: whether their lengths are quantised by themselves.
+        norms: True if their lengths are quantised by themselves.
     """
 
     cutoff: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -117,10 +117,10 @@ class Fasttext(Trainer, kw_only=True):
 
     def hypers(self) -> list[Hyper]:
         """Return what is tried, the given options first."""
-        found = [Hyper(self.dim, self.epochs, self.lr, self.word_ngrams, *(self.characters or (0, 0)))]
+        hypers = [Hyper(self.dim, self.epochs, self.lr, self.word_ngrams, *(self.characters or (0, 0)))]
         for trial in range(1, self.autotune or 1):
             chance = random.Random(f"{self.seed} {trial}")  # noqa: S311  # drawn the same again
-            found.append(
+            hypers.append(
                 Hyper(
                     dim=chance.choice((16, 32, 64, 100)),
                     epochs=round(5 * 10 ** chance.random()),
@@ -129,7 +129,7 @@ class Fasttext(Trainer, kw_only=True):
                     **dict(zip(("minn", "maxn"), chance.choice(((0, 0), (2, 5), (3, 6))), strict=True)),
                 )
             )
-        return found
+        return hypers
 
     def fit(self, work: Work) -> Fitted:
         """Train for each choice of options, in tasks of their own; choose by valid."""
@@ -152,12 +152,12 @@ class Fasttext(Trainer, kw_only=True):
                 )
                 for i, hyper in enumerate(hypers)
             ]  # fmt: skip
-            found = []
+            results = []
             for probs in work.run(f"training {work.name}", train_model, tasks):
                 rows = np.full((len(asked), len(examples.names)), np.nan)
                 rows[asked] = np.frombuffer(probs).reshape(-1, len(examples.names))
-                found.append(self.window.together(rows, examples.rows_of) if self.window else rows)
-            return found
+                results.append(self.window.together(rows, examples.rows_of) if self.window else rows)
+            return results
 
         hypers, chosen = self.hypers(), {}
         if len(hypers) > 1:
@@ -238,10 +238,10 @@ class ToTrain(ConfigStruct):
     Attributes:
         kind: the options of the model.
         hyper: what is tried.
-        small: whether the model is quantised.
+        small: True if the model is quantised.
         folder: where the texts are, and the model goes.
-        name: of the model's file.
-        labels: whose probabilities are wanted, in this order.
+        name: Name of the model's file.
+        labels: Labels whose probabilities are wanted, in this order.
     """
 
     kind: dict[str, Any]
@@ -273,16 +273,16 @@ def train_model(work: ToTrain, report: Report) -> bytes:
             model.save_model(path)
         except (RuntimeError, ValueError, MemoryError) as error:
             raise ToolkitError(f"fastText, with {work.hyper}: {error}; try a lower `lr`, or other options") from None
-        with open(path, "rb") as made:
-            write_sealed(join(work.folder, work.name), made.read())
-        found = FastTextModel(path)
+        with open(path, "rb") as result:
+            write_sealed(join(work.folder, work.name), result.read())
+        output = FastTextModel(path)
     place = {label: i for i, label in enumerate(work.labels)}
     lines = store_of(work.folder).read(join(work.folder, _ASKED)).decode().split("\n")[:-1]
     probs = np.zeros((len(lines), len(place)))
     for first in range(0, len(lines), _TOGETHER):
-        said = found.predict(lines[first : first + _TOGETHER], k=len(place))
+        said = output.predict(lines[first : first + _TOGETHER], k=len(place))
         for i, predictions in enumerate(said, first):
-            for each in predictions:
-                probs[i, place[each.label]] = each.prob
+            for prediction in predictions:
+                probs[i, place[prediction.label]] = prediction.prob
         report(len(said), 0)
     return probs.tobytes()

@@ -173,8 +173,8 @@ class _Network:
         self._squares = [np.zeros_like(array) for array in self.arrays]
 
     def _hidden(self, inputs: Array) -> Array:
-        found: Array = np.maximum(inputs @ self.arrays[0] + self.arrays[1], np.float32(0))
-        return found
+        result: Array = np.maximum(inputs @ self.arrays[0] + self.arrays[1], np.float32(0))
+        return result
 
     def loss(self, inputs: Array, targets: Array, weights: Array, *, logistic: bool) -> float:
         """Return the sum of the losses of some rows."""
@@ -261,15 +261,15 @@ class Head(Trainer, kw_only=True):
         Raises:
             DataError: as those of all kinds; and for embeddings that are none.
         """
-        found, left = super().examples(block)
-        for i, (example, vector) in enumerate(zip(found, block.values[EMBEDDINGS], strict=True)):
+        results, left = super().examples(block)
+        for i, (example, vector) in enumerate(zip(results, block.values[EMBEDDINGS], strict=True)):
             if example and vector is None:
-                found[i] = None
+                results[i] = None
                 left["without an embedding"] += 1
             elif example and not (isinstance(vector, list) and vector and all(map(is_number, vector))):
                 message = f"{EMBEDDINGS}: expected a list of numbers, or null, got {str(vector)[:60]}"
                 raise DataError(message, line=block.first + i + 1, id=block.documents[i].id)
-        return found, left
+        return results, left
 
     def signer(self, files: Files) -> Signer:
         """Return what writes the vectors of a shard."""
@@ -354,13 +354,13 @@ def fit_head(work: ToFit, report: Report) -> dict[str, Any]:
     targets, weights = np.frombuffer(read_sealed(join(work.folder, TARGETS))).reshape(2, len(splits), -1)
     train, valid = (splits == SPLITS.index(name) for name in (TRAIN, VALID))
     problem = Problem(vectors, targets, weights, train, valid, work.about.task != "regression")
-    found = solve(problem, work.steps)
-    head = heads.Head(work.about, found.layers)
+    solution = solve(problem, work.steps)
+    head = heads.Head(work.about, solution.layers)
     sums = np.array([head.outputs(vector) for vector in vectors], np.float64)
-    model = heads.packed(work.about, found.layers)
+    model = heads.packed(work.about, solution.layers)
     write_sealed(join(work.folder, MODEL), len(model).to_bytes(8, "little") + model + sums.tobytes())
     report(len(vectors), vectors.nbytes)
-    return {"epoch": found.epoch, "loss": round(found.loss, 6)}
+    return {"epoch": solution.epoch, "loss": round(solution.loss, 6)}
 
 
 def _vectors(shards: Sequence[str], count: int) -> Array:
@@ -369,19 +369,19 @@ def _vectors(shards: Sequence[str], count: int) -> Array:
     Raises:
         DataError: if they are not of one length.
     """
-    found, at = np.empty((0, 0), np.float32), 0
+    result, at = np.empty((0, 0), np.float32), 0
     for shard in shards:
         if data := read_sealed(join(shard, VECTORS)):
             length = int.from_bytes(data[:_LENGTH], "little")
-            found = found if found.size else np.empty((count, length), np.float32)
-            if length != found.shape[1]:
+            result = result if result.size else np.empty((count, length), np.float32)
+            if length != result.shape[1]:
                 raise DataError(
-                    f"{EMBEDDINGS}: expected {found.shape[1]:,} numbers in all shards, got {length:,} in one; are they "
-                    "of one model?"
+                    f"{EMBEDDINGS}: expected {result.shape[1]:,} numbers in all shards, got {length:,} in one; are "
+                    "they of one model?"
                 )
             rows = np.frombuffer(data, "<f4", offset=_LENGTH).reshape(-1, length)
-            found[at : at + len(rows)] = rows
+            result[at : at + len(rows)] = rows
             at += len(rows)
-    if not np.isfinite(found).all():
+    if not np.isfinite(result).all():
         raise DataError(f"{EMBEDDINGS}: expected finite numbers of float32, got NaN or infinite ones")
-    return found
+    return result

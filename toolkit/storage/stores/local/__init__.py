@@ -45,14 +45,14 @@ class Local(Store):
         return ""
 
     def stat(self, path: str) -> Stat | None:
-        found = _stat(path)
-        if found is None or stat.S_ISDIR(found.st_mode):
+        result = _stat(path)
+        if result is None or stat.S_ISDIR(result.st_mode):
             return None
-        return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
+        return Stat(result.st_size, f"mtime_ns {result.st_mtime_ns}")
 
     def age(self, path: str) -> float | None:
-        found = _stat(path)
-        return None if found is None else time.time() - found.st_mtime
+        result = _stat(path)
+        return None if result is None else time.time() - result.st_mtime
 
     def is_folder(self, path: str) -> bool:
         return _is_folder(path)
@@ -66,7 +66,7 @@ class Local(Store):
         Raises:
             Unreadable: if a folder cannot be read.
         """
-        found = []
+        results = []
         above: dict[str, set[tuple[int, int]]] = {root: set()}
         for folder, folders, files in os.walk(root, onerror=refuse_walk, followlinks=True):
             around = above.pop(folder) | {_identity(folder)}
@@ -74,9 +74,9 @@ class Local(Store):
             above |= {os.path.join(folder, name): around for name in folders}
             relative = os.path.relpath(folder, root)
             if not folders and not files and folder != root and CALLED_AS_FILES.search(folder):
-                found.append(relative)
-            found += files if relative == "." else [f"{relative}/{name}" for name in files]
-        return iter(sorted(found))
+                results.append(relative)
+            results += files if relative == "." else [f"{relative}/{name}" for name in files]
+        return iter(sorted(results))
 
     def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
         """Return `files`, looked at one after the other: threads take five times as long to do so on a disk nearby.
@@ -128,22 +128,22 @@ class Local(Store):
         A file system writes its journal once for all that wait for it: 200 files took 5 to 12 ms each one after the
         other, 0.2 to 0.5 ms so (ext4).
         """
-        files = [made for made in prepared if isinstance(made, LocalWriting)]
+        files = [writing for writing in prepared if isinstance(writing, LocalWriting)]
         for_each(LocalWriting.sync, files, always=True)
         folders = {folder for source, target in moves for folder in moved(source, target)}
-        for made in files:
-            made.appear()
-            folders.update(made.folders)
+        for file in files:
+            file.appear()
+            folders.update(file.folders)
         for_each(sync_folder, sorted(folders), always=True)
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a small file by a link, which one of several gets."""
-        made = LocalWriting(path)
+        local_writing = LocalWriting(path)
         try:
-            made.write(data)
-            return made.link()
+            local_writing.write(data)
+            return local_writing.link()
         finally:
-            made.abort()
+            local_writing.abort()
 
     def move(self, source: str, target: str) -> None:
         for folder in moved(source, target):
@@ -175,15 +175,15 @@ class Local(Store):
 
     def leftovers(self, root: str, *, others: bool = False) -> list[str]:
         """Return temporary files of processes of this machine that are gone; with ``others``, of all machines."""
-        found = []
+        results = []
         for relative in self.files(root):
             named = re.match(r"^\..+\.([^.]+)\.(\d+)-(\d+)\.\d+\.tmp$", PurePosixPath(relative).name)
             if named is None:
                 continue
             is_ours = named[1] == machine()
             if not is_running(int(named[2]), int(named[3])) if is_ours else others:
-                found.append(os.path.join(root, relative))
-        return found
+                results.append(os.path.join(root, relative))
+        return results
 
 
 def _stat(path: str) -> os.stat_result | None:
@@ -196,8 +196,8 @@ def _stat(path: str) -> os.stat_result | None:
 
 
 def _is_folder(path: str) -> bool:
-    found = _stat(path)
-    return found is not None and stat.S_ISDIR(found.st_mode)
+    result = _stat(path)
+    return result is not None and stat.S_ISDIR(result.st_mode)
 
 
 def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:
@@ -206,5 +206,5 @@ def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:
 
 def _identity(folder: str) -> tuple[int, int]:
     """Return device and inode; of a folder that is gone meanwhile numbers that no folder has."""
-    found = _stat(folder)
-    return (found.st_dev, found.st_ino) if found else (-1, -1)
+    result = _stat(folder)
+    return (result.st_dev, result.st_ino) if result else (-1, -1)

@@ -39,8 +39,8 @@ def owner() -> str:
 
 def is_gone(name: str) -> bool:
     """Return whether an owner was a process of this machine that has ended."""
-    found = re.fullmatch(r"([^.]+)\.(\d+)-(\d+)", name)
-    return bool(found and found[1] == machine() and not is_running(int(found[2]), int(found[3])))
+    match = re.fullmatch(r"([^.]+)\.(\d+)-(\d+)", name)
+    return bool(match and match[1] == machine() and not is_running(int(match[2]), int(match[3])))
 
 
 @functools.lru_cache(1)
@@ -103,7 +103,7 @@ class PrivateFolder:
     """A folder that belongs to this user alone. A context manager, that closes it.
 
     Args:
-        path: of the folder; it is made if need be, for this user alone.
+        path: Path of the folder; it is made if need be, for this user alone.
 
     Raises:
         UnsafeFolder: if others could have written there.
@@ -127,8 +127,8 @@ class PrivateFolder:
         except OSError:
             return None
         try:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & _OTHERS_WRITE:
+            result = os.fstat(descriptor)
+            if not stat.S_ISREG(result.st_mode) or result.st_uid != os.geteuid() or result.st_mode & _OTHERS_WRITE:
                 return None
             with open(descriptor, "rb", closefd=False) as stream:
                 return stream.read()
@@ -199,25 +199,25 @@ def _below(descriptor: int, name: str, flags: int, mode: int) -> int:
 
 def _check_way(descriptor: int, path: str, owners: set[int], is_closed: bool) -> bool:
     """Check that nobody else can put another folder in the place of one below; return whether it is closed to them."""
-    found = os.fstat(descriptor)
-    if found.st_uid not in owners:
-        raise UnsafeFolder(f"{path} belongs to another user (number {found.st_uid})")
-    is_sticky = found.st_mode & stat.S_ISVTX  # what is in it can be renamed by its owner alone
-    if found.st_mode & _OTHERS_WRITE and not is_sticky and not is_closed:
+    result = os.fstat(descriptor)
+    if result.st_uid not in owners:
+        raise UnsafeFolder(f"{path} belongs to another user (number {result.st_uid})")
+    is_sticky = result.st_mode & stat.S_ISVTX  # what is in it can be renamed by its owner alone
+    if result.st_mode & _OTHERS_WRITE and not is_sticky and not is_closed:
         raise UnsafeFolder(f"others may write to {path}")
-    return is_closed or not found.st_mode & _OTHERS_PASS
+    return is_closed or not result.st_mode & _OTHERS_PASS
 
 
 def _make_own(descriptor: int, path: str, is_closed: bool) -> None:
     """Check that a folder is this user's, and nobody else's from now on."""
-    found = os.fstat(descriptor)
-    if found.st_uid != os.geteuid():
-        raise UnsafeFolder(f"it belongs to another user (number {found.st_uid})")
-    if found.st_mode & _OTHERS_WRITE and not is_closed:
+    result = os.fstat(descriptor)
+    if result.st_uid != os.geteuid():
+        raise UnsafeFolder(f"it belongs to another user (number {result.st_uid})")
+    if result.st_mode & _OTHERS_WRITE and not is_closed:
         raise UnsafeFolder("others may write to it")
     if not os.access(".", os.W_OK, dir_fd=descriptor):
         raise PermissionError(path)
-    if found.st_mode & _OTHERS:
+    if result.st_mode & _OTHERS:
         os.fchmod(descriptor, 0o700)
 
 
@@ -244,11 +244,11 @@ def lasting_scratch() -> str:
 def tidy_scratch() -> None:
     """Delete scratch folders of this user whose processes, of this machine, were killed."""
     folder = tempfile.gettempdir()
-    for found in filter(None, map(_NAMED.fullmatch, os.listdir(folder))):
-        path = os.path.join(folder, found[0])
+    for match in filter(None, map(_NAMED.fullmatch, os.listdir(folder))):
+        path = os.path.join(folder, match[0])
         with suppress(OSError):  # another process deletes it, too
             there = os.lstat(path)
-            if is_gone(found[1]) and stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid():
+            if is_gone(match[1]) and stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid():
                 shutil.rmtree(path, ignore_errors=True)
 
 

@@ -163,10 +163,10 @@ class LocalWriting(Writing):
 
     def commit(self) -> Stat:
         with self._done():
-            found = self._ended(sync=True)  # of this file: another attempt may replace it, or delete it, at once
+            stat = self._ended(sync=True)  # of this file: another attempt may replace it, or delete it, at once
             _replace(self._temporary, self._path)
             self._sync_folders()
-        return found
+        return stat
 
     def prepare(self) -> Stat:
         with self._done():
@@ -206,9 +206,9 @@ class LocalWriting(Writing):
         self._file.flush()
         if sync:
             os.fsync(self._file.fileno())
-        found = os.fstat(self._file.fileno())
+        result = os.fstat(self._file.fileno())
         self._file.close()
-        return Stat(found.st_size, f"mtime_ns {found.st_mtime_ns}")
+        return Stat(result.st_size, f"mtime_ns {result.st_mtime_ns}")
 
     def _sync_folders(self) -> None:
         for folder in self.folders:
@@ -358,14 +358,14 @@ def _changed_by(path: str) -> list[str]:
 
 
 def _copy(source: str, target: str) -> None:
-    made = LocalWriting(target)
+    local_writing = LocalWriting(target)
     try:
         with open(source, "rb") as stream:
             while block := stream.read(1 << 20):
-                made.write(block)
-        made.commit()
+                local_writing.write(block)
+        local_writing.commit()
     finally:
-        made.abort()
+        local_writing.abort()
 
 
 def sync_folder(folder: str) -> None:

@@ -99,11 +99,11 @@ class ItemFound(msgspec.Struct):
 
     Attributes:
         benchmark, item: its names.
-        words: of its texts.
+        words: Words of its texts.
         ngrams: different ones.
         found: of these, those in any document.
         share: the largest part of them in one document.
-        documents: that have any.
+        documents: Documents that have any.
         where: the first of these.
     """
 
@@ -123,7 +123,7 @@ class ToReport(ConfigStruct):
     Attributes:
         kind: options of the kind.
         shards: signed.
-        folder: of the fates.
+        folder: Folder of the fates.
     """
 
     kind: dict[str, Any]
@@ -161,10 +161,10 @@ def _make_report(work: ToReport, report: Report) -> tuple[dict[str, int], list[s
             for line in lines:
                 seen = msgspec.json.decode(line, type=SeenItem)
                 listed = where.setdefault(seen.item, [])
-                listed += [Place(signed.shard, *each) for each in seen.rows[: WHERE - len(listed)]]
+                listed += [Place(signed.shard, *row) for row in seen.rows[: WHERE - len(listed)]]
                 documents[seen.item] += seen.documents
                 shares[seen.item] = max(shares[seen.item], seen.share)
-    found = np.bincount(index.items[np.repeat(grams, np.diff(index.postings))], minlength=len(index.names))
+    result = np.bincount(index.items[np.repeat(grams, np.diff(index.postings))], minlength=len(index.names))
     path = join(work.folder, REPORT)
     with RowOutput(path) as output:
         for item in sorted(where):
@@ -174,13 +174,13 @@ def _make_report(work: ToReport, report: Report) -> tuple[dict[str, int], list[s
                 item=name,
                 words=int(index.words[item]),
                 ngrams=int(index.sizes[item]),
-                found=int(found[item]),
+                found=int(result[item]),
                 share=float(shares[item]),
                 documents=int(documents[item]),
                 where=where[item],
             )
             output.write_row(msgspec.json.encode(row))
-    notes = [_note(index, name, found, shares) for name in dict.fromkeys(benchmark for benchmark, _ in index.names)]
+    notes = [_note(index, name, result, shares) for name in dict.fromkeys(benchmark for benchmark, _ in index.names)]
     return {"contaminated": contaminated, "items": len(where)}, [*notes, f"by item, and where: {path}"]
 
 
@@ -294,10 +294,10 @@ class Contamination(Kind, kw_only=True):
         return _Finder(self, files)
 
     def resolve(self, work: Work) -> Resolved:
-        made = ToReport(kind=msgspec.to_builtins(self), shards=work.all(), folder=work.folder)
-        (found,) = work.run("writing the report of what was found", _make_report, [Task("report", made)])
-        counts, notes = found
-        return Resolved({each.shard: each.record.files[VALUES].sha256 for each in work.shards}, counts, notes)
+        result = ToReport(kind=msgspec.to_builtins(self), shards=work.all(), folder=work.folder)
+        (output,) = work.run("writing the report of what was found", _make_report, [Task("report", result)])
+        counts, notes = output
+        return Resolved({shard.shard: shard.record.files[VALUES].sha256 for shard in work.shards}, counts, notes)
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         with Lines(signed.path(VALUES), MAX_ROW) as lines:
@@ -327,9 +327,9 @@ class _Finder(Signer):
 
     def add(self, block: Block) -> None:
         compared = [i for i, competes in enumerate(block.competes) if competes]
-        found = dict(zip(compared, _found(self._index, [block.documents[i] for i in compared]), strict=True))
+        results = dict(zip(compared, _found(self._index, [block.documents[i] for i in compared]), strict=True))
         for i in range(len(block.documents)):
-            one = found.get(i)
+            one = results.get(i)
             if one is None:
                 self._out.write_row(_NOTHING)
                 continue
@@ -341,7 +341,7 @@ class _Finder(Signer):
         self.files.open(GRAMS).write(self._seen.grams())
         listed = RowOutput(self.files.path(ITEMS))
         self.files.add(ITEMS, listed)
-        listed.write_rows(_ENCODER.encode(SeenItem(*each)) for each in self._seen.items())
+        listed.write_rows(_ENCODER.encode(SeenItem(*item)) for item in self._seen.items())
         return {"contaminated": self._documents}, self._digest
 
 
@@ -378,7 +378,7 @@ def _found(index: Index, documents: Sequence[Document]) -> list["_Found | None"]
 
     normal = Normalised.of(Batch.of(documents).utf8)
     hits = index.hits(normal)
-    found: list[_Found | None] = [None] * len(documents)
+    results: list[_Found | None] = [None] * len(documents)
     words = normal.words
     of = np.searchsorted(words.bounds, hits.places, side="right") - 1
     for i in np.unique(of).tolist():
@@ -386,8 +386,8 @@ def _found(index: Index, documents: Sequence[Document]) -> list["_Found | None"]
         begin = int(words.lines.starts[words.lines.bounds[i]])
         last = int(words.bounds[i + 1])
         spans = np.stack([words.starts[first:last], words.ends[first:last]], axis=1) - begin
-        found[i] = _Found(index, documents[i], spans, hits.places[mine] - first, hits.grams[mine])
-    return found
+        results[i] = _Found(index, documents[i], spans, hits.places[mine] - first, hits.grams[mine])
+    return results
 
 
 def _spans(
@@ -396,9 +396,9 @@ def _spans(
     """Return the stretches that n-grams cover which overlap, in code points.
 
     Args:
-        document: that has them.
+        document: Document that has them.
         words: int64 (words, 2), offsets in UTF-8.
-        places: of the n-grams, their first words, in order.
+        places: Places of the n-grams, their first words, in order.
         lengths: their words.
         shares: their scores.
     """

@@ -38,8 +38,8 @@ class ItemsFile(NamedTuple):
     """A file of items.
 
     Attributes:
-        benchmark: that they belong to.
-        path: of the file.
+        benchmark: Benchmark that they belong to.
+        path: Path of the file.
         form: rows of JSON, a Parquet file, or a text that is one item.
         item: the name of that one.
     """
@@ -66,18 +66,18 @@ def files_of(against: Sequence[str]) -> list[ItemsFile]:
     Raises:
         ConfigError: if there are none for one of them, or two benchmarks have one name.
     """
-    found: dict[str, ItemsFile] = {}
-    for each in against:
-        folder = not is_glob(each) and is_folder(each)
-        paths = sorted(join(each, name) for name in list_files(each)) if folder else sorted(p for p, _ in expand(each))
+    results: dict[str, ItemsFile] = {}
+    for item in against:
+        folder = not is_glob(item) and is_folder(item)
+        paths = sorted(join(item, name) for name in list_files(item)) if folder else sorted(p for p, _ in expand(item))
         if not paths:
-            raise ConfigError(f"against: expected files of items, got none for {each}")
+            raise ConfigError(f"against: expected files of items, got none for {item}")
         for path in paths:
-            relative = os.path.relpath(path, each) if folder else os.path.basename(path)
-            top = each.rstrip("/") if folder else os.path.dirname(path)
-            found.setdefault(path, _file(path, relative, os.path.basename(top)))
-    _check_names(list(found.values()))
-    return list(found.values())
+            relative = os.path.relpath(path, item) if folder else os.path.basename(path)
+            top = item.rstrip("/") if folder else os.path.dirname(path)
+            results.setdefault(path, _file(path, relative, os.path.basename(top)))
+    _check_names(list(results.values()))
+    return list(results.values())
 
 
 def _file(path: str, relative: str, folder: str) -> ItemsFile:
@@ -91,11 +91,11 @@ def _file(path: str, relative: str, folder: str) -> ItemsFile:
     return ItemsFile(folder or "items", path, "text", name)
 
 
-def _check_names(found: list[ItemsFile]) -> None:
-    rows = Counter(each.benchmark for each in found if each.form != "text")
+def _check_names(items_files: list[ItemsFile]) -> None:
+    rows = Counter(item.benchmark for item in items_files if item.form != "text")
     for name, times in rows.items():
         if times > 1:
-            paths = [each.path for each in found if each.benchmark == name]
+            paths = [item.path for item in items_files if item.benchmark == name]
             raise ConfigError(
                 f"against: expected a name of its own for each benchmark, got {name!r} for {paths[0]} and {paths[1]}; "
                 "rename a file, or give them as two sets"
@@ -105,15 +105,15 @@ def _check_names(found: list[ItemsFile]) -> None:
 def digest_of(files: Sequence[ItemsFile]) -> str:
     """Return a digest of names and contents of the files."""
     digest = xxhash.xxh3_128()
-    for each in files:
+    for file in files:
         try:
-            content = stored_digest(each.path, xxhash.xxh3_128())
+            content = stored_digest(file.path, xxhash.xxh3_128())
         except (ToolkitError, FileNotFoundError):
-            if stat(each.path) is None:
-                what = f"against: {each.path}: expected a file of items, got {lacking(each.path)}"
-                raise ConfigError(what + (not_in(each.path) or "; put it back, or leave it out")) from None
+            if stat(file.path) is None:
+                what = f"against: {file.path}: expected a file of items, got {lacking(file.path)}"
+                raise ConfigError(what + (not_in(file.path) or "; put it back, or leave it out")) from None
             raise
-        digest.update(msgspec.json.encode([each.benchmark, each.item, content]))
+        digest.update(msgspec.json.encode([file.benchmark, file.item, content]))
     return digest.hexdigest()
 
 
@@ -121,27 +121,28 @@ def items_of(files: Sequence[ItemsFile], fields: Sequence[str], id_field: str | 
     """Yield the items of files, in order.
 
     Args:
-        files: of items.
-        fields: whose texts, or lists of texts, are looked for; dotted paths. Null, and an empty list, is nothing.
-        id_field: that names the item; by default its row, from 1.
+        files: Files of items.
+        fields: Fields whose texts, or lists of texts, are looked for; dotted paths. Null, and an empty list, is
+            nothing.
+        id_field: Id field that names the item; by default its row, from 1.
 
     Raises:
         DataError: naming the row in which a field is missing, or no text.
         MissingExtra: for Parquet without its package.
     """
-    for each in files:
-        if each.form == "text":
-            yield Item(each.benchmark, each.item, [_text(each.path)])
+    for file in files:
+        if file.form == "text":
+            yield Item(file.benchmark, file.item, [_text(file.path)])
             continue
-        rows = _rows(each.path) if each.form == "rows" else _parquet(each.path, [*fields, *filter(None, [id_field])])
+        rows = _rows(file.path) if file.form == "rows" else _parquet(file.path, [*fields, *filter(None, [id_field])])
         for number, row in enumerate(rows, 1):
-            texts = [text for field in fields for text in _texts(row, field, each.path, number)]
+            texts = [text for field in fields for text in _texts(row, field, file.path, number)]
             name = number if id_field is None else value_at(row, id_field)
             if not isinstance(name, str | int):
                 raise DataError(
-                    f"expected a text or a number at {id_field!r}, got {name!r}", path=each.path, line=number
+                    f"expected a text or a number at {id_field!r}, got {name!r}", path=file.path, line=number
                 )
-            yield Item(each.benchmark, str(name), texts)
+            yield Item(file.benchmark, str(name), texts)
 
 
 def _text(path: str) -> str:
@@ -194,9 +195,9 @@ def _texts(row: Any, field: str, path: str, number: int) -> list[str]:
     if field.partition(".")[0] not in row:
         raise DataError(_lacks(field, row), path=path, line=number)
     value = value_at(row, field)
-    found = value if isinstance(value, list) else [value]
-    texts = [each for each in found if each is not None]
-    if wrong := [each for each in texts if not isinstance(each, str)]:
+    results = value if isinstance(value, list) else [value]
+    texts = [item for item in results if item is not None]
+    if wrong := [text for text in texts if not isinstance(text, str)]:
         message = f"expected a text, or a list of texts, at {field!r}, got {str(wrong[0])[:80]!r}"
         raise DataError(message, path=path, line=number)
     return texts
@@ -219,7 +220,7 @@ class Table(NamedTuple):
     """The n-grams of an index, for compiled code.
 
     Attributes:
-        number: of lengths.
+        number: Number of lengths.
         lengths: int64, words of n-grams that are looked for.
         keys: uint64, the first hash of each n-gram.
         others: uint64, the second.
@@ -302,14 +303,15 @@ class Index:
 
         self.names: list[tuple[str, str]] = []
         words: list[int] = []
-        found: list[tuple[Array, Array, Array, Array]] = []
+        results: list[tuple[Array, Array, Array, Array]] = []
         for some in _together(items):
             number = len(self.names)
             self.names += [(item.benchmark, item.name) for item in some]
-            words += _grams(some, number, ngram, min_words, found)
+            words += _grams(some, number, ngram, min_words, results)
         nothing = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
         keys, others, lengths, of = (
-            np.concatenate(column) for column in zip((*nothing, *np.zeros((2, 0), dtype=np.int64)), *found, strict=True)
+            np.concatenate(column)
+            for column in zip((*nothing, *np.zeros((2, 0), dtype=np.int64)), *results, strict=True)
         )
         self.words = np.array(words, dtype=np.int64)
         order = np.lexsort((of, others, keys))

@@ -30,7 +30,7 @@ def hash_words(utf8: Any, starts: Any, ends: Any, n: Any, table: Characters, fir
         starts: int64, offsets of the words.
         ends: int64, exclusive.
         n: how many.
-        table: of the code points.
+        table: Table of the code points.
         first: uint64 (n), filled.
         second: uint64 (n), filled.
     """
@@ -84,13 +84,13 @@ def find(first: Any, second: Any, bounds: Any, texts: Any, table: Table, places:
         first: uint64, of the words of all texts.
         second: uint64, their second hashes.
         bounds: int64 (texts + 1), the first word of each text, and the end of all.
-        texts: how many.
-        table: of the index.
+        texts: Number of texts.
+        table: Table of the index.
         places: int64, the first word of each n-gram that is found; as far as there is room.
         grams: int64, its number; as far as there is room.
         count: int64 (2): the room; how many were found, which may be more.
     """
-    found = numba.int64(0)
+    result = numba.int64(0)
     for which in range(table.number):
         length = table.lengths[which]
         power_a = power_b = numba.uint64(1)
@@ -116,13 +116,13 @@ def find(first: Any, second: Any, bounds: Any, texts: Any, table: Table, places:
                 while table.slots[slot]:
                     gram = table.slots[slot] - 1
                     if table.keys[gram] == key and table.others[gram] == b:
-                        if found < count[0]:
-                            places[found] = i - length + 1
-                            grams[found] = gram
-                        found += 1
+                        if result < count[0]:
+                            places[result] = i - length + 1
+                            grams[result] = gram
+                        result += 1
                         break
                     slot = (slot + 1) & table.mask
-    count[1] = found
+    count[1] = result
 
 
 def fill(keys: Any, n: Any, mask: Any, shift: Any, slots: Any, marks: Any) -> None:

@@ -35,7 +35,7 @@ class Sampled(msgspec.Struct, frozen=True):
     """Whether a document is in the sample.
 
     Attributes:
-        chosen: whether it is.
+        chosen: True if it is.
         stratum: The value of `by`, as text; null without `by`, and of a document that could not be chosen.
         split: The split that it is in; null without `splits`, and of a document that is not chosen.
     """
@@ -51,7 +51,7 @@ class Copy(ConfigStruct):
     Attributes:
         path: a file, or with `layout: inputs` a folder.
         layout: one file; or one for each shard under its own relative path, none for one of which nothing is chosen.
-        index: whether an ``.idx`` is written beside each file: offset and length of each line; in a compressed file
+        index: True if an ``.idx`` is written beside each file: offset and length of each line; in a compressed file
             each line is a member of its own, and these are those of the members.
     """
 
@@ -149,12 +149,12 @@ class Sample(Kind, kw_only=True):
 
     def asked(self) -> dict[str, Asked]:
         """Return the expressions of the options."""
-        found = {f"by {i}": Asked(text, "value") for i, text in enumerate(self.strata)}
+        results = {f"by {i}": Asked(text, "value") for i, text in enumerate(self.strata)}
         if self.weight is not None:
-            found["weight"] = Asked(self.weight, "number")
+            results["weight"] = Asked(self.weight, "number")
         if self.split_by is not None:
-            found["split_by"] = Asked(self.split_by, "value")
-        return found
+            results["split_by"] = Asked(self.split_by, "value")
+        return results
 
     @property
     def strata(self) -> list[str]:
@@ -167,20 +167,22 @@ class Sample(Kind, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         """Choose, in tasks that read the keys of shards, and nothing else."""
-        found = _choose(self, work)
-        write_file(join(work.folder, _FOUND), msgspec.json.encode(found))
+        result = _choose(self, work)
+        write_file(join(work.folder, _FOUND), msgspec.json.encode(result))
         digests = {
-            each.shard: msgspec.json.encode([_of_shard(each, found), each.record.files[choosing.FILE].sha256]).decode()
-            for each in work.shards
+            shard.shard: msgspec.json.encode(
+                [_of_shard(shard, result), shard.record.files[choosing.FILE].sha256]
+            ).decode()
+            for shard in work.shards
         }
-        return Resolved(digests, found.counts, found.notes)
+        return Resolved(digests, result.counts, result.notes)
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield whether each document is chosen."""
         path = join(fates, _FOUND)
-        found = msgspec.json.decode(store_of(path).read(path), type=Found)
+        result = msgspec.json.decode(store_of(path).read(path), type=Found)
         kept, expressions = choosing.load(signed), strata_of(signed).labels
-        chosen = _chosen(kept, _of_shard(signed, found))
+        chosen = _chosen(kept, _of_shard(signed, result))
         splits = [*self.splits, None]
         for is_chosen, stratum, split in zip(chosen.tolist(), kept.strata.tolist(), kept.splits.tolist(), strict=True):
             label = expressions[stratum] if self.by and stratum != OUT else None
@@ -188,7 +190,7 @@ class Sample(Kind, kw_only=True):
 
 
 def _check_quota(quota: Mapping[str, float], *, of_whole: bool) -> None:
-    if not quota or any(each < 0 for each in quota.values()):
+    if not quota or any(item < 0 for item in quota.values()):
         raise ConfigError("quota: expected at least one label, and no number below 0")
     whole = sum(quota.values())
     if of_whole and not math.isclose(whole, 1.0, abs_tol=1e-9):
@@ -196,7 +198,7 @@ def _check_quota(quota: Mapping[str, float], *, of_whole: bool) -> None:
             f"quota: expected shares that add up to 1, because `documents` or `share` is given, got "
             f"a sum of {whole:g}; if these are numbers of documents, leave `documents` and `share` out"
         )
-    if not of_whole and any(each != int(each) for each in quota.values()):
+    if not of_whole and any(item != int(item) for item in quota.values()):
         raise ConfigError(
             "quota: expected whole numbers of documents, got fractions; if these are shares, add "
             "`documents: N` or `share: P`"
@@ -262,7 +264,7 @@ class Found(msgspec.Struct, frozen=True):
 
     Attributes:
         strata: what is chosen of each, by label.
-        quotas: of each, by label.
+        quotas: Quotas of each, by label.
         counts: for people.
         notes: for people.
     """
@@ -312,8 +314,8 @@ def allot(kind: Sample, there: Mapping[str, int]) -> dict[str, Quota]:
 def _notes(kind: Sample, allotted: Mapping[str, Quota], there: Mapping[str, int]) -> list[str]:
     """Return what is to be said of strata that have too few documents."""
     short = choosing.missing(allotted)
-    wanted = sum(each.wanted for each in allotted.values())
-    given = sum(each.given for each in allotted.values())
+    wanted = sum(item.wanted for item in allotted.values())
+    given = sum(item.given for item in allotted.values())
     if kind.documents is not None:  # without any document there are no strata that could lack some
         wanted = kind.documents
     notes = []
@@ -336,9 +338,9 @@ def _of_shard(signed: SignedShard, found: Found) -> list[tuple[int, list[int]]]:
 
 def _chosen(kept: Rows, bounds: list[tuple[int, list[int]]]) -> Array:
     """Return of each row of a shard whether it is chosen."""
-    found = np.zeros(len(kept.keys), dtype=bool)
+    result = np.zeros(len(kept.keys), dtype=bool)
     for stratum, (below, ties) in enumerate(bounds):
         mine = kept.strata == stratum
-        found |= mine & (kept.keys <= np.uint64(below - 1) if below else False)
-        found[ties] = True
-    return found
+        result |= mine & (kept.keys <= np.uint64(below - 1) if below else False)
+        result[ties] = True
+    return result

@@ -96,7 +96,7 @@ def split_of(seed: str, value: Any, bounds: Array) -> int:
     """Return the number of the split of a value: of one hash for all with that value.
 
     Args:
-        seed: of the sample.
+        seed: Seed of the sample.
         value: whatever JSON has.
         bounds: where the share of each split ends.
     """
@@ -152,8 +152,8 @@ def by_weights(
 def by_numbers(counts: Mapping[str, int], numbers: Mapping[str, int], short: Short) -> dict[str, Quota]:
     """Return quotas given as numbers of documents; what strata lack is divided in proportion to the numbers."""
     weights = {label: Fraction(number) for label, number in numbers.items()}
-    found = by_weights(counts, weights, sum(numbers.values()), short)
-    return {label: Quota(numbers[label], quota.given) for label, quota in found.items()}
+    results = by_weights(counts, weights, sum(numbers.values()), short)
+    return {label: Quota(numbers[label], quota.given) for label, quota in results.items()}
 
 
 def divide(total: int, weights: Mapping[str, Fraction]) -> dict[str, int]:
@@ -162,11 +162,11 @@ def divide(total: int, weights: Mapping[str, Fraction]) -> dict[str, int]:
     if not whole:
         return dict.fromkeys(weights, 0)
     exact = {label: total * weight / whole for label, weight in weights.items()}
-    found = {label: int(number) for label, number in exact.items()}
-    left = total - sum(found.values())
-    for label in sorted(exact, key=lambda label: (found[label] - exact[label], label))[:left]:
-        found[label] += 1
-    return found
+    results = {label: int(number) for label, number in exact.items()}
+    left = total - sum(results.values())
+    for label in sorted(exact, key=lambda label: (results[label] - exact[label], label))[:left]:
+        results[label] += 1
+    return results
 
 
 def _redistributed(counts: Mapping[str, int], weights: Mapping[str, Fraction], total: int) -> dict[str, int]:
@@ -178,12 +178,12 @@ def _redistributed(counts: Mapping[str, int], weights: Mapping[str, Fraction], t
     given: dict[str, int] = {}
     left, open_ = total, dict(weights)
     while open_:
-        found = divide(left, open_)
-        full = [label for label, number in found.items() if number >= counts.get(label, 0)]
+        results = divide(left, open_)
+        full = [label for label, number in results.items() if number >= counts.get(label, 0)]
         if not full:
-            return given | found
+            return given | results
         for label in full:
-            given[label] = min(found[label], counts.get(label, 0))
+            given[label] = min(results[label], counts.get(label, 0))
             left -= given[label]
             del open_[label]
     return given
@@ -234,7 +234,7 @@ def choose(
 
     Args:
         run: runs tasks, as of a command.
-        folder: of their files.
+        folder: Folder of their files.
         sources: keys of groups of shards.
         counts: documents of each stratum.
         wanted: how many of them are chosen, at most as many.
@@ -242,10 +242,10 @@ def choose(
     """
     goals = {i: [float(k)] for i, (n, k) in enumerate(zip(counts, wanted, strict=True)) if 0 < k < n}
     _, reached = find(run, "choosing documents", folder, sources, goals, memory)
-    found = [Chosen(2**64 if k else 0) for k in wanted]
+    results = [Chosen(2**64 if k else 0) for k in wanted]
     for (stratum, _), (base, _, keys, _, places) in reached.items():
         rank = wanted[stratum] - int(base)
         bound = int(keys[rank])
         first = int(np.searchsorted(keys, keys[rank]))
-        found[stratum] = Chosen(bound, [(place >> 32, place & 0xFFFFFFFF) for place in places[first:rank].tolist()])
-    return found
+        results[stratum] = Chosen(bound, [(place >> 32, place & 0xFFFFFFFF) for place in places[first:rank].tolist()])
+    return results

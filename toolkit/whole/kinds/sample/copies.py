@@ -33,12 +33,12 @@ class FileToWrite(ConfigStruct):
     """A file of a copy.
 
     Attributes:
-        path: of the file.
+        path: Path of the file.
         what: its rows are.
         kind: options of the sample.
-        shards: whose chosen documents are in it, in order.
+        shards: Shards whose chosen documents are in it, in order.
         fates: the folder of what was chosen.
-        index: whether an ``.idx`` is written beside it.
+        index: True if an ``.idx`` is written beside it.
         max_document_bytes: of a row of documents.
     """
 
@@ -101,12 +101,12 @@ def load_strictly(dataset: Dataset, set_name: str) -> CopyRecords:
 
 def wanted(kind: Sample) -> list[tuple[What, Copy]]:
     """Return the copies that a sample is to have."""
-    found: list[tuple[What, Copy]] = []
+    results: list[tuple[What, Copy]] = []
     if kind.ids is not None:
-        found.append(("ids", Copy(kind.ids)))
+        results.append(("ids", Copy(kind.ids)))
     if kind.copy_ is not None:
-        found.append(("documents", kind.copy_))
-    return found
+        results.append(("documents", kind.copy_))
+    return results
 
 
 def files_of(
@@ -127,7 +127,7 @@ def files_of(
     return [
         msgspec.structs.replace(whole, path=join(copy.path, signed.shard), shards=[signed])
         for signed in shards
-        if any(each.chosen for each in kind.values(signed, fates))
+        if any(item.chosen for item in kind.values(signed, fates))
     ]
 
 
@@ -194,15 +194,15 @@ def _rows(work: FileToWrite, kind: Sample, signed: SignedShard) -> Iterator[byte
         for count, value in enumerate(values):
             row = next(lines, None)
             if row is None:
-                found = f"expected {signed.record.rows} rows, got {count}; run `toolkit sample`"
-                raise DataError(found, path=signed.dataset.shard_path(signed.shard))
+                result = f"expected {signed.record.rows} rows, got {count}; run `toolkit sample`"
+                raise DataError(result, path=signed.dataset.shard_path(signed.shard))
             if value.chosen:
                 yield _named(row, value) if work.what == "ids" else row
 
 
 def _named(name: bytes, value: Any) -> bytes:
     """Return a row of a list of ids: source and id, and stratum and split where there are such."""
-    more = {key: found for key in ("stratum", "split") if (found := getattr(value, key)) is not None}
+    more = {key: result for key in ("stratum", "split") if (result := getattr(value, key)) is not None}
     return name[:-1] + b"," + _ENCODER.encode(more)[1:] if more else name
 
 

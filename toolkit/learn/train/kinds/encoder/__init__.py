@@ -42,14 +42,14 @@ class Encoder(EncoderOptions, kw_only=True):
             processes=self.threads,
             key="0",
         )
-        (found,) = work.run(f"training {work.name}", train_encoder, [task])
-        computed = np.frombuffer(found.values, np.float32).reshape(-1, outputs.width)
+        (result,) = work.run(f"training {work.name}", train_encoder, [task])
+        computed = np.frombuffer(result.values, np.float32).reshape(-1, outputs.width)
         values = np.full((len(computed), len(examples.names) or 1), np.nan)
         asked = ~np.isnan(computed).any(axis=1)
         values[asked] = outputs.outcomes(computed[asked])
         values = self.window.together(values, examples.rows_of) if self.window else values
-        files = {name: read_sealed(join(work.folder, name)) for name in found.files}
-        return Fitted(files.pop(WEIGHTS), values, found.chosen, files)
+        files = {name: read_sealed(join(work.folder, name)) for name in result.files}
+        return Fitted(files.pop(WEIGHTS), values, result.chosen, files)
 
 
 class _Cutting(Gatherer):
@@ -63,7 +63,7 @@ class _Cutting(Gatherer):
         self._numbers, self._rows = files.open(TOKENS), files.open(ROWS)
 
     def take(self, texts: list[str]) -> None:
-        found = self._tokens.of(texts)
-        numbers: Array = np.array([number for each in found for number in each], "<u4")
+        results = self._tokens.of(texts)
+        numbers: Array = np.array([number for item in results for number in item], "<u4")
         self._numbers.write(numbers.tobytes())
-        self._rows.write(np.array([*map(len, found)], "<u4").tobytes())
+        self._rows.write(np.array([*map(len, results)], "<u4").tobytes())

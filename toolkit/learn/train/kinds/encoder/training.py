@@ -135,7 +135,7 @@ class TrainedEncoder(ConfigStruct):
     """The result of a training.
 
     Attributes:
-        files: of the model, by name, in the folder of the work.
+        files: Files of the model, by name, in the folder of the work.
         values: float32 (rows, numbers of the model), what it computes of valid and test; NaN in train.
         chosen: the epoch that was best on valid, and the measure of each.
     """
@@ -162,12 +162,12 @@ def train_encoder(work: ToTrain, report: Report) -> TrainedEncoder:
 
 def _rows(shards: Sequence[str]) -> list[Sequence[int]]:
     """Return the tokens of each row."""
-    found: list[Any] = []
+    results: list[Any] = []
     for shard in shards:
         counts = np.frombuffer(read_sealed(join(shard, ROWS)), "<u4").astype(np.int64)
         parts = np.split(np.frombuffer(read_sealed(join(shard, TOKENS)), "<u4"), np.cumsum(counts))
-        found += parts[:-1]  # the last one is what follows the last row: nothing, in a shard without rows, too
-    return found
+        results += parts[:-1]  # the last one is what follows the last row: nothing, in a shard without rows, too
+    return results
 
 
 class Training:
@@ -224,7 +224,7 @@ class Training:
                 for name in ("hidden_dropout_prob", "classifier_dropout", "dropout", "mlp_dropout"):
                     if hasattr(config, name):
                         setattr(config, name, kind.dropout)
-            model, found = self._transformers.AutoModelForSequenceClassification.from_pretrained(
+            model, result = self._transformers.AutoModelForSequenceClassification.from_pretrained(
                 kind.base, config=config, local_files_only=True, use_safetensors=True, dtype=self._torch.float32,
                 ignore_mismatched_sizes=True, output_loading_info=True,
             )  # fmt: skip
@@ -234,14 +234,14 @@ class Training:
                 f"base: {kind.base}: expected an encoder that transformers can load, got: {cause}"
             ) from error
         encoder = f"{model.base_model_prefix}."
-        lost = [name for name in found["missing_keys"] if name.startswith(encoder) and "pooler" not in name]
+        lost = [name for name in result["missing_keys"] if name.startswith(encoder) and "pooler" not in name]
         if lost:
             raise ConfigError(f"base: {kind.base}: expected the weights of an encoder, got none for {sorted(lost)[0]}")
         if kind.freeze:
             for name, weight in model.base_model.named_parameters():
                 weight.requires_grad = "pooler" in name
         if kind.task == "regression":
-            last = [each for each in model.modules() if getattr(each, "out_features", None) == width][-1]
+            last = [module for module in model.modules() if getattr(module, "out_features", None) == width][-1]
             if last.bias is not None:  # it begins with the mean, which else would be learnt first
                 last.bias.data.fill_(
                     float(np.average(self._targets[self._learns], weights=self._weights[self._learns]))
@@ -288,15 +288,15 @@ class Training:
             self._model.load_state_dict(best)
         if not measured:
             return {"epoch": self._kind.epochs}
-        return {"epoch": best_epoch, "tried": [{MAIN[self._kind.task]: each} for each in measured]}
+        return {"epoch": best_epoch, "tried": [{MAIN[self._kind.task]: item} for item in measured]}
 
     def _optimizer(self, steps: int) -> tuple[Any, Any]:
         """Return AdamW, which lets norms and biases be as large as they are, and the schedule of its rate."""
         torch = self._torch
-        weights = [each for each in self._model.parameters() if each.requires_grad]
+        weights = [parameter for parameter in self._model.parameters() if parameter.requires_grad]
         groups = [
-            {"params": [each for each in weights if each.ndim > 1], "weight_decay": self._kind.weight_decay},
-            {"params": [each for each in weights if each.ndim <= 1], "weight_decay": 0.0},
+            {"params": [weight for weight in weights if weight.ndim > 1], "weight_decay": self._kind.weight_decay},
+            {"params": [weight for weight in weights if weight.ndim <= 1], "weight_decay": 0.0},
         ]
         rising = int(self._kind.warmup * steps)
 
@@ -316,9 +316,9 @@ class Training:
         size = self._kind.batch.documents
         for first in range(0, len(drawn), _NEAR * size):
             some = sorted(drawn[first : first + _NEAR * size], key=lambda row: len(self._tokens[row]))
-            found = [some[i : i + size] for i in range(0, len(some), size)]
-            self._chance.shuffle(found)
-            yield from found
+            results = [some[i : i + size] for i in range(0, len(some), size)]
+            self._chance.shuffle(results)
+            yield from results
 
     def _step(self, batch: list[int], optimizer: Any) -> None:
         """Learn from a batch, in parts that have at most so many tokens."""
@@ -347,7 +347,7 @@ class Training:
 
     def _logits(self, rows: Array | Sequence[int]) -> Any:
         ids, mask = filled_up([self._tokens[row] for row in rows], self._pad)
-        given = [self._torch.from_numpy(each).to(self._device) for each in (ids, mask)]
+        given = [self._torch.from_numpy(item).to(self._device) for item in (ids, mask)]
         return self._model(input_ids=given[0], attention_mask=given[1]).logits
 
     # --- what it says -------------------------------------------------------------------------------------------------
@@ -357,14 +357,14 @@ class Training:
         return self._computed(~self._learns)
 
     def _computed(self, wanted: Array) -> Array:
-        found = np.full((len(self._tokens), self._outputs.width), np.nan, np.float32)
+        result = np.full((len(self._tokens), self._outputs.width), np.nan, np.float32)
         asked = np.flatnonzero(wanted)
         self._model.eval()
         with self._torch.inference_mode():
             for part in Batches(tokens=self._kind.batch.tokens).of([len(self._tokens[row]) for row in asked]):
                 rows = asked[part].tolist()
-                found[rows] = self._logits(rows).float().cpu().numpy()
-        return found
+                result[rows] = self._logits(rows).float().cpu().numpy()
+        return result
 
     def _on_valid(self) -> float:
         """Return the measure by which epochs are chosen."""

@@ -106,14 +106,14 @@ class Linear(Trainer, kw_only=True):
         best = None
         tried = {}
         for a, alpha in enumerate(self.alphas):
-            found = [_solution(work.folder, f"{a}-{k}.bin", self.buckets) for k in range(about.outputs)]
-            sums = np.stack([each[1] for each in found], axis=1)
+            results = [_solution(work.folder, f"{a}-{k}.bin", self.buckets) for k in range(about.outputs)]
+            sums = np.stack([item[1] for item in results], axis=1)
             values = outcomes(about, sums)
             values = self.window.together(values, ends) if self.window else values
             score = on_valid(examples, values) if len(self.alphas) > 1 else 0.0
             tried[f"{alpha:g}"] = score
             if best is None or score > best[0]:
-                table = np.stack([idf, *(each[0] for each in found)], axis=1)
+                table = np.stack([idf, *(item[0] for item in results)], axis=1)
                 best = score, alpha, table, values, intercepts[a * about.outputs : (a + 1) * about.outputs]
         assert best
         chosen = {"alpha": best[1], "tried": tried} if len(self.alphas) > 1 else {}
@@ -155,10 +155,10 @@ class _Counting(Gatherer):
         self._orders = kind.about([]).orders
 
     def take(self, texts: Sequence[str]) -> None:
-        found = ngrams.count(Words.of(LineTable.of(texts), "segments"), self._orders)
+        result = ngrams.count(Words.of(LineTable.of(texts), "segments"), self._orders)
         for output, data in zip(
             self._outputs,
-            (found.buckets.astype("<u4"), found.times, np.diff(found.bounds).astype("<u4")),
+            (result.buckets.astype("<u4"), result.times, np.diff(result.bounds).astype("<u4")),
             strict=True,
         ):
             output.write(data.tobytes())
@@ -175,11 +175,11 @@ class ToFit(ConfigStruct):
     Attributes:
         shards: the folders of what was gathered.
         folder: where the scales are, and the solution goes.
-        name: of the solution's file.
+        name: Name of the solution's file.
         buckets: how many there are.
         logistic, alpha: see `toolkit.learn.train.kinds.linear.solver.Problem`.
         per_row: float64, the target of each row, then what it counts.
-        processes: that it may keep busy.
+        processes: Processes that it may keep busy.
     """
 
     shards: list[str]
@@ -200,13 +200,13 @@ def fit_output(work: ToFit, report: Report) -> float:
     problem = Problem(
         counted, scales[: work.buckets], scales[work.buckets :], weights, target, work.logistic, work.alpha
     )
-    found = solve(problem)
+    solution = solve(problem)
     report(counted.rows, counted.bytes)
-    write_sealed(join(work.folder, work.name), found.weights.tobytes() + found.sums.tobytes())
-    return found.intercept
+    write_sealed(join(work.folder, work.name), solution.weights.tobytes() + solution.sums.tobytes())
+    return solution.intercept
 
 
 def _solution(folder: str, name: str, buckets: int) -> tuple[Array, Array]:
     """Return the weights of the buckets, and the sums of the rows."""
-    found = np.frombuffer(read_sealed(join(folder, name)))
-    return found[:buckets].astype(np.float32), found[buckets:]
+    result = np.frombuffer(read_sealed(join(folder, name)))
+    return result[:buckets].astype(np.float32), result[buckets:]

@@ -64,11 +64,11 @@ class Counted:
     Args:
         shards: the folders of what was gathered.
         buckets: how many there are.
-        threads: that look at pieces at once; they change nothing but the time.
+        threads: Threads that look at pieces at once; they change nothing but the time.
 
     Attributes:
         rows: how many there are.
-        bytes: of their n-grams.
+        bytes: Bytes of their n-grams.
     """
 
     def __init__(self, shards: Sequence[str], buckets: int, threads: int = 1) -> None:
@@ -115,20 +115,20 @@ class Counted:
         with pool(min(self._threads, LANES)) as threads:
             while together := [*islice(pieces, LANES)]:
                 check()
-                for each in [threads.submit(look, piece, lane) for lane, piece in enumerate(together)]:
-                    each.result()
+                for future in [threads.submit(look, piece, lane) for lane, piece in enumerate(together)]:
+                    future.result()
 
     def _rows(self, function: Compiled, vector: Array) -> Array:
         """Return what a function writes of each row."""
-        found = np.empty(self.rows)
+        result = np.empty(self.rows)
 
         def look(piece: Piece, _: int) -> None:
             out = np.empty(piece.rows)
             function(*piece[:3], piece.rows, self._tf, vector, out)
-            found[piece.slice] = out
+            result[piece.slice] = out
 
         self._each(look)
-        return found
+        return result
 
     def lengths(self, idf: Array) -> Array:
         """Return the length of each row as a vector, at least a tiny number; float64."""
@@ -152,7 +152,7 @@ class Counted:
 
         Args:
             vector: over buckets.
-            factors: of the products of some rows, and which rows they are; called for several pieces at once.
+            factors: Factors of the products of some rows, and which rows they are; called for several pieces at once.
         """
 
         def of_piece(piece: Piece) -> Array:
@@ -181,11 +181,11 @@ class Problem:
 
     Attributes:
         counted: the rows.
-        idf: of each bucket.
-        lengths: of each row.
-        weights: of each row; 0 where it is not trained on.
-        target: of each row.
-        logistic: whether targets are 0 and 1 (or shares), and the loss logistic.
+        idf: Idf of each bucket.
+        lengths: Lengths of each row.
+        weights: Weights of each row; 0 where it is not trained on.
+        target: Target of each row.
+        logistic: True if targets are 0 and 1 (or shares), and the loss logistic.
         alpha: the strength of the penalty.
     """
 
@@ -241,21 +241,21 @@ def _length(vector: Array) -> float:
 
 
 def _ones(sums: Array) -> Array:
-    found: Array = 1.0 / (1.0 + np.exp(-np.clip(sums, -700, 700)))
-    return found
+    result: Array = 1.0 / (1.0 + np.exp(-np.clip(sums, -700, 700)))
+    return result
 
 
 def _back(problem: Problem, factors: Array) -> Array:
     """Return the sum of the rows, each times its factor, and the sum of the factors."""
-    found = problem.counted.sum(factors / problem.lengths) * problem.idf
-    return np.append(found, factors.sum())
+    result = problem.counted.sum(factors / problem.lengths) * problem.idf
+    return np.append(result, factors.sum())
 
 
 def _gradient(problem: Problem, point: Array, sums: Array) -> Array:
     error = (_ones(sums) if problem.logistic else sums) - problem.target
-    found = _back(problem, problem.weights * error)
-    found[:-1] += problem.alpha * point[:-1]
-    return found
+    result = _back(problem, problem.weights * error)
+    result[:-1] += problem.alpha * point[:-1]
+    return result
 
 
 def _step(problem: Problem, sums: Array, gradient: Array, enough: float) -> Array:
@@ -271,8 +271,8 @@ def _step(problem: Problem, sums: Array, gradient: Array, enough: float) -> Arra
             scaled: Array = of_rows[rows] / problem.lengths[rows]
             return scaled
 
-        found = problem.counted.back_and_forth(vector[:-1] * problem.idf, factors) * problem.idf
-        return np.append(found + problem.alpha * vector[:-1], of_rows.sum())
+        result = problem.counted.back_and_forth(vector[:-1] * problem.idf, factors) * problem.idf
+        return np.append(result + problem.alpha * vector[:-1], of_rows.sum())
 
     scale = np.append(np.ones(len(gradient) - 1), 1.0 / max(float(curve.sum()), 1e-12))  # the intercept is in all rows
     step, left = np.zeros(len(gradient)), -gradient
