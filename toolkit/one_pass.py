@@ -186,7 +186,9 @@ class ShardPass:
             failure = failure_of(error, work.path)
             if self._fault:
                 raise self._fault from None
-            self._fail(TAG if work.tag else MIX, failure)
+            self._fail(TAG if work.tag else MIX if work.mix else next(iter(work.sign)), failure)
+            for name in [*self._outputs]:  # none has all documents
+                self._leave(name)
 
     def _given(self, blocks: Iterator[FreshBlock]) -> Iterator[FreshBlock]:
         try:

@@ -518,3 +518,25 @@ def test_bad_rows_do_not_stop_the_pass(tmp_path: Path, run: Run, unread: None) -
     told = project.ok("run", "--json").json
     assert told["ingest"]["counts"]["documents"] == 62
     assert sum(n for name, n in told["ingest"]["counts"].items() if name.startswith("rejected")) == 2
+
+
+def test_a_process_that_dies_twice_leaves_no_signatures_of_a_part(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = made(tmp_path, run, {"dedup": {"exact-0": {"kind": "exact"}}, "mix": {"output": {}}})
+    bad = tmp_path / "bad"
+    (project.root / "die.py").write_text(
+        "import os\nfrom toolkit import Writer\nclass Die(Writer):\n    def carries(self, fields): return ('id',)\n"
+        f"    def encode(self, document, mixed):\n        if document.id == '0-600' and os.path.exists({str(bad)!r}):\n"
+        "            os._exit(9)\n        return [('all', document.id.encode() + b'\\n')]\n"
+    )
+    inputs(project.root, documents=700, count=1)
+    for path in (project.root / "in").glob("[12].jsonl"):
+        path.unlink()
+    project.config["mix"]["output"] = {"format": f"{project.root}/die.py:Die", "path": str(project.out)}
+    monkeypatch.setattr("toolkit.execution.workers.LARGE", 1)
+    project.config |= {"executor": {"type": "local"}, "processes": 2}
+    bad.touch()
+    assert project("run").code == 1
+    bad.unlink()
+    project.ok("run")

@@ -178,6 +178,17 @@ def test_a_row_that_is_another_document_now_stays(project: Project) -> None:
     assert found == {"new": "new", "a-0": "text 0", "a-1": "", "a-2": "", "a-3": "text 3"}
 
 
+def test_rejected_items_go_though_no_document_does(project: Project) -> None:
+    write_rows(project.root / "in" / "a.jsonl", [{"id": "a", "text": "one"}, {"id": "bad", "text": 5, "own": "secret"}])
+    entry = {"format": "jsonl", "from": f"{project.root}/in/*", "source": "s", "on_error": "skip", "max_rejected": 1.0}
+    project.config["ingest"] = [entry]
+    project.ok("ingest")
+    assert b"secret" in _stored(str(project.data))
+    (project.root / "list.txt").write_text("bad")
+    assert _apply(project)["documents"] == []
+    assert b"secret" not in _stored(str(project.data))
+
+
 def _rows(project: Project, set_name: str) -> list[dict[str, Any]]:
     return [row for path in sorted((project.attributes / set_name / "s").iterdir()) for row in read_rows(path)]
 

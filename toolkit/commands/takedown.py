@@ -125,7 +125,8 @@ def run(context: Context, options: Options) -> Outcome:
         context.session.begin()  # what the processes have recorded
         if any(work.rows or work.is_unfinished for work in works):
             _update_inputs(dataset)
-            deleted = _clear_aside(context, lists)
+            deleted = _clear_aside(context)
+        _clear_rejects(dataset, lists)
         _finish(dataset, works)
     return _outcome(context, lists, works, copies, failed, missed=missed, deleted=deleted)
 
@@ -481,8 +482,8 @@ def _asked(work: tagging.ShardToTag, report: Report) -> set[str]:
     return {key for document in documents for asked in annotator.asked(document) for key in asked.keys}
 
 
-def _clear_aside(context: Context, lists: Mapping[str, str]) -> list[str]:
-    """Delete what has excerpts of texts, or decisions about them, and is made again; clear rejects and examples.
+def _clear_aside(context: Context) -> list[str]:
+    """Delete what has excerpts of texts, or decisions about them, and is made again; clear examples.
 
     Returns:
         The paths of files outside our bookkeeping that were deleted.
@@ -496,6 +497,18 @@ def _clear_aside(context: Context, lists: Mapping[str, str]) -> list[str]:
         for folder in {path.partition("/")[0] for path in list_files(root, hidden=True)}:
             if folder.startswith(whole.DECISIONS):
                 remove_tree(join(root, folder))
+    for root, name in product(_roots(context), (card.NAME, croissant.NAME)):
+        path = join(root, name)
+        if origins.load(root, name) and exists(path):
+            _empty_examples(path)
+    deleted = sorted({*_excerpts(context)})
+    for path in deleted:
+        remove(path)
+    return deleted
+
+
+def _clear_rejects(dataset: Dataset, lists: Mapping[str, str]) -> None:
+    """Delete rejected items that lists name; they are in no shard."""
     listed = takedown.Takedown([*lists.values()])
     rejects = join(dataset.bookkeeping, "rejects")
     for relative in list(list_files(rejects, hidden=True)):
@@ -508,14 +521,6 @@ def _clear_aside(context: Context, lists: Mapping[str, str]) -> list[str]:
         if len(kept) < len(rows):
             with RowOutput(path) as output:
                 output.write_rows(kept)
-    for root, name in product(_roots(context), (card.NAME, croissant.NAME)):
-        path = join(root, name)
-        if origins.load(root, name) and exists(path):
-            _empty_examples(path)
-    deleted = sorted({*_excerpts(context)})
-    for path in deleted:
-        remove(path)
-    return deleted
 
 
 def _empty_examples(path: str) -> None:
