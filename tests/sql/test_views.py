@@ -107,6 +107,7 @@ def test_tables_in_place_have_the_values_of_their_rows(
         "created": pa.array(["2020-01-01T00:00:00Z", *[None] * 8]),
         "f": pa.array([0.7, float("nan"), None, *range(6)], pa.float32()),
         "d": pa.array([{"x": [1.5, None]}, *[None] * 8]),
+        'say "hi"': pa.array(range(9)),
     }
     pq.write_table(pa.table(table), project.root / "a.parquet", row_group_size=4)
     place = {"format": "parquet", "path": str(project.root / "a.parquet"), "source": "t", "null_text": "empty"}

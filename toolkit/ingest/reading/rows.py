@@ -78,7 +78,12 @@ _INSIDE = f"{METADATA}."
 
 def _nested(inside: Mapping[str, list[Any]]) -> list[Any]:
     """Return the metadata of rows, whose fields these are."""
-    return [*map(_row_of(tuple(name.removeprefix(_INSIDE) for name in inside)), *inside.values())]
+    names = tuple(name.removeprefix(_INSIDE) for name in inside)
+    try:
+        row = _row_of(names)
+    except ValueError:  # msgspec has no fields whose names JSON escapes
+        return [dict(zip(names, values, strict=True)) for values in zip(*inside.values(), strict=True)]
+    return [*map(row, *inside.values())]
 
 
 @lru_cache(64)
