@@ -397,6 +397,7 @@ def test_groups_come_to_the_same_as_each_shard_by_itself(many: Project, monkeypa
 def test_a_group_has_one_attempt_and_one_segment_of_each_kind_and_syncs_each_folder_once(
     many: Project, monkeypatch: pytest.MonkeyPatch, commands: list[str]
 ) -> None:
+    monkeypatch.setattr("toolkit.execution.grouped.SECONDS", 600.0)  # a group ends by its size, however slow it is
     calls = Calls(monkeypatch)
     for command in commands:
         many.ok(command)
