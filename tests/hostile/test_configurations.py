@@ -16,10 +16,10 @@ from toolkit.config import settings as config
 from toolkit.data.schema import ANY, INT
 from toolkit.errors import ConfigError
 from toolkit.rules.checker import Name
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expression_tree import MAX_DEPTH, ExpressionError
 from toolkit.rules.expressions import check
 from toolkit.rules.filters import jq_finder, jsonpath
-from toolkit.rules.running import compile_function
 from toolkit.storage.globs import glob_regex
 
 

@@ -26,8 +26,8 @@ from toolkit.exchange.tables import Tables
 from toolkit.ingest.index.batches import extremes_of
 from toolkit.ingest.index.columns import COLUMNS, LANGUAGES, Where
 from toolkit.rules.checker import Name
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expressions import check_condition
-from toolkit.rules.running import compile_function
 
 OF_PLACE = ("warc_record_offset", "warc_record_length")
 WHERE = '"bre" in content_languages and fetch_status == 200'

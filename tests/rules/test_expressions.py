@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from toolkit.data.documents import Document, Span
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, SPANS, STR, Type, infer, list_of, nullable, to_python, union
 from toolkit.rules.checker import Facts, Name
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import check, check_condition
-from toolkit.rules.running import compile_function
 
 PREDICTION = Type("object", fields=(("label", nullable(STR)), ("prob", FLOAT), ("class", INT)))
 TYPES: dict[str, Type] = {

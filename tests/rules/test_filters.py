@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, SPANS, STR, Type, infer, list_of, nullable, to_python
 from toolkit.errors import ConfigError, DataError, MissingExtra
 from toolkit.rules.checker import Name
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expressions import check_condition
 from toolkit.rules.filters import Syntax, guarded_keys, matcher, selected_key, selection, translate
 from toolkit.rules.filters.translation import KeyInfo
-from toolkit.rules.running import compile_function
 
 VALUES: dict[str, Any] = {
     "null": None,

@@ -18,9 +18,9 @@ from toolkit.errors import ConfigError, did_you_mean
 from toolkit.records import sets as records
 from toolkit.rules import expressions
 from toolkit.rules.checker import Name
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import A_NAME, check, is_name
-from toolkit.rules.running import compile_function
 from toolkit.storage.paths import fault_of_name
 
 

@@ -24,8 +24,8 @@ from toolkit.data.schema import (
     union,
 )
 from toolkit.errors import did_you_mean
+from toolkit.rules.compiling import compiled_pattern, single
 from toolkit.rules.expression_tree import ExpressionError, Place, UnknownName, without_sets
-from toolkit.rules.running import compiled_pattern, single
 
 Facts = frozenset[str]
 """Expressions (by their text) that are known not to be null."""

@@ -49,7 +49,7 @@ class Expression:
     Attributes:
         text: as written.
         type: Type of its value.
-        code: Python, with the names of the arguments given to `toolkit.rules.running.compile_function`.
+        code: Python, with the names of the arguments given to `toolkit.rules.compiling.compile_function`.
         noting: the same code with a further argument `seen`, a list that gets an element for each null that is
             compared; empty if none can be.
         names: the attribute keys that it uses, sorted.

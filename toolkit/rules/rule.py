@@ -8,7 +8,7 @@ A kind is one file of `toolkit.rules.kinds`; nothing else names it. The file has
   how that is explained
 
 A `Compiler` checks rules against the types of attributes, and notes on the way what they need of documents;
-`toolkit.rules.running` makes the code of an expression a function.
+`toolkit.rules.compiling` makes the code of an expression a function.
 """
 
 import ast
@@ -32,10 +32,10 @@ from toolkit.plugins import snake_case
 from toolkit.rules import filters
 from toolkit.rules.blocklist import Watch
 from toolkit.rules.checker import MAYBE, Facts, Name
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expression_tree import ExpressionError, Place, UnknownName, parse
 from toolkit.rules.expressions import WHOLE, Expression, check, check_condition, everything_known, paths_in
 from toolkit.rules.filters import Syntax
-from toolkit.rules.running import compile_function
 from toolkit.storage.json_files import json_digest
 from toolkit.text.editing import Edit, PastEnd
 

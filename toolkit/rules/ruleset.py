@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.rules.checker import Name
+from toolkit.rules.compiling import compile_chain, fields_asked
 from toolkit.rules.expression_tree import Occurrence
 from toolkit.rules.kinds.repeat import Repeats, Takes, combined
 from toolkit.rules.rule import CompiledRule, Compiler, Function, Role, Rule, Values, refused
-from toolkit.rules.running import compile_chain, fields_asked
 from toolkit.text import editing
 from toolkit.text.editing import Edit, Edited
 

@@ -20,7 +20,7 @@ from toolkit.data import chosen_text, schema
 from toolkit.data.documents import Document, Span
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError
-from toolkit.rules.running import compiled_pattern
+from toolkit.rules.compiling import compiled_pattern
 from toolkit.text import editing
 from toolkit.text.editing import Edit
 

@@ -24,9 +24,9 @@ from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError, did_you_mean, short
 from toolkit.rules import expressions
 from toolkit.rules.checker import Facts, Name
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check_condition
-from toolkit.rules.running import compile_function
 from toolkit.rules.text_edits import EditedDocument, PlaceMap, TextEdit, edited, in_whole
 from toolkit.tag.tagger import Reference, Tagger, value_type
 from toolkit.text.batch import Batch

@@ -13,8 +13,8 @@ from toolkit.errors import ToolkitError
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, types_of
 from toolkit.mix.writer import Writer
 from toolkit.rules import expressions
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expressions import check_condition
-from toolkit.rules.running import compile_function
 from toolkit.view.corpus import At, Found, Recent, Scanned, Shard, Stop, Values
 from toolkit.view.questions import FILTER, condition_of, score, score_of
 

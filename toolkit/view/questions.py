@@ -17,12 +17,12 @@ from toolkit.mix.join import inputs_of
 from toolkit.mix.joined_sets import JoinedDataset, JoinedSet
 from toolkit.rules import expressions
 from toolkit.rules.checker import Name
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expression_tree import ExpressionError, parse
 from toolkit.rules.expressions import Expression, check, check_condition, paths_in
 from toolkit.rules.reading import read_rules
 from toolkit.rules.rule import LABEL, Compiler, Rule
 from toolkit.rules.ruleset import RuleSet
-from toolkit.rules.running import compile_function
 from toolkit.source import Resolved
 from toolkit.view.corpus import Scanned, Stop
 from toolkit.whole.expressions import names_of, reference

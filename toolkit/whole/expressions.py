@@ -16,9 +16,9 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.rules import expressions
 from toolkit.rules.checker import Name
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition
-from toolkit.rules.running import compile_function
 from toolkit.rules.text_edits import edited, edits_in
 from toolkit.text.batch import Batch
 from toolkit.whole.kind import Asked, Block

@@ -5,10 +5,10 @@ import warnings
 from typing import Any
 
 from tests.rules.test_expressions import NAMES, VALUES
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import check as checked
 from toolkit.rules.expressions import paths_in
-from toolkit.rules.running import compile_function
 
 SEEDS = [
     text.encode()

@@ -7,10 +7,10 @@ import msgspec
 from tests.fuzz.targets._files import refuses
 from toolkit.data.schema import infer, to_python
 from toolkit.rules.checker import Name
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.expressions import check_condition
 from toolkit.rules.filters import all_keys, doubts, matcher, selected_key, selection, translate
 from toolkit.rules.filters.translation import KeyInfo
-from toolkit.rules.running import compile_function
 
 _VALUES: dict[str, Any] = {"n": 3, "s": "x", "xs": [1, 2], "b": True, "o": {"a": 1, "b": "y"}, "f": 0.5, "ys": ["x"]}
 _KEYS = {name: KeyInfo(infer(value), optional=False) for name, value in _VALUES.items()}
