@@ -9,6 +9,7 @@ because its output depends on how it is fed.
 """
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -32,7 +33,29 @@ HEAD = 4096
 """First bytes of a file that are kept while it is written."""
 
 
-class Together:
+class Transaction(ABC):
+    """A context manager whose end makes all that was added durable; an error leaves nothing of it."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Make all durable."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Delete what is not durable yet."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self.commit()
+        finally:
+            self.abort()
+
+
+class Together(Transaction):
     """Files of a group, which are made durable, and appear, together. A context manager: its end does so.
 
     Several threads may add to it.
@@ -68,16 +91,6 @@ class Together:
         for _, writing in self._waiting[first:]:
             writing.abort()
         del self._waiting[first:]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        try:
-            if kind is None:
-                self.commit()
-        finally:
-            self.abort()
 
 
 class Output:

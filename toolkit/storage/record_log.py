@@ -17,8 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, dropwhile, groupby, takewhile
 from operator import attrgetter
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import msgspec
 import xxhash
@@ -27,7 +26,7 @@ from toolkit.errors import DataError, Unreadable, in_words
 from toolkit.storage import store_of
 from toolkit.storage.compression import compress_fast, compressor_for, decompress
 from toolkit.storage.json_files import decoded, tell_damage
-from toolkit.storage.outputs import RowOutput, Together
+from toolkit.storage.outputs import RowOutput, Together, Transaction
 from toolkit.storage.paths import join, list_anew, list_files, remove
 from toolkit.storage.reading import Lines
 from toolkit.storage.threads import for_each
@@ -528,7 +527,7 @@ class _Nothing(Contents):
         return iter(())
 
 
-class Group:
+class Group(Transaction):
     """Files and records of some shards, not visible yet. A context manager: its end makes them durable.
 
     Attributes:
@@ -586,15 +585,9 @@ class Group:
         for function in done:
             function()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        try:
-            if kind is None:
-                self.commit()
-        finally:
-            self.files.abort()
+    def abort(self) -> None:
+        """Delete the files that are not durable yet."""
+        self.files.abort()
 
 
 @dataclass
