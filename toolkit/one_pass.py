@@ -18,6 +18,7 @@ What fails here is a failure of its stage, which tells it and does not try again
 of those after it. All others become durable with the documents, in one group.
 """
 
+import io
 import pickle
 import secrets
 import tempfile
@@ -25,7 +26,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
 
 from msgspec.structs import replace
 
@@ -157,7 +158,9 @@ class ShardPass:
         self._joiners: dict[str, Joiner] = {}
         self._taken: deque[FreshBlock] = deque()
         self._fault: Exception | None = None
-        self._waiting = tempfile.SpooledTemporaryFile(HELD)  # noqa: SIM115  # closed in `__exit__`
+        self._waiting: IO[bytes] = io.BytesIO()
+        if work.digests:
+            self._waiting = tempfile.SpooledTemporaryFile(HELD)  # noqa: SIM115  # closed in `__exit__`
 
     def __enter__(self) -> Self:
         return self
