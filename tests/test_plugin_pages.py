@@ -14,11 +14,11 @@ from tests.pages import ROOT, assert_shown, blocks, carried_out, commands
 from tests.pipeline.conftest import read_rows
 from toolkit import cli
 from toolkit.ingest.reader import READERS
+from toolkit.make.stage import STAGES
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import default_name
 from toolkit.tag.tagger import TAGGERS
 from toolkit.testing import check_reader, check_stage, check_tagger, check_writer, readers, taggers, writers
-from toolkit.whole.stage import STAGES
 
 FORMATS = "docs/writing-an-output-format.md"
 INPUTS = "docs/writing-an-input-format.md"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toolkit.errors import ConfigError, DataError, Failed, MissingExtra, StaleError, ToolkitError
     from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
     from toolkit.ingest.web.extractor import Extracted, Extractor, Page
-    from toolkit.whole.stage import Stage
+    from toolkit.make.stage import Stage
     from toolkit.mix.writer import Mixed, MixedBatch, Pieces, Reading, Wanted, Writer
     from toolkit.session import cached
     from toolkit.storage.models import Files, Model

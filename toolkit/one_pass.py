@@ -9,7 +9,7 @@ In memory, for one shard:
                               ├──rows──> rules, writer ──> intermediate of the mix
                               └──rows──> signers ──> signatures, of each section over the whole dataset
 
-The parts are those of `toolkit.tag.run`, `toolkit.mix.stage` and `toolkit.whole.sign`; so are the files and records.
+The parts are those of `toolkit.tag.run`, `toolkit.mix.stage` and `toolkit.whole_corpus.sign`; so are files and records.
 
 A block has at most `BLOCK_ROWS` documents, or ends at `BLOCK_BYTES`. The ingest has written it when it gives it away.
 Of several processes, each has `AHEAD` blocks; what they make of them comes back in order, and is written by this one.
@@ -57,7 +57,7 @@ from toolkit.tag.steps import Values, values_of
 from toolkit.text.batch import Batch
 
 if TYPE_CHECKING:
-    from toolkit.whole.sign import ShardToSign
+    from toolkit.whole_corpus.sign import ShardToSign
 
 TAG, MIX = "tag", "mix"
 """Stages, as failures name them; signatures have the section that they are for."""
@@ -178,7 +178,7 @@ class ShardPass:
         if work.mix and not self.failures:
             self._open(MIX, StageOutput, work.mix)
         for section, sign in ({} if TAG in self.failures else work.sign).items():
-            from toolkit.whole.sign import Signing
+            from toolkit.whole_corpus.sign import Signing
 
             self._open(section, Signing, sign, [entry.set for entry in sign.entries])
         blocks = self._given(blocks) if self._outputs else iter(())

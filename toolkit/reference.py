@@ -38,8 +38,8 @@ from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
 from toolkit.storage_options import StorageOptions
 from toolkit.tag import describe, tagger
-from toolkit.whole.kind import KINDS
-from toolkit.whole.section import Common as SetOptions
+from toolkit.whole_corpus.kind import KINDS
+from toolkit.whole_corpus.section import Common as SetOptions
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 SHARED = 5

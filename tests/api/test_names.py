@@ -26,8 +26,8 @@ SHARED = ("align", "ingest", "mix", "tag")
 ORDERS = [
     "toolkit.tag.tagger",
     "toolkit.mix.join, toolkit.tag.run",
-    "toolkit.ingest.section, toolkit.whole.section",
-    "toolkit.whole, toolkit.mix, toolkit.ingest, toolkit.tag",
+    "toolkit.ingest.section, toolkit.whole_corpus.section",
+    "toolkit.whole_corpus, toolkit.mix, toolkit.ingest, toolkit.tag",
     "toolkit.align.section",
     "taggers.noise, mixers.parquet, toolkit.cli",
 ]

@@ -24,14 +24,14 @@ from toolkit.exchange.thresholds import Keys, KeySource, in_groups
 from toolkit.execution.executors import Report, Task
 from toolkit.mix.budget.bounds import find_bounds
 from toolkit.text.batch import Batch
-from toolkit.whole.kind import Block, Files, Work
-from toolkit.whole.kinds.sample.choosing import choose
-from toolkit.whole.near import connecting
-from toolkit.whole.near.resolving import plan
-from toolkit.whole.near.signing import row_type
-from toolkit.whole.ranks import exact
-from toolkit.whole.ranks.runs import Layout, ScoresOutput
-from toolkit.whole.records import SignatureRecord, SignedShard
+from toolkit.whole_corpus.kind import Block, Files, Work
+from toolkit.whole_corpus.kinds.sample.choosing import choose
+from toolkit.whole_corpus.near import connecting
+from toolkit.whole_corpus.near.resolving import plan
+from toolkit.whole_corpus.near.signing import row_type
+from toolkit.whole_corpus.ranks import exact
+from toolkit.whole_corpus.ranks.runs import Layout, ScoresOutput
+from toolkit.whole_corpus.records import SignatureRecord, SignedShard
 
 SHARD = 1_000_000
 GROUPS = 100

@@ -117,9 +117,9 @@ def _import_all() -> None:
         "toolkit.execution.executors.local",
         "mixers.dolma",
         "toolkit.ingest.formats.jsonl",
-        "toolkit.whole.kinds.exact",
-        "toolkit.whole.kinds.near",
-        "toolkit.whole.kinds.contamination",
+        "toolkit.whole_corpus.kinds.exact",
+        "toolkit.whole_corpus.kinds.near",
+        "toolkit.whole_corpus.kinds.contamination",
         "tests.faults.disk",
     ):
         importlib.import_module(name)

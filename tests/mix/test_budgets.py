@@ -14,7 +14,7 @@ from hypothesis import settings as settings_orphans
 from hypothesis import settings as settings_shuffle_sorting
 from hypothesis import strategies as st
 
-from tests.whole.making import run_here
+from tests.whole_corpus.making import run_here
 from toolkit.config import settings
 from toolkit.errors import ConfigError
 from toolkit.exchange import thresholds

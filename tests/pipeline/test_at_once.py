@@ -16,7 +16,7 @@ from tests.pipeline.conftest import Project, write_rows
 from toolkit.execution import leases
 from toolkit.mix import publish, stage
 from toolkit.storage.reading import Lines
-from toolkit.whole import sign
+from toolkit.whole_corpus import sign
 
 SHARD = "s/a.jsonl.gz"
 ROWS = 5

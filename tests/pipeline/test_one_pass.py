@@ -16,7 +16,7 @@ from toolkit import one_pass
 from toolkit.config.settings import stages
 from toolkit.mix import join, stage
 from toolkit.tag import run as tagging
-from toolkit.whole import sign
+from toolkit.whole_corpus import sign
 
 LINES = [
     "The library opens at nine and closes late in the evening, every day but Sunday.",

@@ -105,7 +105,7 @@ def test_nothing_is_done_again_from_another_folder(folder: Path, run: Run, monke
 OWN_KINDS = """
 from mixers.dolma import Dolma
 from toolkit.ingest.formats.jsonl import Jsonl
-from toolkit.whole.kinds.exact import Exact
+from toolkit.whole_corpus.kinds.exact import Exact
 
 class Lines(Jsonl):
     \"\"\"Rows.\"\"\"

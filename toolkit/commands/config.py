@@ -23,7 +23,7 @@ from toolkit.rules.ruleset import RuleSet
 from toolkit.stages.context import Context, Outcome, show_settings
 from toolkit.stages.stage import Faults
 from toolkit.tag import plan as tag_plan
-from toolkit.whole import section as whole_section
+from toolkit.whole_corpus import section as whole_section
 
 
 def faults(context: Context) -> list[str]:

@@ -25,10 +25,10 @@ from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.addresses import whole
 from toolkit.storage.paths import no_folder
 from toolkit.tag.declared import check_made
-from toolkit.whole import resolve, section, sign
-from toolkit.whole.records import Model, fates_folder, load_resolved, load_signatures
-from toolkit.whole.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states_of, works_to_write, write_shard
-from toolkit.whole.section import Entry, Plan
+from toolkit.whole_corpus import resolve, section, sign
+from toolkit.whole_corpus.records import Model, fates_folder, load_resolved, load_signatures
+from toolkit.whole_corpus.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states_of, works_to_write, write_shard
+from toolkit.whole_corpus.section import Entry, Plan
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):

@@ -46,8 +46,8 @@ from toolkit.tag import run as tagging
 
 if TYPE_CHECKING:
     from toolkit.ingest.index.selecting import Estimate, Part
-    from toolkit.whole import section as whole_section
-    from toolkit.whole.sign import ShardToSign
+    from toolkit.whole_corpus import section as whole_section
+    from toolkit.whole_corpus.sign import ShardToSign
 
 
 # --- the one pass: what tag and mix do to a shard, done while its documents are made ----------------------------------
@@ -98,7 +98,7 @@ class Passing:
                     overwrite=context.options.overwrite,
                 )
             for plan in self.plans:
-                from toolkit.whole import section as whole_section
+                from toolkit.whole_corpus import section as whole_section
 
                 stack.enter_context(context.lease(dataset.bookkeeping, dataset.attributes, whole_section.holds(plan)))
             if self.mix:
@@ -139,7 +139,7 @@ def plan_pass(context: Context, plans: Mapping[str, Any]) -> Passing | None:
         if len(own) == 1 and is_whole and all(given.set in result for given in own[0].attributes):
             mix = preparation.to_be(context, settings, own[0], result)
     if wholes:
-        from toolkit.whole.sign import ShardToSign
+        from toolkit.whole_corpus.sign import ShardToSign
 
     limit = context.config.max_document_bytes
     sign = {

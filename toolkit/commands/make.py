@@ -1,6 +1,7 @@
 """Run stages of your own: each makes an attribute set, or new documents, of the documents of a dataset."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import msgspec
@@ -12,7 +13,7 @@ from toolkit.errors import ConfigError, ToolkitError, amount, few
 from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.make import section as making
-from toolkit.make.section import SECTION, Entry, ShardToMake, read_section, roots, schema_of, whole_plan
+from toolkit.make.section import SECTION, Entry, ShardToMake, read_section, roots, schema_of
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
@@ -23,9 +24,9 @@ from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
 from toolkit.tag import tagger
 from toolkit.tag.declared import check_made, declare_set, what_to_declare
-from toolkit.whole import section as whole_section
-from toolkit.whole.kinds.make import Make
-from toolkit.whole.resolve import states_of
+from toolkit.whole_corpus import section as whole_section
+from toolkit.whole_corpus.kinds.make import Make
+from toolkit.whole_corpus.resolve import states_of
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
@@ -105,9 +106,11 @@ def prepare(
 
 
 def plan_of(context: Context, entry: Entry, known: Mapping[str, sets.SetSchema]) -> whole_section.Plan:
-    """Return the plan of a stage that needs all documents; errors as of `toolkit.whole.section.read_section`."""
-    place, own = context.section(SECTION), context.own_types_known()
-    return whole_plan(place, entry, context.dataset, known, own, context.external)
+    """Return the plan of a stage that needs all documents; errors as of `toolkit.whole_corpus.section.read_section`."""
+    options = {"as": entry.key, "stage": entry.reference, "options": entry.options}
+    others = {name: schema for name, schema in known.items() if name != entry.name}
+    alone, own = replace(context.section(SECTION), value={entry.name: options}), context.own_types_known()
+    return whole_section.read_section(alone, context.dataset, others, SECTION, own, external=context.external)
 
 
 def schemas_of(context: Context, known: Mapping[str, sets.SetSchema], *, overwrite: bool) -> dict[str, sets.SetSchema]:

@@ -13,10 +13,10 @@ from toolkit.execution.executors import Task
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage.artifact import state
 from toolkit.storage.store import note_roots
-from toolkit.whole import resolve
-from toolkit.whole.kinds.sample import Copy, Sample, copies
-from toolkit.whole.records import SignedShard, fates_folder
-from toolkit.whole.section import Entry
+from toolkit.whole_corpus import resolve
+from toolkit.whole_corpus.kinds.sample import Copy, Sample, copies
+from toolkit.whole_corpus.records import SignedShard, fates_folder
+from toolkit.whole_corpus.section import Entry
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ from toolkit.storage.reading import Lines, open_stored
 from toolkit.storage.record_log import Group
 from toolkit.tag import run as tagging
 from toolkit.tag import sample
-from toolkit.whole import records as whole
+from toolkit.whole_corpus import records as whole
 
 if TYPE_CHECKING:
     from toolkit.learn.annotate.annotator import Annotator
@@ -537,7 +537,7 @@ def _empty_examples(path: str) -> None:
 def _excerpts(context: Context) -> Iterator[str]:
     """Yield files of ours with texts that commands make again: copies of samples, reports, and pages of cards."""
     from toolkit.commands.report import SUFFIXES, origin_in
-    from toolkit.whole.kinds.sample import copies
+    from toolkit.whole_corpus.kinds.sample import copies
 
     dataset = context.dataset
     for name in dataset.sets():

@@ -21,16 +21,15 @@ from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import record_logs, row_index, schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Document
-from toolkit.data.own_types import OwnTypes
 from toolkit.data.places import Place, check_apart
 from toolkit.errors import ConfigError, DataError, MissingExtra, UnknownPlugin, Unreadable, in_words, mismatch
 from toolkit.execution.blocks import in_order, threads_for
 from toolkit.execution.executors import Report
 from toolkit.execution.grouped import ShardDone, ShardWork, Work, in_one_group
+from toolkit.make.stage import STAGES, Stage, made_of_each
 from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, inputs_of, joint_blocks
 from toolkit.plugins import default_name
 from toolkit.records import sets
-from toolkit.records.foreign import External
 from toolkit.records.sets import ShardAttributes
 from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.storage.artifact import state as artifact_state
@@ -42,8 +41,6 @@ from toolkit.tag import tagger
 from toolkit.tag.declared import digest_of
 from toolkit.tag.steps import has_no_number
 from toolkit.tag.tagger import metadata_fields
-from toolkit.whole import section as whole_section
-from toolkit.whole.stage import STAGES, Stage, made_of_each
 
 SECTION = "make"
 DOCUMENTS = "documents"
@@ -62,7 +59,7 @@ class Entry(ConfigStruct):
         options: Options of the class.
         root: Root of the new documents; empty if it makes attributes.
         place: Place in the configuration, for messages.
-        whole: True if it needs all documents; then it is an entry of `toolkit.whole.section`, too.
+        whole: True if it needs all documents; then it is an entry of `toolkit.whole_corpus.section`, too.
     """
 
     name: str
@@ -159,21 +156,6 @@ def _check_root(entry: Entry, place: ConfigNode, dataset: Dataset) -> None:
             raise place.error(("stage",), "expected documents that `ingest` has made, got a dataset in place")
         home = Place(entry.root, "the new documents", place.where(()))
         check_apart([home], [Place(dataset.documents, "the documents"), Place(dataset.attributes, "the attributes")])
-
-
-def whole_plan(
-    section: ConfigNode,
-    entry: Entry,
-    dataset: Dataset,
-    known: Mapping[str, sets.SetSchema],
-    own: OwnTypes | None,
-    external: External,
-) -> whole_section.Plan:
-    """Return the plan of a stage that needs all documents; arguments and errors as of `whole_section.read_section`."""
-    options = {"as": entry.key, "stage": entry.reference, "options": entry.options}
-    others = {name: schema for name, schema in known.items() if name != entry.name}
-    alone = replace(section, value={entry.name: options})
-    return whole_section.read_section(alone, dataset, others, SECTION, own, external=external)
 
 
 def roots(section: ConfigNode) -> list[str]:

@@ -8,7 +8,7 @@ from toolkit.errors import ConfigError, StaleError
 from toolkit.records import sets
 from toolkit.storage import models
 from toolkit.storage.artifact import DONE, State
-from toolkit.whole.resolve import check_resolved
+from toolkit.whole_corpus.resolve import check_resolved
 
 
 def state_of(

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from toolkit.data.documents import Document
+from toolkit.make.stage import STAGES, Stage, item_of, made_of_each, result_of
 from toolkit.tag import describe
 from toolkit.tag.tagger import references
 from toolkit.testing.plugin import (
@@ -24,7 +25,6 @@ from toolkit.testing.plugin import (
     reference_of,
     remade,
 )
-from toolkit.whole.stage import STAGES, Stage, item_of, made_of_each, result_of
 
 
 def check_stage(

@@ -17,6 +17,7 @@ from toolkit.learn.annotate.annotator import Annotator
 from toolkit.learn.annotate.prompt import Prompt
 from toolkit.learn.train import section as train_section
 from toolkit.learn.train.trainer import TRAINERS
+from toolkit.make.stage import STAGES
 from toolkit.mix.budget import BudgetForm
 from toolkit.mix.joined_sets import JoinedOption
 from toolkit.mix.settings import TOKENS, OutputSettings, SectionForm, StreamForm
@@ -27,9 +28,8 @@ from toolkit.rules.reading import GroupForm, IncludeForm
 from toolkit.storage_options import Duration, Size, StorageOptions
 from toolkit.tag.plan import OF_SETS
 from toolkit.tag.tagger import TAGGERS
-from toolkit.whole import section as dedup_section
-from toolkit.whole.kind import KINDS
-from toolkit.whole.stage import STAGES
+from toolkit.whole_corpus import section as dedup_section
+from toolkit.whole_corpus.kind import KINDS
 
 Schema = dict[str, Any]
 

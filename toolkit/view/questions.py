@@ -25,7 +25,7 @@ from toolkit.rules.rule import LABEL, Compiler, Rule
 from toolkit.rules.ruleset import RuleSet
 from toolkit.source import Resolved
 from toolkit.view.corpus import Scanned, Stop
-from toolkit.whole.expressions import names_of, reference
+from toolkit.whole_corpus.expressions import names_of, reference
 
 FILTER = "filter"
 

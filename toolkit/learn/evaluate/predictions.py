@@ -31,8 +31,8 @@ from toolkit.mix.join import JoinedShard, at_document, inputs_of, joint_rows
 from toolkit.storage.paths import lacking, stat
 from toolkit.storage.reading import Lines
 from toolkit.text.fasttext.labelled import parted
-from toolkit.whole.expressions import Checked, Evaluator, checked
-from toolkit.whole.kind import Asked
+from toolkit.whole_corpus.expressions import Checked, Evaluator, checked
+from toolkit.whole_corpus.kind import Asked
 
 Match = Literal["", "id", "source and id", "text"]
 """By what documents are found in files of labels."""

@@ -2,8 +2,8 @@
 
 An entry of the section ``train:`` is a model, its `kind` a module or package of `toolkit.learn.train.kinds` with a
 class of the same name in CamelCase that extends `toolkit.learn.train.trainer.Trainer`; nothing else names it. A trainer
-is a kind of `toolkit.whole`, of which the first step alone is used: per shard, its signer writes the label and the
-split of each document, and what the kind needs of its text. Then
+is a kind of `toolkit.whole_corpus`, of which the first step alone is used: per shard, its signer writes the label and
+the split of each document, and what the kind needs of its text. Then
 
  2. whole, `examples` reads these back, checks that there are enough, and makes numbers of labels;
  3. `Trainer.fit` trains on the split ``train``, chooses by ``valid`` where something is to be chosen, and says what the

@@ -38,11 +38,11 @@ from toolkit.storage.models import CARD, ModelFile, digest_of_files
 from toolkit.storage.outputs import Output, Together
 from toolkit.storage.paths import is_set_name, join, remove, remove_tree
 from toolkit.text.batch import Batch
-from toolkit.whole import resolve, sign
-from toolkit.whole import section as whole
-from toolkit.whole.expressions import Evaluator
-from toolkit.whole.records import set_folder
-from toolkit.whole.section import Entry, Plan
+from toolkit.whole_corpus import resolve, sign
+from toolkit.whole_corpus import section as whole
+from toolkit.whole_corpus.expressions import Evaluator
+from toolkit.whole_corpus.records import set_folder
+from toolkit.whole_corpus.section import Entry, Plan
 
 SUMS = "SHA256SUMS"
 
@@ -199,7 +199,7 @@ _OF_ALL = {"when", "attributes"}
 
 
 def read_section(section: ConfigNode, dataset: Dataset, known: Mapping[str, SetSchema], external: External) -> Plan:
-    """Return the plan of the section: of each entry what `toolkit.whole` gathers for it.
+    """Return the plan of the section: of each entry what `toolkit.whole_corpus` gathers for it.
 
     Raises:
         ConfigError: naming the place in the file.
@@ -219,7 +219,7 @@ def read_section(section: ConfigNode, dataset: Dataset, known: Mapping[str, SetS
 
 
 def as_whole(place: ConfigNode, name: str) -> dict[str, object]:
-    """Return an entry as `toolkit.whole` takes it, its options checked.
+    """Return an entry as `toolkit.whole_corpus` takes it, its options checked.
 
     Raises:
         ConfigError: naming the place in the file.

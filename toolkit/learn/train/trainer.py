@@ -28,8 +28,8 @@ from toolkit.plugins import Kind as KindOfPlugin
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Task as WhatFor
 from toolkit.text.linear.ngrams import WindowOption
-from toolkit.whole.kind import Asked, Block, Files, Kind, Signer
-from toolkit.whole.kinds.sample.choosing import split_of
+from toolkit.whole_corpus.kind import Asked, Block, Files, Kind, Signer
+from toolkit.whole_corpus.kinds.sample.choosing import split_of
 
 Split = Literal["train", "valid", "test"]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -268,7 +268,7 @@ class Work:
         examples: Examples of all shards, in order.
         folder: for what is kept meanwhile; it is deleted.
         name: Name of the model.
-        run: runs tasks on the executor, as that of `toolkit.whole.kind.Work`.
+        run: runs tasks on the executor, as that of `toolkit.whole_corpus.kind.Work`.
     """
 
     shards: list[str]

@@ -25,7 +25,7 @@ from toolkit.text.fasttext.labelled import PREFIX
 from toolkit.text.fasttext.model import FastTextModel
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Task as WhatFor
-from toolkit.whole.kind import Files, Signer
+from toolkit.whole_corpus.kind import Files, Signer
 
 LINES = "lines.bin"
 """The texts of the rows of a shard, a line each."""

@@ -31,7 +31,7 @@ from toolkit.text.encoders import heads
 from toolkit.text.encoders.heads import Layer
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Predicts, outcomes
-from toolkit.whole.kind import Asked, Block, Files, Signer
+from toolkit.whole_corpus.kind import Asked, Block, Files, Signer
 
 BETAS = 0.9, 0.999
 EPSILON = 1e-8

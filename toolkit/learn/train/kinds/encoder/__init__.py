@@ -16,7 +16,7 @@ from toolkit.storage.paths import join
 from toolkit.text.encoders.config import Outputs
 from toolkit.text.encoders.torch_models import WEIGHTS
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole.kind import Files, Signer
+from toolkit.whole_corpus.kind import Files, Signer
 
 
 class Encoder(EncoderOptions, kw_only=True):

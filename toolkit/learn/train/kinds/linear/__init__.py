@@ -20,7 +20,7 @@ from toolkit.text.linear import ngrams
 from toolkit.text.linear.model import About, outcomes, packed
 from toolkit.text.portable_floats import natural_logs
 from toolkit.text.words import Words
-from toolkit.whole.kind import Files, Signer
+from toolkit.whole_corpus.kind import Files, Signer
 
 ALPHA = 0.3
 

@@ -1,1 +1,0 @@
-"""Kinds of sets over the whole dataset, a module or package each; the contract is `toolkit.whole.kind`."""

@@ -1,0 +1,307 @@
+"""Expressions of a set of duplicates over earlier sets, checked and evaluated; and groups by them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress, starmap
+from typing import Any
+
+import msgspec
+
+from toolkit.data import chosen_text
+from toolkit.data.chosen_text import TextDocument
+from toolkit.data.documents import Document
+from toolkit.data.own_types import OwnTypes
+from toolkit.data.schema import ANY, SPANS, Type
+from toolkit.errors import ConfigError, DataError
+from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
+from toolkit.rules import expressions
+from toolkit.rules.checker import Name
+from toolkit.rules.compiling import compile_function
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import Expression, check, check_condition
+from toolkit.rules.text_edits import edited, edits_in
+from toolkit.text.batch import Batch
+from toolkit.whole_corpus.kind import Asked, Block
+
+MOST = 10_000
+"""Groups of a set: more are a mistake, as a rule, say an expression over the id."""
+
+
+class Labels:
+    """Numbers the groups of a shard's documents in the order in which they are met.
+
+    Args:
+        option: Option that says what the groups are, for messages.
+        what: they are, for messages.
+    """
+
+    def __init__(self, option: str, what: str) -> None:
+        self._option, self._what = option, what
+        self._numbers: dict[str, int] = {}
+
+    def numbers(self, columns: Sequence[Sequence[Any]], counts: Sequence[bool], otherwise: int) -> list[int]:
+        """Return the numbers of the groups of documents; without columns all are in one.
+
+        Args:
+            columns: Values of each document.
+            counts: True for a document that is in a group.
+            otherwise: Number of the others.
+
+        Raises:
+            DataError: If there are too many groups.
+        """
+        rows = [*zip(*columns, strict=True)] if columns else [()] * len(counts)
+        if all({*map(type, column)} <= {str, type(None)} for column in columns):  # elsewhere 1, 1.0 and true are equal
+            known = {row: self._number(row) for row in dict.fromkeys(compress(rows, counts))}
+            return [known[row] if mine else otherwise for row, mine in zip(rows, counts, strict=True)]
+        return [self._number(row) if mine else otherwise for row, mine in zip(rows, counts, strict=True)]
+
+    def _number(self, values: Sequence[Any]) -> int:
+        label = "/".join(map(_label, values))
+        number = self._numbers.setdefault(label, len(self._numbers))
+        if number >= MOST:
+            raise DataError(
+                f"{self._option}: expected at most {MOST:,} {self._what}, got more; the last one is {label!r}"
+            )
+        return number
+
+    @property
+    def all(self) -> list[str]:
+        """Return the labels, by their numbers."""
+        return [*self._numbers]
+
+
+def _label(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+
+
+_NUMBERS = ("int", "float")
+
+_BITS = 1023
+"""Bits of an integer that always fits into a 64-bit float, at most."""
+
+_EXPECTED = {
+    "number": "a number that is never null",
+    "order": "a number that is never null, or a text",
+    "score": "a number, or null",
+    "spans": "spans, a list of [start, end, score]",
+    "text": "a text, or null",
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An expression that was checked.
+
+    Attributes:
+        name: by which it was asked for.
+        place: in the configuration, for messages.
+        asked: by the kind.
+        expression: over the arguments of all joined sets, and the document.
+    """
+
+    name: str
+    place: str
+    asked: Asked
+    expression: Expression
+
+
+def names_of(sets: Iterable[JoinedSet], own: OwnTypes | None) -> dict[str, Name]:
+    """Return what expressions may use: as rules do, and the text of the document."""
+    names = names_for_rules(sets, own)
+    if names["document"].code == "document":
+        names["document"] = expressions.of_document(text=True, own=own)["document"]
+    return names
+
+
+def checked(name: str, asked: Asked, sets: Sequence[JoinedSet], own: OwnTypes | None, place: str) -> Checked:
+    """Return an expression, checked against the types of the joined sets, and of the documents' own fields.
+
+    Raises:
+        ConfigError: naming the place.
+    """
+    names = names_of(sets, own)
+    try:
+        text = reference(asked.text, sets, names) or asked.text
+        expression = check_condition(text, names) if asked.wanted == "condition" else check(text, names)
+    except ExpressionError as error:
+        raise ConfigError(f"{place}: {name}: {error}") from None
+    if not _fits(asked.wanted, expression.type):
+        hint = ""
+        inner = expression.type.not_null
+        if asked.wanted in ("number", "order") and expression.type.kind == "nullable" and inner.kind in _NUMBERS:
+            hint = f"; say what to use in place of null: `{asked.text} if {asked.text} is not None else 0`"
+        expected = _EXPECTED[asked.wanted]
+        raise ConfigError(f"{place}: {name}: expected {expected}, got a value of type {expression.type}{hint}")
+    return Checked(name, place, asked, expression)
+
+
+def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -> str | None:
+    """Return the expression that ``SET[.KEY[.field]]`` stands for, if a set is called so; else None.
+
+    Raises:
+        ExpressionError: if the set has no such key, or several where none is named.
+    """
+    keys = {item.set: {key.key: key.name for key in item.keys} for item in sets}
+    meant = expressions.resolve_reference(text, keys)
+    if meant is None:
+        return None
+    name = keys[meant.set][meant.key]
+    path = ".".join((name, *meant.path))
+    result = null_safe(path, names)
+    if result is None:
+        check(f"{path} if {name} is not None else None", names)  # which says what is wrong
+        check(path, names)
+    return result
+
+
+def _fits(wanted: str, type_: Type) -> bool:
+    inner = type_.not_null
+    if ANY in (type_, inner) or wanted in ("condition", "value"):
+        return True
+    if wanted == "number" or (wanted == "order" and inner.kind != "str"):
+        return type_.kind in _NUMBERS
+    if wanted == "order":
+        return True
+    if wanted == "spans":
+        return inner == SPANS
+    if wanted == "score":
+        return inner is not None and inner.kind in (*_NUMBERS, "null")
+    return inner is not None and inner.kind in ("str", "null")
+
+
+def spans_of_edits(text: str | None) -> dict[str, Asked]:
+    """Return the spans that the edits of an option `text` name, as expressions by their names."""
+    named = [edit.spans for edit in edits_in(text) if edit.spans]
+    return {f"{chosen_text.OPTION} {i}": Asked(spans, "spans") for i, spans in enumerate(named, 1)}
+
+
+class Evaluator:
+    """Runs the expressions of an entry.
+
+    Args:
+        found: checked; the one called ``when`` says whether a document competes.
+        arguments: how many sets are joined.
+        text: the option, which may have edits whose spans are among the expressions.
+    """
+
+    def __init__(self, found: Iterable[Checked], arguments: int, text: str | None = None) -> None:
+        names = (*(f"r{i}" for i in range(arguments)), "document")
+        functions = {item.name: (item, compile_function(item.expression.code, names)) for item in found}
+        self._when = functions.pop("when", None)
+        self._text = functions.pop(chosen_text.OPTION, None)
+        self._edits = edits_in(text)
+        self._spans = [functions.pop(name) for name in spans_of_edits(text)]
+        self._others = functions
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._others)
+
+    def chosen(self, values: Sequence[Any], document: Document) -> Document | None:
+        """Return the document with its chosen or edited text; None if that is null."""
+        if self._edits:
+            return edited(document, self._edits, [_run(*span, values, document) for span in self._spans])
+        if self._text is None:
+            return document
+        text = _run(*self._text, values, document)
+        return None if text is None else TextDocument(document, text)
+
+    def competes(self, values: Sequence[Any], document: Document) -> bool:
+        """Return whether a document is compared."""
+        return self._when is None or _run(*self._when, values, document)
+
+    def values(self, values: Sequence[Any], document: Document) -> list[Any]:
+        """Return what was asked of a document that competes, in the order of `names`."""
+        return [_run(item, function, values, document) for item, function in self._others.values()]
+
+    def block(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block:
+        """Return what was asked of documents, given the values of their sets; `first` documents are before them.
+
+        Raises:
+            DataError: with the row and the id of the document that cannot be asked.
+        """
+        rows = [*rows]
+        if not (self._text or self._edits) and (block := self._at_once(first, documents, rows)):
+            return block
+        competes: list[bool] = []
+        columns: list[list[Any]] = []
+        chosen: list[Document] = []
+        blank = [None] * len(self._others)
+        for number, (document, values) in enumerate(zip(documents, rows, strict=True), first + 1):
+            try:
+                seen = self.chosen(values, document)
+                chosen.append(seen or TextDocument(document, ""))
+                competes.append(seen is not None and self.competes(values, seen))
+                columns.append(self.values(values, chosen[-1]) if competes[-1] else blank)
+            except DataError as error:
+                error.line, error.id = number, document.id
+                raise
+        by_name = {name: [row[i] for row in columns] for i, name in enumerate(self.names)}
+        return Block(first, Batch(chosen) if self._text or self._edits else documents, competes, by_name)
+
+    def _at_once(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block | None:
+        """Return what was asked, column by column; None if a value is not of a type that needs no second look."""
+        arguments = [(*values, document) for values, document in zip(rows, documents, strict=True)]
+        competes = _column(*self._when, arguments) if self._when else [True] * len(arguments)
+        if competes is None:
+            return None
+        places, by_name = [i for i, mine in enumerate(competes) if mine], {}
+        for name, (item, function) in self._others.items():
+            results = _column(item, function, compress(arguments, competes))
+            if results is None:
+                return None
+            by_name[name] = results
+            if len(places) < len(arguments):
+                by_name[name] = [None] * len(arguments)
+                for i, value in zip(places, results, strict=True):
+                    by_name[name][i] = value
+        return Block(first, documents, competes, by_name)
+
+
+_PLAIN: Mapping[str, set[type]] = {
+    "condition": {bool},
+    "number": {float, int},
+    "order": {float, int, str, type(None)},
+    "score": {float, int, type(None)},
+    "spans": {list, type(None)},
+    "text": {str, type(None)},
+    "value": {bool, float, int, str, type(None)},
+}
+
+
+def _column(each: Checked, function: Callable[..., Any], arguments: Iterable[Sequence[Any]]) -> list[Any] | None:
+    try:
+        values = [*starmap(function, arguments)]
+    except expressions.FAULTS:
+        return None
+    types = {*map(type, values)}
+    if not types <= _PLAIN[each.asked.wanted]:
+        return None
+    is_small = int not in types or all(value.bit_length() <= _BITS for value in values if type(value) is int)
+    return values if is_small or each.asked.wanted == "value" else None
+
+
+def _run(each: Checked, function: Callable[..., Any], values: Sequence[Any], document: Document) -> Any:
+    value = expressions.ask(function, (*values, document), f"{each.place}: {each.name}: `{each.asked.text}`")
+    wanted = each.asked.wanted
+    if wanted == "condition" and not isinstance(value, bool):
+        raise _unlike(each, "true or false", value)
+    if wanted == "number" and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise _unlike(each, _EXPECTED[wanted], value)
+    if wanted == "order" and (isinstance(value, bool) or not isinstance(value, int | float | str | None)):
+        raise _unlike(each, _EXPECTED[wanted], value)
+    if wanted == "score" and (isinstance(value, bool) or not isinstance(value, int | float | None)):
+        raise _unlike(each, _EXPECTED[wanted], value)
+    if wanted in ("number", "order", "score") and isinstance(value, int) and value.bit_length() > _BITS:
+        message = (
+            f"{each.place}: {each.name}: `{each.asked.text}`: expected a number that fits into a 64-bit float, got"
+        )
+        raise DataError(f"{message} an integer of {value.bit_length():,} bits")
+    if wanted == "text" and not isinstance(value, str | None):
+        raise _unlike(each, _EXPECTED[wanted], value)
+    return msgspec.to_builtins(value) if wanted == "value" else value
+
+
+def _unlike(each: Checked, expected: str, value: Any) -> DataError:
+    return DataError(f"{each.place}: {each.name}: `{each.asked.text}`: expected {expected}, got {value!r}")

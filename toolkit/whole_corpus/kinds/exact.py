@@ -1,0 +1,228 @@
+"""Exact duplicates: documents that are equal, or have equal lines, paragraphs or sentences, and which of them stays."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from toolkit.config.settings import Description
+from toolkit.data.documents import Span
+from toolkit.errors import ConfigError, DataError
+from toolkit.text.batch import Batch
+from toolkit.whole_corpus.exact import resolving
+from toolkit.whole_corpus.exact.pieces import (
+    Normalisation,
+    Pieces,
+    Unit,
+    hasher,
+    hashes_128,
+    numbers_of,
+    pieces_of,
+    whole,
+)
+from toolkit.whole_corpus.exact.resolving import values_of_documents, values_of_pieces
+from toolkit.whole_corpus.exact.runs import Array, Layout, RunsOutput
+from toolkit.whole_corpus.kind import Asked, Block, Competing, Files, Resolved, Signer, Work, seed_of
+from toolkit.whole_corpus.records import SignedShard
+
+TEXT = "document.text"
+
+_ENCODER = msgspec.json.Encoder()
+
+RATE, LEAST, MOST = 1e-6, 1e-15, 0.1
+"""The rate of false positives of Bloom filters, unless another is given; and those that may be."""
+
+
+class Copies(msgspec.Struct, frozen=True):
+    """The document that a document is an exact duplicate of.
+
+    Attributes:
+        duplicate_of: source and id of the equal document that is kept in its place; null if it is that one itself, if
+            there is no other, or if it is not compared.
+        copies: documents that are equal, itself among them; 0 if it is not compared.
+    """
+
+    duplicate_of: list[str] | None
+    copies: int
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Which lines, paragraphs or sentences of a document are repeats of one that is kept elsewhere, or earlier in it.
+
+    Attributes:
+        seen: of each line, paragraph or sentence, in order; false for one that is not compared, or in no repeat.
+        spans: the same as spans, with the line ends; those next to each other are one.
+        chars_seen: code points of the spans.
+    """
+
+    seen: list[bool]
+    spans: list[Span]
+    chars_seen: int
+
+
+class Exact(Competing, kw_only=True):
+    """Exact duplicates."""
+
+    VERSION: ClassVar[int] = 3
+
+    unit: Annotated[Unit, Description(description="what is compared")] = "document"
+    length: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        Description(description="with `unit: sentence`: how many sentences are compared together; null: 1"),
+    ] = None
+    of: Annotated[
+        str,
+        Description(
+            description="an expression: the text that is compared; a document for which it is null is not compared"
+        ),
+    ] = TEXT
+    normalize: Annotated[Normalisation, Description(description="which differences do not count")] = "none"
+    bits: Annotated[Literal[64, 128], Description(description="the length of the hashes")] = 128
+    approximate: Annotated[
+        Literal["bloom"] | None, Description(description="bloom: use Bloom filters, which need less memory")
+    ] = None
+    false_positive_rate: Annotated[
+        float | None,
+        Description(
+            description="with `approximate: bloom`: largest share of new lines that may wrongly count as seen (1e-6)"
+        ),
+    ] = None
+
+    within: Annotated[
+        bool, Description(description="false: only what `against` has is a duplicate; documents are not compared")
+    ] = True
+
+    def check(self) -> None:
+        """Raise ConfigError for options that do not go together."""
+        if not self.within and self.approximate is not None:
+            raise ConfigError("expected `within: false` only without `approximate`: a filter is filled in order")
+        if self.unit != "document" and self.of != TEXT:
+            raise ConfigError(f"expected `of` only with `unit: document`: {self.unit}s are those of the text")
+        if self.normalize == "url" and self.unit != "document":
+            raise ConfigError("expected `normalize: url` only with `unit: document`")
+        if self.normalize == "datatrove" and self.unit not in ("document", "sentence"):
+            raise ConfigError(f"expected `normalize: datatrove` with `unit: document` or `sentence`, got {self.unit}")
+        if self.length is not None and self.unit != "sentence":
+            raise ConfigError("expected `length` only with `unit: sentence`")
+        if self.approximate is None and self.false_positive_rate is not None:
+            raise ConfigError("expected `false_positive_rate` only with `approximate: bloom`")
+        if self.approximate is not None and self.unit == "document":
+            raise ConfigError(
+                "expected `approximate: bloom` only with `unit: line` or `paragraph`: a filter knows "
+                "that it has seen a text, but not in which document"
+            )
+        if self.approximate is not None and self.keep != "first":
+            raise ConfigError("expected `approximate: bloom` only with `keep: first`: a filter is filled in order")
+        if not LEAST <= self.rate <= MOST and self.approximate is not None:
+            raise ConfigError(
+                f"false_positive_rate: expected a number from {LEAST:g} to {MOST:g}, got {self.false_positive_rate}"
+            )
+        super().check()
+
+    @property
+    def kept(self) -> float:
+        """Return about how many bytes it keeps on disk of a byte of text; many lines are short."""
+        return {"document": 0.03, "paragraph": 0.12, "sentence": 0.3, "line": 0.3}[self.unit]
+
+    def value_type(self) -> Any:
+        """Return the type of the values."""
+        return Copies if self.unit == "document" else Seen
+
+    def asked(self) -> dict[str, Asked]:
+        """Return the expressions of the options."""
+        of = {"of": Asked(self.of, "text")} if self.of != TEXT else {}
+        return of | super().asked()
+
+    def signer(self, files: Files) -> Signer:
+        """Return what writes the hashes of a shard."""
+        return _Signer(self, files)
+
+    def resolve(self, work: Work) -> Resolved:
+        """Find what stays."""
+        return resolving.resolve(work, self.layout, f"{self.unit}s")
+
+    def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
+        """Yield what became of each document."""
+        if self.unit == "document":
+            return values_of_documents(signed, fates)
+        return values_of_pieces(signed, fates, self.length or 1)
+
+    def pieces(self, documents: Batch) -> Pieces:
+        """Return the pieces of documents."""
+        return pieces_of(documents, self.unit, self.normalize, self.length or 1)
+
+    @property
+    def layout(self) -> Layout:
+        """Return what is kept of each hash."""
+        return Layout(self.bits, self.ranks, self.unit == "document", self.rate, within=self.within)
+
+    @property
+    def rate(self) -> float:
+        """Return the rate of false positives; 0 where all are compared."""
+        if self.approximate is None:
+            return 0.0
+        return RATE if self.false_positive_rate is None else self.false_positive_rate
+
+
+class _Signer(Signer):
+    """Writes the hashes of a shard's texts, or of their pieces."""
+
+    def __init__(self, kind: Exact, files: Files) -> None:
+        super().__init__(kind, files)
+        self._kind = kind
+        self._hash = hasher(kind.bits)
+        self._runs = RunsOutput(files, kind.layout)
+        self._seeds: dict[str, int] = {}
+
+    def add(self, block: Block) -> None:
+        """Hash the next documents."""
+        none = [None] * len(block.documents)
+        ranks = self._kind.ranked(block.values.get("keep", none))
+        seeds = self._seeds_of(block.values.get("scope", none))
+        if self._kind.unit != "document":
+            self._add_pieces(block, ranks, seeds)
+            return
+        texts = self._compared(block)
+        hashes = [self._hash(text, seed) if text else None for text, seed in zip(texts, seeds, strict=True)]
+        names = [(document.source, document.id, *filter(None, [document.place])) for document in block.documents]
+        encoded = _ENCODER.encode_lines(names).split(b"\n")[:-1]
+        self._runs.add_documents(hashes, ranks, encoded)
+
+    def _compared(self, block: Block) -> list[bytes]:
+        """Return what is compared of each document; nothing of one that is not."""
+        normal, of = self._kind.normalize, block.values.get("of")
+        if of is None and normal == "none":
+            return [text if mine else b"" for text, mine in zip(block.documents.utf8, block.competes, strict=True)]
+        results = []
+        for i, (document, mine) in enumerate(zip(block.documents, block.competes, strict=True)):
+            try:
+                text = (document.text if of is None else of[i]) if mine else None
+                results.append(b"" if text is None else whole(normal, text).encode())
+            except DataError as error:
+                raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
+        return results
+
+    def _add_pieces(self, block: Block, ranks: Array, seeds: list[int]) -> None:
+        pieces, hash_ = self._kind.pieces(block.documents), self._hash
+        if not all(block.competes):
+            pieces = pieces.among(np.repeat(np.array(block.competes, dtype=bool), pieces.counts))
+        if any(seeds):
+            of_pieces = np.repeat(np.array(seeds, dtype=np.uint64), pieces.counts)[pieces.compared].tolist()
+            pairs = zip(pieces.texts(), of_pieces, strict=True)
+            hashes = numbers_of(b"".join([hash_(text, seed) for text, seed in pairs]), self._kind.bits)
+        elif self._kind.bits == 64:
+            hashes = numbers_of(b"".join(map(hash_, pieces.texts())), 64)
+        else:
+            hashes = hashes_128(pieces.found)
+        self._runs.add_block(hashes, pieces, ranks)
+
+    def _seeds_of(self, scopes: Sequence[Any]) -> list[int]:
+        if self._kind.scope == "all":
+            return [0] * len(scopes)
+        return [seed_of(scope) for scope in scopes]
+
+    def finish(self) -> tuple[dict[str, int], Any]:
+        """Write the last run."""
+        self._runs.flush()
+        return {f"{self._kind.unit}s": self._runs.items}, self._runs.runs

@@ -1,0 +1,144 @@
+"""Near duplicates: documents that have most of their shingles in common."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
+
+from toolkit.config.settings import Description
+from toolkit.errors import ConfigError, amount
+from toolkit.storage.paths import join
+from toolkit.whole_corpus.kind import Asked, Competing, Files, Resolved, Signer, Work
+from toolkit.whole_corpus.near.connecting import Comparing
+from toolkit.whole_corpus.near.deciding import FATES, NearCopies, values_of
+from toolkit.whole_corpus.near.resolving import resolve
+from toolkit.whole_corpus.near.signing import ENOUGH, PRESETS, VERSION, Bands, NearSigner, Size, curve
+from toolkit.whole_corpus.near.signing import Signer as Signing
+from toolkit.whole_corpus.records import SignedShard
+
+_NGRAM = 5
+
+
+class Near(Competing, kw_only=True):
+    """Near duplicates: documents whose sets of shingles are similar; each pair is verified."""
+
+    VERSION: ClassVar[int] = VERSION
+    NEUTRAL: ClassVar[frozenset[str]] = frozenset({"warn", "store_shingles"})
+
+    preset: Annotated[str | None, Description(description="published bands and shingles: fineweb or dolma3")] = None
+    jaccard: Annotated[float, Description(description="how similar two documents must at least be")] = 0.8
+    containment: Annotated[
+        float | None,
+        Description(description="the least share of a duplicate's shingles that the kept document must have, too"),
+    ] = None
+    ngram: Annotated[int | None, Description(description="words of a shingle (5)")] = None
+    characters: Annotated[
+        int | None, Description(description="characters of a shingle in scripts without spaces (twice `ngram`)")
+    ] = None
+    bands: Annotated[int | None, Description(description="bands of a signature; default: computed")] = None
+    rows: Annotated[int | None, Description(description="hash functions of a band; default: computed")] = None
+    verify: Annotated[
+        bool, Description(description="whether the texts are compared; false: sharing a band is enough")
+    ] = True
+    store_shingles: Annotated[
+        bool,
+        Description(description="whether shingles are kept on disk, so that pairs are verified without reading texts"),
+    ] = False
+    language: Annotated[str | None, Description(description="SET.KEY.field with a label, for `warn`")] = None
+    warn: Annotated[
+        float, Description(description="a share: the command warns if a source, host or language loses more")
+    ] = 0.5
+
+    def check(self) -> None:
+        """Raise ConfigError for options that do not go together."""
+        if self.preset is not None and self.preset not in PRESETS:
+            raise ConfigError(f"preset: expected one of {', '.join(PRESETS)}, got {self.preset!r}")
+        if self.preset is not None and (self.bands or self.rows):
+            raise ConfigError(f"preset: expected no `bands` and `rows` beside it, because {self.preset} sets both")
+        if (self.bands is None) != (self.rows is None):
+            raise ConfigError("bands: expected both `bands` and `rows`, or neither, got one of them")
+        for name, least, most in (("ngram", 1, 100), ("characters", 1, 1000), ("bands", 1, 1000), ("rows", 1, 1000)):
+            given = getattr(self, name)
+            if given is not None and not least <= given <= most:
+                raise ConfigError(f"{name}: expected a number from {least} to {most}, got {given}")
+        if not 0 <= self.warn <= 1:
+            raise ConfigError(f"warn: expected a share from 0 to 1, got {self.warn}")
+        if not 0 < self.jaccard <= 1:
+            raise ConfigError(f"jaccard: expected a number above 0 and up to 1, got {self.jaccard}")
+        if self.containment is not None and not self.jaccard < self.containment <= 1:
+            raise ConfigError(
+                f"containment: expected a number above jaccard ({self.jaccard}) and up to 1, got {self.containment}: "
+                "the containment is never less than the Jaccard similarity, so a lower limit has no effect"
+            )
+        if self.containment is not None and not self.verify:
+            raise ConfigError("containment: expected it only with `verify: true`, because only then texts are compared")
+        super().check()
+        self.cut()
+
+    def cut(self) -> Bands:
+        """Return the bands of signatures."""
+        if self.preset is not None:
+            return PRESETS[self.preset].bands
+        if self.bands is not None and self.rows is not None:
+            return Bands(self.bands, self.rows)
+        return Bands.computed(self.jaccard)
+
+    def size(self) -> Size:
+        """Return the size of shingles."""
+        ngram = self.ngram or (PRESETS[self.preset].ngram if self.preset is not None else _NGRAM)
+        return Size.of(ngram, self.characters)
+
+    @property
+    def kept(self) -> float:
+        """Return about how many bytes it keeps on disk of a byte of text."""
+        return 0.28
+
+    def value_type(self) -> Any:
+        """Return the type of the values."""
+        return NearCopies
+
+    def asked(self) -> dict[str, Asked]:
+        """Return the expressions of the options."""
+        language = {"language": Asked(self.language, "value")} if self.language is not None else {}
+        return super().asked() | language
+
+    def facts(self) -> dict[str, Any]:
+        """Return what signatures are made with."""
+        return {"signatures": {**self.cut()._asdict(), **self.size()._asdict()}}
+
+    def signer(self, files: Files) -> Signer:
+        """Return what writes the signatures of a shard."""
+        stores_shingles = self.store_shingles and self.verify
+        return NearSigner(self, files, Signing(self.cut(), self.size()), stores_shingles=stores_shingles)
+
+    def resolve(self, work: Work) -> Resolved:
+        """Find what is a duplicate of what."""
+        comparing = Comparing(
+            bands=self.cut().bands,
+            size=self.size() if self.verify else None,
+            jaccard=self.jaccard,
+            containment=self.containment or 0.0,
+            warn=self.warn,
+            descending=self.descending,
+            ranks=self.ranks,
+        )
+        result = resolve(work, comparing)
+        result.notes.insert(0, curve(self.cut()))
+        chance = self.cut().probability(self.jaccard)
+        if chance < ENOUGH:
+            result.notes.insert(
+                1,
+                f"of pairs whose similarity is just the threshold ({self.jaccard}), {1 - chance:.1%} "
+                f"are not compared, and so are missed; without `preset`, `bands` and `rows` the toolkit "
+                f"chooses bands that miss less than 1%",
+            )
+        if not self.verify:
+            unverified = result.counts["unverified"]
+            result.notes.insert(
+                1,
+                f"{amount(unverified, 'document')} count as duplicates although their texts were not "
+                f"compared (`verify: false`)",
+            )
+        return result
+
+    def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
+        """Yield what became of each document."""
+        return values_of(join(fates, f"{FATES}-{signed.number}"), signed.record.rows)

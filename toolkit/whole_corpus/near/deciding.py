@@ -1,0 +1,262 @@
+"""Steps 2e and 2f: what is decided about the documents of a unit; and what became of those of a shard.
+
+What a unit decides is scattered by shard (`DECISION`, with the value of the document). A shard gathers it, and takes
+what no unit has decided from an earlier resolution. It does not depend on units, and is kept beside the fates:
+
+``fates-N``       the values of the rows that have some, in the order of the rows
+``duplicates-N``  `connecting.DUPLICATE` of its duplicates, for later resolutions
+``marks``         of each shard, a digest of all that its part of the decision depends on; and one of the names of these
+                  files; written last
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import compress, islice, repeat
+
+import msgspec
+import numpy as np
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.exchange.scatter import Scatter, gather
+from toolkit.exchange.sealed import bounds_of, packed, read_sealed, unpacked, write_sealed
+from toolkit.execution.executors import Report
+from toolkit.storage.paths import exists, join
+from toolkit.text.kernels.signatures import Array
+from toolkit.whole_corpus.near.connecting import (
+    DUPLICATE,
+    DUPLICATES,
+    FATE,
+    KEPT,
+    PLAN,
+    UNITS,
+    Layout,
+    earlier_duplicates,
+    load_layout,
+)
+from toolkit.whole_corpus.near.evidence import Best, OrderedUnit, decide
+from toolkit.whole_corpus.near.signing import Group, counted_groups, most_removed
+from toolkit.whole_corpus.records import NumberedShard
+from toolkit.whole_corpus.sign import names_of_rows
+
+DECIDED, FATES = "decided", "fates"
+TYPES = ROWS, SIZES, VALUES = ("<u4", "<u4", "u1")
+
+DECISION = np.dtype([*DUPLICATE, ("payload", "<u4")])
+"""A document of a shard: what it is a duplicate of, itself if it is kept; the payload is its value, empty if alone."""
+
+_BATCH = 1 << 12  # documents of a unit that are scattered at a time
+
+
+class NearCopies(msgspec.Struct, frozen=True):
+    """The document that a document is a near duplicate of.
+
+    Attributes:
+        duplicate_of: source and id of the kept document that it is most like; null if it is kept, or not compared.
+        jaccard: Jaccard of the sets of distinct shingles of both; null where no sets were compared.
+        containment: the part of its own distinct shingles that the kept document has; null where no sets were compared.
+        cluster: source and id of the kept document of the cluster; null if nothing else is in it.
+        size: documents of the cluster: the kept one, and those that are duplicates of it.
+    """
+
+    duplicate_of: list[str] | None = None
+    jaccard: float | None = None
+    containment: float | None = None
+    cluster: list[str] | None = None
+    size: int = 1
+
+
+class ToDecide(ConfigStruct):
+    """A unit: its part, its number there, and the folder of the work."""
+
+    part: int
+    unit: int
+    folder: str
+
+
+def decide_unit(task: ToDecide, report: Report) -> list[str]:
+    """Decide about the documents of a unit, and scatter what became of them by shard; return the objects."""
+    layout = load_layout(task.folder, PLAN)
+    fates = gather(task.folder, f"{UNITS}-{task.part}", task.unit, task.unit + 1, np.dtype(FATE)).records
+    documents, number = fates["document"], layout.units[task.part] + task.unit
+    shards = (documents >> np.uint64(32)).astype(np.int64)
+    given = shards < layout.own
+    was_kept, was_gone = fates["of"] == KEPT, fates["of"] >= 0
+    comparing = layout.comparing
+    with OrderedUnit(task.folder, number, given | was_kept, comparing.bands) as unit:
+        known = Best(*(fates[name].astype(np.int64) for name in ("of", "common", "joint")))
+        known.positions[known.positions < 0] = -1
+        best = decide(
+            unit, known, jaccard=comparing.jaccard, containment=comparing.containment,
+            verify=comparing.size is not None, memory=layout.memory,
+        ).best  # fmt: skip
+        decisions = np.zeros(len(fates), dtype=DECISION)
+        decisions["row"] = documents & np.uint64(0xFFFFFFFF)
+        decisions["of"] = documents[np.where(best.positions >= 0, best.positions, np.arange(len(fates)))]
+        decisions["common"], decisions["joint"] = best.common, best.joint
+        decisions["size"] = np.where(was_gone, fates["size"], unit.sizes)
+        values = _values(unit, given, best.positions, decisions)
+        stem = join(task.folder, f"{DECIDED}-{number}")
+        with Scatter(stem, DECISION, len(layout.shards), layout.memory) as scatter:
+            for first in range(0, len(fates), _BATCH):
+                some = slice(first, first + _BATCH)
+                scatter.add(decisions[some], shards[some], [*islice(values, _BATCH)])
+    return scatter.objects
+
+
+def _values(unit: OrderedUnit, given: Array, positions: Array, decisions: Array) -> Iterator[bytes]:
+    """Yield the value of each document; nothing of one that is in no cluster, or of another dataset."""
+    sizes = (np.bincount(positions[positions >= 0], minlength=len(positions)) + 1).tolist()
+    columns = (decisions[name].tolist() for name in ("common", "joint", "size"))
+    for place, (kept, is_given, common, joint, own) in enumerate(
+        zip(positions.tolist(), given.tolist(), *columns, strict=True)
+    ):
+        if is_given or (kept < 0 and sizes[place] == 1):
+            yield b""
+        elif kept < 0:
+            yield _ENCODER.encode(NearCopies(cluster=_NAME.decode(unit.name(place)), size=sizes[place]))
+        else:
+            jaccard, containment = (common / joint, common / own) if joint else (None, None)
+            of = _NAME.decode(unit.name(kept))
+            yield _ENCODER.encode(NearCopies(of, jaccard, containment, of, sizes[kept]))
+
+
+_NAME = msgspec.json.Decoder(list[str])
+_VALUE = msgspec.json.Decoder(NearCopies)
+_ENCODER = msgspec.json.Encoder()
+
+_IS_KEPT = b'{"duplicate_of":null'
+"""Prefix of the value of a kept document."""
+
+SHOWN = 3
+"""Largest clusters that are shown, and members of each."""
+
+
+class ToGather(ConfigStruct):
+    """A shard of which the fates are gathered."""
+
+    shard: NumberedShard
+
+
+class Gathered(ConfigStruct):
+    """The fates of a shard.
+
+    Attributes:
+        digest: Digest of the values.
+        removed: Groups that lose most (see `toolkit.whole_corpus.near.signing`).
+        duplicates: Number of duplicates.
+        clusters: Number of clusters whose kept documents are in the shard.
+        largest: Sizes of the largest of these, and the names of their kept documents.
+    """
+
+    digest: str
+    removed: list[tuple[str, str, int]]
+    duplicates: int
+    clusters: int
+    largest: list[tuple[int, list[str]]]
+
+
+def gather_shard(task: ToGather, report: Report) -> Gathered:
+    """Write what became of the documents of a shard."""
+    folder, number = task.shard.folder, task.shard.number
+    layout = load_layout(folder, PLAN)
+    decisions, payload = gather(folder, DECIDED, number, number + 1, DECISION)
+    values = dict(zip(decisions["row"].tolist(), payload, strict=True))
+    for row, value in _earlier_values(layout, number):
+        values.setdefault(row, value)
+    told = {row: values[row] for row in sorted(values) if values[row]}
+    rows, sizes = np.array([*told], dtype=ROWS), np.array([*map(len, told.values())], dtype=SIZES)
+    data = packed([rows, sizes, np.frombuffer(b"".join(told.values()), dtype=VALUES)])
+    write_sealed(join(layout.fates, f"{FATES}-{number}"), data)
+    duplicates = earlier_duplicates(layout, number)
+    mine = decisions[decisions["of"] != (decisions["row"] | np.uint64(number << 32))][[name for name, _ in DUPLICATE]]
+    others = duplicates[~np.isin(duplicates["row"], decisions["row"])]
+    duplicates = np.concatenate([others, mine.astype(DUPLICATE)])
+    write_sealed(
+        join(layout.fates, f"{DUPLICATES}-{number}"),
+        duplicates[np.argsort(duplicates["row"], kind="stable")].tobytes(),
+    )
+    are_kept = [value.startswith(_IS_KEPT) for value in told.values()]
+    clusters = (_VALUE.decode(value) for value in compress(told.values(), are_kept))
+    largest = sorted(((cluster.size, cluster.cluster or []) for cluster in clusters), key=_by_size)[:SHOWN]
+    return Gathered(
+        digest=xxhash.xxh3_128_hexdigest(data),
+        removed=most_removed(task.shard.load(), [row for row, kept in zip(told, are_kept, strict=True) if not kept]),
+        duplicates=len(told) - sum(are_kept),
+        clusters=sum(are_kept),
+        largest=largest,
+    )
+
+
+def _by_size(cluster: tuple[int, list[str]]) -> tuple[int, list[str]]:
+    return -cluster[0], cluster[1]
+
+
+def largest_of(gathered: Iterable[Gathered]) -> list[tuple[int, list[str]]]:
+    """Return the sizes of the largest clusters of all shards, and the names of their kept documents."""
+    return sorted((cluster for shard in gathered for cluster in shard.largest), key=_by_size)[:SHOWN]
+
+
+def _earlier_values(layout: Layout, number: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the rows of a shard that have values in the earlier resolution, and these."""
+    if layout.numbers and (earlier := layout.numbers[number]) >= 0:
+        yield from _told(join(layout.earlier, f"{FATES}-{earlier}"))
+
+
+def _told(path: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the rows that have values, and these; nothing if the file is not there."""
+    if exists(path):
+        rows, sizes, values = unpacked(read_sealed(path), TYPES)
+        text, bounds = values.tobytes(), bounds_of(sizes).tolist()
+        for row, begin, end in zip(rows.tolist(), bounds, bounds[1:], strict=False):
+            yield row, text[begin:end]
+
+
+def values_of(path: str, rows: int) -> Iterator[NearCopies | msgspec.Raw]:
+    """Yield the value of each row of a shard; `path` is that of its fates, if it has any."""
+    alone, at = NearCopies(), 0
+    for row, value in _told(path):
+        yield from repeat(alone, row - at)
+        yield msgspec.Raw(value)
+        at = row + 1
+    yield from repeat(alone, rows - at)
+
+
+class Question(ConfigStruct):
+    """Query to all shards, in a file: groups, and the names of kept documents."""
+
+    groups: list[Group]
+    kept: list[list[str]]
+
+
+class ToCount(ConfigStruct):
+    """A shard of which the documents of groups are counted, and some duplicates of kept documents named."""
+
+    shard: NumberedShard
+    question: str
+
+
+class Counts(ConfigStruct):
+    """The documents of each group that are compared, and of each kept document some duplicates: name and similarity."""
+
+    groups: list[int]
+    duplicates: list[list[tuple[list[str], float | None]]]
+
+
+def count_groups(task: ToCount, report: Report) -> Counts:
+    """Answer a question."""
+    signed, layout = task.shard.load(), load_layout(task.shard.folder, PLAN)
+    question = msgspec.msgpack.decode(read_sealed(task.question), type=Question)
+    begins = {b'{"duplicate_of":' + _ENCODER.encode(name) + b",": i for i, name in enumerate(question.kept)}
+    results: list[list[tuple[int, float | None]]] = [[] for _ in question.kept]
+    for row, value in _told(join(layout.fates, f"{FATES}-{signed.number}")):
+        if value.startswith(tuple(begins)):
+            which = next(i for begin, i in begins.items() if value.startswith(begin))
+            if len(results[which]) < SHOWN - 1:
+                results[which].append((row, _VALUE.decode(value).jaccard))
+    rows = sorted({row for some in results for row, _ in some})
+    names = dict(zip(rows, names_of_rows(signed, np.array(rows, dtype=np.int64)), strict=True))
+    counts = counted_groups(signed)
+    return Counts(
+        groups=[counts[group] for group in question.groups],
+        duplicates=[[(names[row], jaccard) for row, jaccard in some] for some in results],
+    )

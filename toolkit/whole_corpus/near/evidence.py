@@ -1,0 +1,417 @@
+"""Step 2d, per shard: the shingles of documents that share a bucket; and the decision that rests on them.
+
+Shingles are those of the text, unless they were stored with the signatures. They are scattered by unit (see
+`toolkit.exchange.scatter`): a `PIECE` of each document. The task of a unit puts these in order.
+
+The decision: which documents are near duplicates, of which kept one, and by what evidence.
+
+Documents are taken in order. One is removed if and only if a document that has been kept is its verified duplicate: the
+Jaccard similarity of their sets of shingles is at least `jaccard`, and the part of its own shingles that the kept one
+has is at least `containment`. Of several, it is the duplicate of the most similar one, and of these of the first. So
+nothing is removed because something else that is removed is like it.
+
+Candidates are those that share a bucket. A document is compared with what is *kept* in its buckets, all of it: of a
+thousand copies, one comparison each. Three exact tests, each cheaper than the next, come before sets are compared
+shingle by shingle: the sizes of the sets; the difference of their sketches (parities of where their shingles fall: the
+sets differ in at least as many shingles as the sketches do in bits; Sandes, Teodoro, Melo, Bitmap filter, 2020);
+and that what is left of both sets can still make up for what is missing.
+
+What does not fit into memory is decided in windows: of each, the documents are compared with the kept ones of earlier
+windows, as many at a time as there is room for, and then among themselves.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import islice, pairwise, repeat
+from typing import IO, NamedTuple, Protocol, Self, cast
+
+import msgspec
+import numpy as np
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.exchange.scatter import Scatter, gather, pieces
+from toolkit.exchange.sealed import Sealed, bounds_of, read_sealed
+from toolkit.execution.executors import Report
+from toolkit.storage.paths import join
+from toolkit.text.batch import in_blocks
+from toolkit.text.kernels.compiling import Compiled
+from toolkit.text.kernels.signatures import Array, Float64, Int64s, UInt8s, UInt64s
+from toolkit.whole_corpus.kind import NUMBERS, TEXTS
+from toolkit.whole_corpus.near.connecting import MEMBER, MEMBERS, PLAN, Comparing, load_layout
+from toolkit.whole_corpus.near.signing import SHINGLES, Shingles, distinct, row_type
+from toolkit.whole_corpus.records import NumberedShard, SignedShard
+from toolkit.whole_corpus.sign import documents_of, names_of_rows
+
+WORDS = 32
+"""Numbers of 64 bits in a sketch."""
+
+
+class Documents(NamedTuple):
+    """Documents in order, with what they are compared by.
+
+    Attributes:
+        positions: int64, of each, in the order of all.
+        given: uint8, 1 for those that are kept without being asked.
+        sets: uint64, the distinct shingles of all, each document's sorted.
+        bounds: int64 (documents + 1), the first of each, and the end of all.
+        sketches: uint64 (documents, `WORDS`).
+        entries: int64, the buckets of all, numbered from 0.
+        entry_bounds: int64 (documents + 1), the first entry of each, and the end of all.
+    """
+
+    positions: Int64s
+    given: UInt8s
+    sets: UInt64s
+    bounds: Int64s
+    sketches: UInt64s
+    entries: Int64s
+    entry_bounds: Int64s
+
+
+class Rules(NamedTuple):
+    """When a document is a duplicate.
+
+    Attributes:
+        verify: True if sets are compared; without, whoever shares a bucket is one, of the first kept one.
+        before: documents that others are compared with, from the first on; those behind are compared with them alone.
+        jaccard: the least similarity.
+        containment: the least part of the shingles of what is removed that the kept document has.
+    """
+
+    verify: bool
+    before: int
+    jaccard: Float64
+    containment: Float64
+
+
+class Lists(NamedTuple):
+    """Kept entries of each bucket, in order, as linked lists.
+
+    Attributes:
+        heads: int64, the first entry of each bucket; -1 where nothing is kept.
+        tails: int64, the last one.
+        links: int64, the entry behind each entry; -1 behind the last.
+        documents: int64, of each entry.
+        stamps: int64, of each document, which one it was last compared with.
+    """
+
+    heads: Int64s
+    tails: Int64s
+    links: Int64s
+    documents: Int64s
+    stamps: Int64s
+
+
+class Best(NamedTuple):
+    """The most similar kept document of each one, int64.
+
+    Attributes:
+        positions: Positions of it; -1 where there is none.
+        common: shingles that both have.
+        joint: shingles that at least one of them has.
+    """
+
+    positions: Int64s
+    common: Int64s
+    joint: Int64s
+
+    @classmethod
+    def none(cls, n: int) -> "Best":
+        """Return that nothing has been found for so many documents."""
+        return cls(np.full(n, -1, dtype=np.int64), *np.zeros((2, n), dtype=np.int64))
+
+
+_sketch = Compiled("toolkit.whole_corpus.near.kernel:sketch", "uint64* int64* int64 uint64*", uses=[__name__])
+_decide = Compiled(
+    "toolkit.whole_corpus.near.kernel:decide", Documents, "int64", Rules, Lists, Best, "int64*", uses=[__name__]
+)
+
+
+class Piece(NamedTuple):
+    """Some documents of a unit, as `Unit.piece` gives them.
+
+    Attributes:
+        keys: uint64 (documents, bands).
+        sets: uint64, the distinct shingles of all, each document's sorted.
+        bounds: int64 (documents + 1), the first of each, and the end of all.
+    """
+
+    keys: Array
+    sets: Array
+    bounds: Array
+
+
+class Unit(Protocol):
+    """Documents, in order, that can be decided without any others.
+
+    Attributes:
+        given: bool, of each document, whether it is kept without being asked.
+        sizes: int64, how many distinct shingles each has; none where they are not compared.
+        bands: Bands of their signatures.
+    """
+
+    given: Array
+    sizes: Array
+    bands: int
+
+    def piece(self, which: Array) -> Piece:
+        """Return documents by their places, which ascend."""
+
+    def keys(self, which: Array) -> Array:
+        """Return their keys alone."""
+
+
+class Decided(NamedTuple):
+    """The decisions about the documents of a unit.
+
+    Attributes:
+        best: Best of what it is a duplicate; its positions are places in the unit.
+        pairs: Pairs that shared a bucket.
+        compared: of these, pairs whose sets were compared shingle by shingle.
+        found: pairs of duplicates.
+    """
+
+    best: Best
+    pairs: int
+    compared: int
+    found: int
+
+
+def decide(
+    unit: Unit,
+    known: Best | None = None,
+    *,
+    jaccard: float,
+    containment: float = 0.0,
+    verify: bool = True,
+    memory: int,
+) -> Decided:
+    """Decide about the documents of a unit.
+
+    Args:
+        unit: Unit of documents.
+        known: what was decided before of those documents that have a position here; they are compared with nothing.
+        jaccard: the least similarity of a duplicate.
+        containment: the least part of its shingles that the kept document has.
+        verify: True if sets are compared; without, whoever shares a bucket with a kept document is its duplicate.
+        memory: bytes that may be used, about; what has no room is compared in windows, with the same result.
+    """
+    n = len(unit.given)
+    best, counts = known or Best.none(n), np.zeros(3, dtype=np.int64)
+    kept = unit.given.copy()
+    asked = np.flatnonzero(best.positions < 0)
+    costs = 8 * unit.sizes + 8 * WORDS + 100 * unit.bands + 100
+    rules = Rules(verify, 0, jaccard, containment)
+    for begin, end in _windows(costs[asked], memory // 2):
+        window = asked[begin:end]
+        earlier = _sharing(unit, np.flatnonzero(kept[: window[0]]), window, memory)
+        chunks = [earlier[a:b] for a, b in _windows(costs[earlier], memory // 2)] or [earlier]
+        for i, chunk in enumerate(chunks):
+            # with itself at last: of what is equally similar, the first must be met first
+            before = len(chunk) + (len(window) if i + 1 == len(chunks) else 0)
+            _run(unit, chunk, window, rules._replace(before=before), best, counts)
+        kept[window] |= best.positions[window] < 0
+    return Decided(best, *counts.tolist())
+
+
+def _windows(costs: Array, room: int) -> Iterator[tuple[int, int]]:
+    """Yield beginnings and ends of runs that cost no more than there is room for, or are one document."""
+    total = np.cumsum(costs)
+    begin = 0
+    while begin < len(costs):
+        spent = total[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(total, spent + room, side="right")))
+        yield begin, end
+        begin = end
+
+
+def _sharing(unit: Unit, before: Array, window: Array, memory: int) -> Array:
+    """Return those of earlier documents that share a bucket with one of a window."""
+    if not len(before):
+        return before
+    wanted = np.unique(unit.keys(window))
+    step = max(1, memory // (64 * unit.bands))
+    results = [
+        part[np.isin(unit.keys(part), wanted).any(axis=1)]
+        for part in (before[i : i + step] for i in range(0, len(before), step))
+    ]
+    return cast("Array", np.concatenate(results))
+
+
+def _run(unit: Unit, chunk: Array, window: Array, rules: Rules, best: Best, counts: Array) -> None:
+    """Compare a window with a chunk of what was kept before it, and with those of itself that `rules.before` has."""
+    which = np.concatenate([chunk, window])
+    n, keys, sets, bounds = len(which), *unit.piece(which)
+    given = np.ones(n, dtype=np.uint8)
+    given[len(chunk) :] = unit.given[window]
+    sketches = np.zeros((n, WORDS), dtype=np.uint64)
+    if rules.verify:
+        _sketch(sets, bounds, n, sketches)
+    buckets, entries = np.unique(keys, return_inverse=True)
+    entries = np.ascontiguousarray(entries.reshape(-1), dtype=np.int64)
+    entry_bounds = np.arange(n + 1, dtype=np.int64) * unit.bands
+    documents = Documents(which, given, sets, bounds, sketches, entries, entry_bounds)
+    heads, tails = np.full((2, len(buckets)), -1, dtype=np.int64)
+    links, owners = np.empty((2, len(entries)), dtype=np.int64)
+    lists = Lists(heads, tails, links, owners, np.zeros(n, dtype=np.int64))
+    mine = Best(*(np.concatenate([np.full(len(chunk), -1), column[window]]) for column in best))
+    _decide(documents, n, rules, lists, mine, counts)
+    for column, new in zip(best, mine, strict=True):
+        column[window] = new[len(chunk) :]
+
+
+EVIDENCE = "evidence"
+_BATCH = 1 << 8  # documents that are scattered at a time
+_ROWS = 1 << 13  # whose keys are read at a time
+_GAP = 1 << 17  # bytes between stored shingles that are read with them, rather than to ask again
+_PIECE = 1 << 22  # bytes of stored shingles that are read at once
+SETS = "<u8"
+_ENCODER = msgspec.json.Encoder()
+
+PIECE = np.dtype([("place", "<u4"), ("name", "<u4"), ("payload", "<u4")])
+"""A document of a unit: its place there, the bytes of its name, and a payload of keys, name and set."""
+
+
+class ToRead(ConfigStruct):
+    """A shard whose candidates are read."""
+
+    shard: NumberedShard
+
+
+def read_shard(task: ToRead, report: Report) -> list[str]:
+    """Scatter what the candidates of a shard are compared by to their units; return the objects.
+
+    Raises:
+        DataError: if the documents are others than those that have been signed.
+    """
+    folder, number = task.shard.folder, task.shard.number
+    layout, signed = load_layout(folder, PLAN), task.shard.load()
+    members = gather(folder, MEMBERS, number, number + 1, np.dtype(MEMBER)).records
+    members = members[np.lexsort((members["row"], members["is_known"]))]
+    units = np.array(layout.units)[members["part"]] + members["unit"]
+    texts = len(members) - int(members["is_known"].sum())
+    listed, first = _pieces(layout.comparing, signed, members["row"][:texts], members["row"][texts:]), 0
+    with Scatter(join(folder, f"{EVIDENCE}-{number}"), PIECE, layout.units[-1], layout.memory) as scatter:
+        while some := [*islice(listed, _BATCH)]:
+            records = np.zeros(len(some), dtype=PIECE)
+            records["place"] = members["place"][first : first + len(some)]
+            records["name"] = [size for size, _ in some]
+            scatter.add(records, units[first : first + len(some)], [payload for _, payload in some])
+            first += len(some)
+    return scatter.objects
+
+
+def _pieces(comparing: Comparing, signed: SignedShard, read: Array, named: Array) -> Iterator[tuple[int, bytes]]:
+    """Yield the size of the name, and the payload, of rows that are read, then of those whose names are needed."""
+    if len(read):
+        for keys, (set_, name) in zip(_keys(comparing, signed, read), _read(comparing, signed, read), strict=True):
+            yield len(name), b"".join((keys, name, set_))
+    for name in map(_ENCODER.encode, names_of_rows(signed, named)):
+        yield len(name), bytes(8 * comparing.bands) + name
+
+
+def _keys(comparing: Comparing, signed: SignedShard, rows: Array) -> Iterator[bytes]:
+    """Yield the keys of rows, which ascend."""
+    width = 8 * comparing.bands
+    edges = np.searchsorted(rows, np.arange(0, signed.record.rows + _ROWS, _ROWS)).tolist()
+    with Sealed(signed.path("keys")) as stream:
+        for first, (begin, end) in enumerate(pairwise(edges)):
+            data = stream.read(_ROWS * width)
+            for at in (width * (rows[begin:end] - first * _ROWS)).tolist():
+                yield data[at : at + width]
+
+
+def _read(comparing: Comparing, signed: SignedShard, rows: Array) -> Iterator[tuple[bytes, bytes]]:
+    """Yield sets and names of the candidates in their order."""
+    if comparing.size is None or SHINGLES in signed.record.files:
+        sets = _stored(signed, rows) if comparing.size is not None else repeat(np.empty(0, dtype=SETS), len(rows))
+        names = map(_ENCODER.encode, names_of_rows(signed, rows))
+        yield from zip(map(np.ndarray.tobytes, sets), names, strict=True)
+        return
+    is_wanted = np.zeros(signed.record.rows, dtype=bool)
+    is_wanted[rows] = True
+    places = (signed.dataset.place_of(signed.shard, row + 1) for row in rows.tolist())
+    for block in in_blocks(documents_of(signed, is_wanted), lambda row: len(row.text)):
+        for row, shingles in zip(block, Shingles.of([row.text for row in block], comparing.size).sets(), strict=True):
+            yield shingles.tobytes(), _ENCODER.encode([row.source, row.id, *filter(None, [next(places)])])
+
+
+def _stored(signed: SignedShard, wanted: Array) -> Iterator[Array]:
+    """Yield the sets of rows, which ascend, from the shingles that were stored; what lies together is read at once."""
+    data = read_sealed(signed.path("rows"))
+    ranks = TEXTS if len(data) == row_type(TEXTS).itemsize * signed.record.rows else NUMBERS
+    shingles = np.frombuffer(data, dtype=row_type(ranks))["shingles"]
+    starts = 8 * bounds_of(shingles.astype(np.int64))
+    begins, ends = starts[wanted], starts[wanted + 1]
+    cuts = np.flatnonzero((begins[1:] - ends[:-1] > _GAP) | (np.diff(begins // _PIECE) > 0)) + 1
+    with Sealed(signed.path(SHINGLES)) as stream:
+        for first, last in pairwise([0, *cuts.tolist(), len(wanted)]):
+            begin = int(begins[first])
+            data = stream.at(begin, int(ends[last - 1]) - begin)
+            for at, end in zip(begins[first:last].tolist(), ends[first:last].tolist(), strict=True):
+                yield distinct(np.frombuffer(data, dtype=SETS, count=(end - at) // 8, offset=at - begin))
+
+
+class OrderedUnit:
+    """The documents of a unit in order on the local disk; a `Unit`. A context manager, which deletes it.
+
+    Args:
+        folder: Folder of the evidence.
+        number: Number of the unit.
+        given: True for a document that is kept without being asked.
+        bands: Number of bands of signatures.
+    """
+
+    def __init__(self, folder: str, number: int, given: Array, bands: int) -> None:
+        self.given, self.bands = given, bands
+        self._folder, self._number = folder, number
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        opened = (self._stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))  # noqa: SIM115  # it is
+        self._sets, self._keys, self._names = opened
+        self.sizes, name_sizes = np.zeros((2, len(self.given)), dtype=np.int64)
+        width, where = 8 * self.bands, (self._folder, EVIDENCE, self._number, self._number + 1)
+        for records, _ in pieces(*where, payload=False):
+            self.sizes[records["place"]] = (records["payload"].astype(np.int64) - records["name"] - width) // 8
+            name_sizes[records["place"]] = records["name"]
+        self._starts, self._name_starts = 8 * bounds_of(self.sizes), bounds_of(name_sizes)
+        for records, payload in pieces(*where):
+            places = records["place"]
+            columns = (places, self._name_starts[places], self._starts[places], records["name"])
+            for data, place, name, start, size in zip(payload, *(column.tolist() for column in columns), strict=True):
+                os.pwrite(self._keys.fileno(), data[:width], width * place)
+                os.pwrite(self._names.fileno(), data[width : width + size], name)
+                os.pwrite(self._sets.fileno(), data[width + size :], start)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def piece(self, which: Array) -> Piece:
+        """Return documents by their places, which ascend."""
+        sets = np.frombuffer(_gathered(self._sets, self._starts, which), dtype="<u8")
+        return Piece(self.keys(which), sets, bounds_of(self.sizes[which]))
+
+    def keys(self, which: Array) -> Array:
+        """Return the keys of documents, uint64 (documents, bands)."""
+        starts = np.arange(len(self.given) + 1, dtype=np.int64) * 8 * self.bands
+        return np.frombuffer(_gathered(self._keys, starts, which), dtype="<u8").reshape(-1, self.bands)
+
+    def name(self, place: int) -> bytes:
+        """Return source and id of a document, as JSON."""
+        begin, end = self._name_starts[place : place + 2].tolist()
+        return os.pread(self._names.fileno(), end - begin, begin)
+
+
+def _gathered(file: IO[bytes], starts: Array, which: Array) -> bytearray:
+    """Return pieces of a file, one behind the other; those that follow one another there are read at once."""
+    result = bytearray()
+    if len(which):
+        cuts = np.flatnonzero(np.diff(which) != 1) + 1
+        firsts, lasts = which[np.append(0, cuts)], which[np.append(cuts, len(which)) - 1]
+        for begin, end in zip(starts[firsts].tolist(), starts[lasts + 1].tolist(), strict=True):
+            result += os.pread(file.fileno(), end - begin, begin)
+    return result

@@ -1,0 +1,371 @@
+"""Step 2, whole, and step 3, per shard: what is resolved, the attribute files of that, and what of it is done."""
+
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+import xxhash
+
+from toolkit.config.settings import ConfigStruct
+from toolkit.data import row_index, schema
+from toolkit.data.dataset import Dataset
+from toolkit.errors import DataError, StaleError, ToolkitError
+from toolkit.execution.executors import Report, Run, Task
+from toolkit.execution.grouped import ShardDone
+from toolkit.execution.progress import Share
+from toolkit.records import sets
+from toolkit.records.sets import ShardAttributes
+from toolkit.records.takedown import takedown_of, without_nulls
+from toolkit.rules.text_edits import PlaceMap, edits_in, in_whole
+from toolkit.storage import store_of
+from toolkit.storage.artifact import State, state
+from toolkit.storage.json_files import json_digest
+from toolkit.storage.outputs import RowOutput
+from toolkit.storage.paths import join, list_files, looking, remove_tree
+from toolkit.storage.threads import for_each
+from toolkit.tag.declared import digest_of
+from toolkit.text.editing import Edit
+from toolkit.whole_corpus import sign
+from toolkit.whole_corpus.kind import Work
+from toolkit.whole_corpus.records import (
+    DECISIONS,
+    SCRATCH,
+    Resolution,
+    ResolvedShard,
+    SignedShard,
+    fates_folder,
+    load_record,
+    load_resolution,
+    load_resolved,
+    load_signatures,
+    save_resolution,
+    set_folder,
+)
+from toolkit.whole_corpus.section import Entry
+from toolkit.whole_corpus.sign import edits_of, folder_of, names_of
+
+
+def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list[SignedShard]:
+    """Return the shards with the records of their signatures, in order: first those of datasets compared with.
+
+    Raises:
+        DataError: naming those without.
+    """
+    listed = [(other, shard) for other in entry.against for shard in other.shards()]
+    listed += [(dataset, shard) for shard in shards]
+    with looking(*(folder_of(where, entry) for where in (*entry.against, dataset))):
+        results = for_each(lambda item: load_signatures(item[0], entry.set, item[1]), listed)
+    if missing := [shard for (_, shard), record in zip(listed, results, strict=True) if record is None]:
+        raise DataError(
+            f"expected the signatures of all shards, got none of {missing[0]}"
+            + (f" and {len(missing) - 1} others" if missing[1:] else "")
+            + "; run `toolkit dedup`",
+            path=folder_of(dataset, entry),
+        )
+    return [
+        SignedShard(
+            dataset=where, folder=folder_of(where, entry), shard=shard, number=i, record=record, own=where is dataset
+        )
+        for i, ((where, shard), record) in enumerate(zip(listed, results, strict=True))
+        if record
+    ]
+
+
+def key_of(entry: Entry, signed: Sequence[SignedShard]) -> str:
+    """Return a digest of all that fates depend on."""
+    digest = xxhash.xxh3_128(msgspec.json.encode(entry.recorded, order="sorted"))
+    for signed_shard in signed:
+        digest.update(msgspec.json.encode([signed_shard.shard, signed_shard.own, signed_shard.record.digest]))
+    return digest.hexdigest()
+
+
+def resolution_state(entry: Entry, resolution: Resolution | None, key: str, folder: str) -> State:
+    """Return the state of a resolution: of these signatures, with its files there, and of what was fitted last.
+
+    Args:
+        entry: Entry of the section.
+        resolution: the resolution.
+        key: Key of the signatures (see `key_of`).
+        folder: Folder of the fates.
+    """
+
+    def inputs() -> Iterator[tuple[str, str]]:
+        yield "", key
+        yield "files", _files_of(folder)
+        yield "fit", entry.configured().fitted(folder)
+
+    return state(resolution, inputs())
+
+
+def _files_of(folder: str) -> str:
+    """Return a digest of the names of the files of fates: to read, a shard without one has no finds."""
+    return json_digest(list(list_files(folder)))
+
+
+def resolve(
+    dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], run: Run, *, refit: bool = False
+) -> Resolution:
+    """Return what became of all documents, found out now unless that was done before.
+
+    The records of attributes that are not what was resolved are deleted before the new resolution is noted, so that
+    none of an earlier one can be taken for one of the new. With `refit` what was fitted before is fitted anew.
+    """
+    key = key_of(entry, signed)
+    old = load_resolution(dataset, entry.set)
+    folder = fates_folder(dataset, entry.set, key)
+    kind = entry.configured()
+    known = resolution_state(entry, old, key, folder)
+    if known.changed == "files":
+        remove_tree(folder)  # what is left of it may be of no use
+    elif old and known.is_done and not refit:
+        return old
+    reads = {name: digest_of(sets.load_schema(dataset, name)) for name in entry.reads}
+    work = Work(
+        shards=list(signed),
+        folder=folder,
+        home=set_folder(dataset, entry.set),
+        settings=json_digest([entry.recorded, reads]),
+        refit=refit,
+        memory=entry.memory,
+        run=run,
+    )
+    result = kind.resolve(work)
+    for name in store_of(folder).folders(folder):
+        if name.startswith(SCRATCH):  # of attempts with another memory, too
+            remove_tree(join(folder, name))
+    new = Resolution(
+        key=key,
+        counts=result.counts,
+        notes=result.notes,
+        tables=result.tables,
+        model=result.model,
+        files=_files_of(folder),
+    )
+    if new.model:
+        sets.save_models(dataset, entry.set, {new.model.digest: os.path.basename(new.model.path)}, only=True)
+    own = {signed_shard.shard: signed_shard.record.input.content for signed_shard in signed if signed_shard.own}
+    resolved = {shard: ResolvedShard(content, result.fates[shard]) for shard, content in own.items()}
+    same = {
+        shard
+        for shard, before in load_resolved(dataset, entry.set).items()
+        if shard in resolved and resolved[shard].fate == before.fate
+    }
+    sets.forget_all(dataset, [entry.set], {*sets.recorded_shards(dataset, entry.set)} - same)
+    save_resolution(dataset, entry.set, new, resolved)
+    _remove_other_fates(dataset, entry.set, folder)
+    return new
+
+
+def _remove_other_fates(dataset: Dataset, set_name: str, folder: str) -> None:
+    above = set_folder(dataset, set_name)
+    for name in store_of(above).folders(above):
+        if name.startswith(DECISIONS) and join(above, name) != folder:
+            remove_tree(join(above, name))
+
+
+_ENCODER = msgspec.json.Encoder()
+_ROWS = 1 << 10  # that are written at a time
+
+
+class ShardToWrite(ConfigStruct):
+    """A shard whose attributes are written: its number among those that were signed; it holds no record.
+
+    Attributes:
+        fates: the folder of what was resolved.
+    """
+
+    entry: Entry
+    dataset: Dataset
+    shard: str
+    number: int
+    fates: str
+
+    def signed(self) -> SignedShard:
+        """Return the shard with its signatures."""
+        record, folder = load_record(self.dataset, self.entry.set, self.shard), folder_of(self.dataset, self.entry)
+        if record is None:
+            raise DataError("expected the signatures of this shard, got none; run `toolkit dedup`", path=folder)
+        return SignedShard(dataset=self.dataset, folder=folder, shard=self.shard, number=self.number, record=record)
+
+
+def attributes_of(work: ShardToWrite, *, quick: bool = False, learn: bool = False) -> State:
+    """Return the state of the attributes of a shard; `quick` and `learn` as of `ShardAttributes.state`."""
+    dataset, shard, entry = work.dataset, work.shard, work.entry
+    documents = row_index.current(dataset, shard)
+    attributes = ShardAttributes(dataset, entry.set, shard, documents)
+    return attributes.state(entry.recorded, entry.reads, quick=quick, learn=learn)
+
+
+def works_to_write(
+    dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], fates: str
+) -> list[Task[ShardToWrite]]:
+    """Return what is to be done of a dataset's own shards, of which `fates` has what was resolved."""
+    own = [signed_shard for signed_shard in signed if signed_shard.own]
+    works = [
+        ShardToWrite(entry=entry, dataset=dataset, shard=signed_shard.shard, number=signed_shard.number, fates=fates)
+        for signed_shard in own
+    ]
+
+    def as_it_was(each: tuple[ShardToWrite, SignedShard]) -> ShardDone | None:
+        """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps alone."""
+        work, shard = each
+        is_done = attributes_of(work, quick=True).is_done
+        return ShardDone(shard=shard.shard, documents=shard.record.rows) if is_done else None
+
+    with dataset.looking({entry.set, *entry.reads}):
+        before = for_each(as_it_was, zip(works, own, strict=True))
+    return [
+        Task(
+            dataset.attribute_path(entry.set, work.shard),
+            work,
+            signed_shard.record.input.size,
+            key=work.shard,
+            known=done,
+        )
+        for work, signed_shard, done in zip(works, own, before, strict=True)
+    ]
+
+
+def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
+    """Write the attributes of a shard, if they are missing or outdated.
+
+    Raises:
+        DataError: if signatures and fates do not fit together.
+    """
+    signed, entry = work.signed(), work.entry
+    dataset, shard, record = signed.dataset, signed.shard, signed.record
+    if attributes_of(work, learn=True).is_done:
+        report(record.rows, 0)
+        return ShardDone(shard=shard, documents=record.rows)
+    start = time.perf_counter()
+    path = dataset.attribute_path(entry.set, shard)
+    sets.forget(dataset, entry.set, shard)
+    values = iter(entry.configured().values(signed, work.fates))
+    if takedown_of(dataset) and (own := sets.load_schema(dataset, entry.set)):
+        values = without_nulls(values, own.types()[entry.key])  # listed documents are not compared
+    if edits_in(entry.text):
+        type_ = schema.from_annotation(entry.configured().value_type(), entry.place)
+        values = _in_whole(values, edits_of(signed), type_) if schema.has_spans(type_) else values
+    names = names_of(signed.folder, shard)
+    middle = b',"attributes":{' + _ENCODER.encode(entry.key) + b":"
+    done = Share(report, record.rows, record.input.size)
+    with RowOutput(path) as output:
+        while some := [*islice(values, _ROWS)]:
+            encoded = zip(islice(names, len(some)), _ENCODER.encode_lines(some).split(b"\n")[:-1], strict=True)
+            output.write_rows([b"%b%b%b}}" % (name[:-1], middle, value) for name, value in encoded])
+            done(len(some))
+        if output.rows != record.rows:
+            raise DataError(f"expected {record.rows} rows, got {output.rows}; run `toolkit dedup`", path=path)
+    shard_record = sets.ShardRecord(
+        input=record.input,
+        settings=entry.recorded,
+        reads=record.reads,
+        rows=output.rows,
+        counts={"documents": output.rows},
+        output=sets.output_state(output),
+        seconds=round(time.perf_counter() - start, 3),
+    )
+    sets.save_records(dataset, shard, {entry.set: shard_record})
+    return ShardDone(shard=shard, documents=record.rows, written=[entry.set])
+
+
+def _in_whole(values: Iterable[Any], edits: Iterable[list[Edit]], type_: schema.Type) -> Iterator[Any]:
+    """Yield values with their spans in edited texts as those of the whole texts."""
+    for value, own in zip(values, edits, strict=True):
+        yield in_whole(msgspec.json.decode(_ENCODER.encode(value)), type_, PlaceMap(own)) if own else value
+
+
+UNSIGNED = "its signatures are missing, or what they were made from has changed"
+UNRESOLVED = "it has signatures; the set has not been resolved over all shards"
+UNWRITTEN = "it is resolved; its attributes are missing, or what they were made from has changed"
+
+
+def states_of(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool = True) -> dict[str, str]:
+    """Return why each shard of a set is not done; nothing for one that is.
+
+    Args:
+        dataset: Dataset of the set.
+        entry: Entry of the section.
+        shards: to look at.
+        whole: whether these are all that are resolved together; else it is believed that nothing else has changed.
+    """
+    with dataset.looking({entry.set, *entry.reads}), looking(sign.folder_of(dataset, entry)):
+        return _look(dataset, entry, shards, whole=whole)
+
+
+def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool) -> dict[str, str]:
+    resolution = load_resolution(dataset, entry.set)
+
+    def is_signed(shard: str) -> bool:
+        try:
+            documents = row_index.current(dataset, shard)
+            return sign.signatures_state(dataset, entry, shard, documents).is_done
+        except ToolkitError:
+            return False
+
+    results = {
+        shard: "" if is_signed else UNSIGNED
+        for shard, is_signed in zip(shards, for_each(is_signed, shards), strict=True)
+    }
+    if resolution is None or any(results.values()):
+        return {shard: why or UNRESOLVED for shard, why in results.items()}
+    try:
+        signed = signed_shards(dataset, entry, shards)
+    except ToolkitError:
+        return dict.fromkeys(shards, UNRESOLVED)
+    fates = fates_folder(dataset, entry.set, resolution.key)
+    if whole:
+        resolved = resolution_state(entry, resolution, key_of(entry, signed), fates).is_done
+    else:
+        known = load_resolved(dataset, entry.set)
+        contents = {shard: item.content for shard, item in known.items()}
+        resolved = all(
+            contents.get(signed_shard.shard) == signed_shard.record.input.content
+            for signed_shard in signed
+            if signed_shard.own
+        )
+    if not resolved:
+        return dict.fromkeys(shards, UNRESOLVED)
+    works = [
+        ShardToWrite(entry=entry, dataset=dataset, shard=signed_shard.shard, number=signed_shard.number, fates=fates)
+        for signed_shard in signed
+        if signed_shard.own
+    ]
+    states = for_each(attributes_of, works)
+    return {work.shard: "" if state.is_done else UNWRITTEN for work, state in zip(works, states, strict=True)}
+
+
+FOUND = {"dedup": "a search for duplicates", "sample": "a sample", "calibrate": "a calibration", "make": "values"}
+"""Names of the results of sections."""
+
+
+def check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, whole: bool) -> None:
+    """Check that a set made of the whole was resolved over the shards that are there now; other sets are fine.
+
+    Args:
+        dataset: Dataset of the set.
+        set_name: Set name of any set.
+        shards: Shards that are to be used with it.
+        whole: True if these are all that there are.
+
+    Raises:
+        StaleError: if it was resolved over others, so that a document may count as a copy of one that is gone, or not
+            as one of a document that is new.
+    """
+    if load_resolution(dataset, set_name) is None:
+        return
+    resolved = load_resolved(dataset, set_name)
+    path, command = dataset.attribute_path(set_name, ""), sets.command_of(dataset, set_name)
+    result, run = FOUND[command], f"; run `toolkit {command}`"
+    if new := sorted({*shards} - resolved.keys()):
+        raise StaleError(f"expected {result} of all shards, got one without {_some(new)}{run}", path=path)
+    if whole and (gone := sorted(resolved.keys() - {*shards})):
+        what = f"expected {result} of the present shards, got one with {_some(gone)}, which no longer exist"
+        raise StaleError(what + run, path=path)
+
+
+def _some(shards: list[str]) -> str:
+    return shards[0] + (f" and {len(shards) - 1} others" if shards[1:] else "")

@@ -1,0 +1,460 @@
+"""The sections ``dedup:``, ``sample:`` and ``calibrate:``: entries, what these read, and the schemas of their sets."""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import xxhash
+
+from toolkit.config import settings as config
+from toolkit.config.root import recorded_reference
+from toolkit.config.scale import Declared, common
+from toolkit.config.settings import ConfigNode, ConfigStruct, Description
+from toolkit.data import chosen_text, schema
+from toolkit.data.dataset import Dataset
+from toolkit.data.documents import DOCUMENT_DECODER, Rows, to_document
+from toolkit.data.own_types import OwnTypes
+from toolkit.errors import ConfigError, DataError, NoDocuments, ToolkitError, UnknownPlugin
+from toolkit.ingest.in_place import open_dataset
+from toolkit.mix.joined_sets import JoinedSet, read_joined, scale_of
+from toolkit.plugins import default_name
+from toolkit.records import sets as records
+from toolkit.records.foreign import External
+from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules.expressions import A_NAME, check_form, is_name
+from toolkit.rules.text_edits import edits_in, read_edits
+from toolkit.source import AvailableSets
+from toolkit.storage.json_files import json_digest
+from toolkit.storage.paths import absolute, is_set_name, join
+from toolkit.storage_options import Size
+from toolkit.tag.declared import declare_set, digest_of, what_to_declare
+from toolkit.text.batch import Batch
+from toolkit.whole_corpus import expressions
+from toolkit.whole_corpus.expressions import Checked
+from toolkit.whole_corpus.kind import KINDS, Asked, Competing, Kind
+from toolkit.whole_corpus.records import set_folder
+
+MEMORY = Size(256_000_000)
+
+
+class Common(ConfigStruct, kw_only=True):
+    """Options of all entries."""
+
+    kind: Annotated[str, Description(description="what to compute")]
+    as_: Annotated[
+        str | None,
+        Description(
+            description="the key of the values; default: the kind, in `calibrate:` the set without its version"
+        ),
+    ] = msgspec.field(name="as", default=None)
+    when: Annotated[str | None, Description(description="an expression: other documents are left out")] = None
+    text: Annotated[
+        str | list[Any] | None,
+        Description(description="SET.KEY[.field], the name of edits, or edits: the text in place of the document's"),
+    ] = None
+    attributes: Annotated[
+        list[Any], Description(description="the sets that expressions read, where two have the same key")
+    ] = []
+    memory: Annotated[
+        Size,
+        Description(
+            description="memory of a process that resolves, above that at its start; signatures of a shard take up to "
+            "100 MB in any case"
+        ),
+    ] = MEMORY
+
+
+class Entry(ConfigStruct, kw_only=True):
+    """An entry of the section, as data that can be sent to a worker.
+
+    Attributes:
+        set: its name.
+        key: Key that its rows have.
+        kind: Kind of duplicates.
+        options: Options of the kind.
+        when: which documents are compared.
+        text: the text that is taken for that of the documents (see `toolkit.data.chosen_text`).
+        joined: the sets that its expressions read.
+        against: read-only datasets whose documents stay in any case; our records of them are below those of the set.
+        memory: bytes of a task above those of a process at its start.
+        place: file, line and key, for messages.
+        settings: Settings that determine the values, as they are recorded.
+    """
+
+    set: str
+    key: str
+    kind: str
+    options: dict[str, Any]
+    when: str | None
+    text: str | None = None
+    joined: list[JoinedSet]
+    against: list[Dataset] = []
+    memory: int
+    place: str
+    own: OwnTypes | None = None
+    settings: dict[str, Any] = {}
+
+    def configured(self) -> Kind:
+        """Return the kind with its options."""
+        return config.convert(ConfigNode(self.options), KINDS.find(self.kind), f"kind {self.kind}")
+
+    def checked(self) -> list[Checked]:
+        """Return the expressions, checked."""
+        return checked(self.configured(), self.when, self.joined, self.own, self.place, self.text)
+
+    @property
+    def reads(self) -> list[str]:
+        """Return the sets that it reads, sorted."""
+        return sorted({joined.set for joined in self.joined})
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """Return the settings as the completion records of shards have them."""
+        return {self.key: self.settings}
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of the settings."""
+        return json_digest(self.recorded)
+
+
+class Plan(ConfigStruct):
+    """A section: its entries in order, the schemas of their sets, and its name, which is that of the command."""
+
+    entries: list[Entry]
+    schemas: dict[str, records.SetSchema]
+    section: str = "dedup"
+
+    def entry(self, set_name: str) -> Entry:
+        return next(entry for entry in self.entries if entry.set == set_name)
+
+
+def read_section(
+    section: ConfigNode,
+    dataset: Dataset,
+    planned: Mapping[str, records.SetSchema],
+    name: str = "dedup",
+    own: OwnTypes | None = None,
+    *,
+    external: External = lambda name: [],
+) -> Plan:
+    """Return the plan of a section; options and expressions are checked, nothing is read or written.
+
+    Args:
+        section: Section of the configuration.
+        dataset: Dataset that it is about.
+        planned: sets that will have been written before, which need not be on disk yet.
+        name: Name of the section.
+        own: types of the documents' own fields, if they are known.
+        external: Function that returns the contents of the files of an external set.
+
+    Raises:
+        ConfigError: naming the place in the file.
+    """
+    if not isinstance(section.value, dict):
+        raise section.error((), "expected `SET: {documents: …}`" if name == "sample" else "expected `SET: {kind: …}`")
+    known = dict(planned)
+    entries: list[Entry] = []
+    for set_name in section.value:
+        if not is_set_name(set_name):
+            raise section.error((set_name,), "expected a set name of letters, digits, - and _")
+        if set_name in known:
+            raise section.error((set_name,), f"expected another name than those of other sets, got {set_name!r} twice")
+        place = section.at(set_name)
+        try:
+            there = AvailableSets(dataset, known, [*section.value], external)
+            entry, set_schema = _read_entry(place, set_name, there, name, types=own)
+        except ExpressionError as error:
+            raise place.error((), str(error)) from None
+        entries.append(entry)
+        known[set_name] = set_schema
+    return Plan(entries, {entry.set: known[entry.set] for entry in entries}, name)
+
+
+def check_entry(place: ConfigNode, set_name: str, section: str) -> None:
+    """Check what can be told of an entry without knowing any other set: its options, the form of its expressions.
+
+    Args:
+        place: of the entry.
+        set_name: its name.
+        section: its name.
+
+    Raises:
+        ConfigError: naming the place in the file.
+    """
+    alone = _read_alone(place, set_name, section)
+    for option, asked in _all_asked(alone.kind, alone.common.when, alone.text).items():
+        try:
+            check_form(asked.text)
+        except ExpressionError as error:
+            raise place.error((option,) if option in place.value else (), str(error)) from None
+
+
+class _Alone(NamedTuple):
+    """The options of an entry, whatever other sets there are.
+
+    Attributes:
+        own: the options of all entries, as they are written; `common` has them typed.
+        text: the option `text`, checked; edits as `edits_in` reads them.
+        rest: the options of the kind, as they are written; `kind` has them.
+        others: the option `against`, if it is given.
+        key: Key that its rows have.
+    """
+
+    own: ConfigNode
+    common: Common
+    text: str | None
+    rest: ConfigNode
+    kind: Kind
+    others: ConfigNode
+    key: str
+
+
+def _read_alone(place: ConfigNode, set_name: str, section: str) -> _Alone:
+    """Return an entry with its typed options."""
+    own, rest = config.divide(place, {field.encode_name for field in msgspec.structs.fields(Common)})
+    others = ConfigNode({})
+    if section in KINDS.names():
+        own.value.setdefault("kind", section)
+    if "kind" not in own.value:
+        raise place.error((), f"expected `kind:`, one of {', '.join(_kinds_of(section))}; got none")
+    common = config.convert(own, Common)
+    try:
+        class_ = KINDS.find(common.kind)
+    except UnknownPlugin as error:
+        raise UnknownPlugin(str(place.error(("kind",), str(error)))) from None
+    if section != class_.SECTION:
+        raise place.error(("kind",), f"expected {common.kind!r} in the section `{class_.SECTION}:`, got it in this one")
+    text = _text_of(common, own, place, section)
+    key = common.as_ or (_stem(set_name) if class_.NAMED else default_name(common.kind))
+    hint = "" if common.as_ else "; give it one: `as: NAME`"
+    if not is_name(key):
+        raise place.error(("as",), f"expected {A_NAME}, got {key!r}{hint}")
+    if class_.AGAINST:
+        others, rest = config.divide(rest, {"against"})
+    kind = config.convert(rest, class_, f"kind {common.kind}")
+    try:
+        kind.check()
+    except ConfigError as error:
+        raise place.error((), str(error)) from None
+    return _Alone(own, common, text, rest, kind, others, key)
+
+
+def _text_of(common: Common, own: ConfigNode, place: ConfigNode, section: str) -> str | None:
+    """Return the option `text` of an entry, checked; edits as a text."""
+    if common.text is None:
+        return None
+    if section != "dedup":
+        raise place.error((chosen_text.OPTION,), "expected `text` in a section `dedup:`, got it in this one")
+    if isinstance(common.text, list):
+        return read_edits(own.at(chosen_text.OPTION))
+    try:
+        chosen_text.parse_reference(common.text)
+    except ConfigError as error:
+        raise place.error((chosen_text.OPTION,), str(error)) from None
+    return common.text
+
+
+def _read_entry(
+    place: ConfigNode,
+    set_name: str,
+    there: AvailableSets,
+    section: str,
+    *,
+    types: OwnTypes | None,
+) -> tuple[Entry, records.SetSchema]:
+    own, common, text, rest, kind, others, key = _read_alone(place, set_name, section)
+    where = place.where(())
+    given = read_joined(own)
+    texts = [asked.text for asked in _all_asked(kind, common.when, text).values()]
+    joined = there.joined(texts, given, place)
+    entry = Entry(
+        set=set_name,
+        key=key,
+        kind=common.kind,
+        options=rest.value,
+        when=common.when,
+        text=text,
+        joined=joined,
+        against=_against(others, kind, there.dataset, set_name, joined),
+        memory=int(common.memory),
+        place=where,
+        own=types,
+    )
+    results = {item.name: item.expression.type for item in checked(kind, common.when, joined, types, where, text)}
+    if (scale := _scale(entry, kind)) is not None:
+        entry = msgspec.structs.replace(entry, options=entry.options | {"scale": config.plain(scale)})
+        kind = entry.configured()
+    if "keep" in results and results["keep"].not_null.kind not in ("int", "float"):
+        entry = msgspec.structs.replace(
+            entry, options=entry.options | {"keep": entry.options["keep"] | {"texts": True}}
+        )
+        kind = entry.configured()
+    settings = _settings(entry, kind, there.dataset) | others.value | there.dataset.lineage
+    entry = msgspec.structs.replace(entry, settings=settings)
+    type_ = schema.from_annotation(kind.typed(results), f"kind {common.kind}")
+    if edits := edits_in(entry.text):
+        if "seen" in dict(type_.fields):
+            message = "expected a kind without values for each line (`kind: dolma` has spans alone), because an edited "
+            raise place.error((chosen_text.OPTION,), f"{message}text has other lines than the document")
+        _check_spans(place, {edit.spans for edit in edits}, joined)
+    reads = {name: digest_of(there.schema(name)) for name in entry.reads}
+    return entry, records.SetSchema(keys={key: records.key_schema(type_, entry.settings)}, reads=reads)
+
+
+def _check_spans(place: ConfigNode, named: set[str], joined: list[JoinedSet]) -> None:
+    """Raise ConfigError if spans of edits are places in another text than the documents' own."""
+    for item in joined:
+        for key in item.keys:
+            theirs = chosen_text.text_of(key.settings)
+            if theirs and any(text.startswith(f"{item.set}.{key.key}") for text in named):
+                try:
+                    chosen_text.check_same(None, theirs, schema.SPANS, f"{item.set}.{key.key}")
+                except ConfigError as error:
+                    raise place.error((chosen_text.OPTION,), str(error)) from None
+
+
+def _kinds_of(section: str) -> list[str]:
+    """Return the names of the kinds that a section has."""
+    return [name for name in KINDS.names() if section == KINDS.find(name).SECTION]
+
+
+def _stem(set_name: str) -> str:
+    """Return the name of a set without its version, as a name that rules can use: ``edu-cal-0`` → ``edu_cal``."""
+    return re.sub(r"-\d+$", "", set_name).replace("-", "_")
+
+
+def _against(given: ConfigNode, kind: Kind, dataset: Dataset, set_name: str, joined: list[JoinedSet]) -> list[Dataset]:
+    """Return the datasets of ``against: ROOT``, ``{documents: …}``, or a list of such."""
+    value = given.value.get("against", [])
+    datasets: list[Dataset] = []
+    for place, root in enumerate(value) if isinstance(value, list) else [(None, value)]:
+        named = {"dataset": root} if isinstance(root, str) else root
+        if not isinstance(named, dict) or not named or named.keys() - {"dataset", "documents"}:
+            raise given.error(("against",), "expected ROOT, {dataset: ROOT}, {documents: …}, or a list of such")
+        notes = join(set_folder(dataset, set_name), "against", xxhash.xxh3_64_hexdigest(msgspec.json.encode(named)))
+        where = given.at("against") if place is None else given.at("against", place)
+        other = open_dataset(where, named.get("dataset"), named.get("documents"), join(notes, "none"), notes)
+        if absolute(other.documents) == absolute(dataset.documents):
+            raise given.error(("against",), f"expected another dataset, got this one: {other.documents}")
+        datasets.append(other)
+    if not datasets and getattr(kind, "within", True) is False:
+        raise given.error((), "expected `against:` with `within: false`, got none")
+    if datasets and joined:
+        raise given.error(
+            ("against",),
+            f"with `against:`, expected expressions that use only `document`, because other "
+            f"datasets may not have this set; got one that reads the set "
+            f"{joined[0].set}",
+        )
+    return datasets
+
+
+def _all_asked(kind: Kind, when: str | None, text: str | None = None) -> dict[str, Asked]:
+    results = kind.asked() | ({"when": Asked(when, "condition")} if when is not None else {})
+    if edits_in(text):
+        return results | expressions.spans_of_edits(text)
+    return results | ({chosen_text.OPTION: Asked(text, "text")} if text is not None else {})
+
+
+def checked(
+    kind: Kind, when: str | None, joined: list[JoinedSet], own: OwnTypes | None, place: str, text: str | None = None
+) -> list[Checked]:
+    """Return what is asked of documents, checked."""
+    asked = _all_asked(kind, when, text)
+    return [expressions.checked(name, item, joined, own, place) for name, item in asked.items()]
+
+
+def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
+    """Return what determines the values."""
+    options = {k: v for k, v in msgspec.json.decode(msgspec.json.encode(kind)).items() if k not in kind.NEUTRAL}
+    if options.get("scale", ...) is None:
+        del options["scale"]
+    if isinstance(options.get("keep"), dict) and not options["keep"]["texts"]:
+        del options["keep"]["texts"]
+    results: dict[str, Any] = {"kind": recorded_reference(entry.kind), "as": entry.key}
+    results |= {"version": kind.VERSION, "options": options}
+    if entry.when is not None:
+        results["when"] = entry.when
+    if entry.text is not None:
+        results[chosen_text.OPTION] = msgspec.to_builtins(edits_in(entry.text)) or entry.text
+    if dataset.duplicate_ids == "allow":
+        results["duplicate_ids"] = "allow"
+    if entry.joined:
+        results["attributes"] = [
+            {"set": joined.set, "as": {key.key: key.name for key in joined.keys if key.key != key.name}}
+            for joined in entry.joined
+        ]
+    return results | kind.facts()
+
+
+def _scale(entry: Entry, kind: Kind) -> Declared:
+    """Return the scale that the sets of an entry's labels declare; None if the entry does it itself."""
+    if getattr(kind, "scale", None) is not None:
+        return None
+    try:
+        return common([scale_of(text, entry.joined) for text in kind.label_expressions()])
+    except ConfigError as error:
+        raise ConfigError(f"{entry.place}: {error}") from None
+
+
+def prepare(plan: Plan, dataset: Dataset, *, overwrite: bool, write: bool) -> None:
+    """Declare the sets: what is on disk under their names must have been made with the same settings.
+
+    Raises:
+        ConfigError: if a set was made otherwise, and overwrite is not given.
+    """
+    declare = {
+        name: result
+        for name, new in plan.schemas.items()
+        if (result := what_to_declare(dataset, name, new, overwrite=overwrite, command=plan.section))
+    }
+    for name, how in declare.items() if write else ():
+        declare_set(dataset, name, plan.schemas[name], forget=how == "changed")
+
+
+_TRIED = 100
+
+
+def try_first(plan: Plan, dataset: Dataset, max_document_bytes: int) -> None:
+    """Evaluate the expressions that read no sets of the first documents, so that what cannot work fails early.
+
+    Raises:
+        ConfigError: with the place in the configuration, and the row.
+    """
+    try:
+        first = dataset.shards()[:1]
+    except NoDocuments:  # a run makes them
+        return
+    for entry in plan.entries:
+        if entry.reads or not (results := entry.checked()):
+            continue
+        for shard in first:
+            with dataset.lines(shard, max_document_bytes) as lines:
+                rows = Rows(islice(lines, _TRIED), DOCUMENT_DECODER, dataset.shard_path(shard))
+                documents = [to_document(row, rows, line) for row, line in rows]
+            try:
+                block = expressions.Evaluator(results, 0, entry.text).block(0, Batch(documents), [()] * len(documents))
+                if "keep" in block.values and isinstance(kind := entry.configured(), Competing):
+                    kind.ranked(block.values["keep"])
+            except DataError as error:
+                where = f"{rows.path}:{error.line}" if error.line else rows.path
+                raise ConfigError(f"{error.message} ({where})") from None
+
+
+def holds(plan: Plan) -> dict[str, str]:
+    """Return what a run works on, by set, with a digest of its settings: for `toolkit.execution.leases`."""
+    return {f"the set {entry.set}": entry.digest for entry in plan.entries}
+
+
+def kept(section: ConfigNode, name: str) -> tuple[float, bool]:
+    """Return the bytes that the sets of a section keep of a byte of text, and whether any reads documents."""
+    kinds = []
+    for set_name in section.value if isinstance(section.value, dict) else ():
+        with suppress(ToolkitError):  # what is wrong is said by `read_section`
+            kinds.append(_read_alone(section.at(set_name), set_name, name).kind)
+    reads = any(kind.TEXTS or any("document" in asked.text for asked in kind.asked().values()) for kind in kinds)
+    return sum(kind.kept for kind in kinds), reads
