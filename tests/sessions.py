@@ -6,7 +6,7 @@ from toolkit.storage.retrying import _Host
 
 def forget_hosts() -> None:
     """Lets no host have answered."""
-    for host in [key for key in current()._kept if isinstance(key, tuple) and key[0] is _Host]:
+    for host in [key for key in current()._objects if isinstance(key, tuple) and key[0] is _Host]:
         current().drop(host)
     current().hosts.clear()
 

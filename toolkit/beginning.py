@@ -21,11 +21,11 @@ SAID = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 def is_program() -> bool:
     """Return whether this process is the command line: a console script, or ``python -m toolkit``."""
-    first, given = (getattr(sys, "argv", None) or [""])[0], sys.orig_argv
+    first, arguments = (getattr(sys, "argv", None) or [""])[0], sys.orig_argv
     if first == "-m":  # as long as Python looks for the module
-        return ("-m", "toolkit") in zip(given, given[1:], strict=False)  # noqa: RUF007  # nothing more is imported
+        return ("-m", "toolkit") in zip(arguments, arguments[1:], strict=False)  # noqa: RUF007  # nothing more is imported
     # what is begun by `multiprocessing` has only the first
-    return os.path.basename(first) in COMMANDS and first in given
+    return os.path.basename(first) in COMMANDS and first in arguments
 
 
 def use_utf8() -> None:

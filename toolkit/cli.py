@@ -18,7 +18,16 @@ from toolkit import beginning, command_line, distribution
 from toolkit.command_line import Options
 from toolkit.errors import ToolkitError, advice, did_you_mean, indented
 from toolkit.execution import processes
-from toolkit.interrupts import GOES_ON, STATUS, Terminated, is_signalled, is_terminated, keep_status, note_signals, seen
+from toolkit.interrupts import (
+    GOES_ON,
+    STATUS,
+    Terminated,
+    acknowledge,
+    is_signalled,
+    is_terminated,
+    keep_status,
+    note_signals,
+)
 from toolkit.session import Session
 from toolkit.storage.addresses import hidden
 
@@ -30,16 +39,16 @@ def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
 
 
 def _main(arguments: Sequence[str] | None, prog: str) -> int:
-    given = [hidden(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
-    given = _command_first(given)
-    if pointer := _dolma(given):
+    words = [hidden(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
+    words = _command_first(words)
+    if pointer := _dolma(words):
         print(f"error: {pointer}", file=sys.stderr)
         return 2
-    if not given or given[0] not in command_line.names():
-        return _without_command(given, prog)
-    debug = "--debug" in given
+    if not words or words[0] not in command_line.names():
+        return _without_command(words, prog)
+    debug = "--debug" in words
     try:
-        options = command_line.parse(given[0], given[1:], prog)
+        options = command_line.parse(words[0], words[1:], prog)
         debug = options.debug
         return _run(options)
     except KeyboardInterrupt as error:
@@ -66,28 +75,30 @@ def _failed(error: Exception) -> int:
     raise error
 
 
-def _command_first(given: list[str]) -> list[str]:
+def _command_first(arguments: list[str]) -> list[str]:
     """Return the words of a command line with the command before its options."""
-    if not given or not given[0].startswith("-"):
-        return given
-    words = [i for i, word in enumerate(given) if not word.startswith("-") and given[i - 1] not in ("-c", "--config")]
-    at = next((i for i in words if given[i] in command_line.names()), words[0] if words else 0)
-    return [given[at], *given[:at], *given[at + 1 :]]
+    if not arguments or not arguments[0].startswith("-"):
+        return arguments
+    words = [
+        i for i, word in enumerate(arguments) if not word.startswith("-") and arguments[i - 1] not in ("-c", "--config")
+    ]
+    at = next((i for i in words if arguments[i] in command_line.names()), words[0] if words else 0)
+    return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
 
 
-def _dolma(given: Sequence[str]) -> str | None:
+def _dolma(arguments: Sequence[str]) -> str | None:
     """Return what is here instead of a command line of Dolma's; None if it is none."""
-    if not given or given[0].startswith("-"):
+    if not arguments or arguments[0].startswith("-"):
         return None
-    if given[0] in command_line.names() and not any(item.startswith("--") for item in given):
+    if arguments[0] in command_line.names() and not any(item.startswith("--") for item in arguments):
         return None
     from toolkit.interop.dolma import of_arguments
 
-    return of_arguments(given)
+    return of_arguments(arguments)
 
 
-def _without_command(given: Sequence[str], prog: str) -> int:
-    word = given[0] if given else "-"
+def _without_command(arguments: Sequence[str], prog: str) -> int:
+    word = arguments[0] if arguments else "-"
     if word.endswith((".yaml", ".yml")):
         _tell(f"error: expected a command, got the configuration {word}; write {prog} run -c {word}")
         return 2
@@ -97,7 +108,7 @@ def _without_command(given: Sequence[str], prog: str) -> int:
         _tell(f"error: expected a command, got {word!r}{hint}; `{prog} --help` says what each does")
         return 2
     top = command_line.parser(prog)
-    if top.parse_args(given).version:
+    if top.parse_args(arguments).version:
         print(distribution.VERSION)
         return 0
     top.print_help(sys.stderr)
@@ -152,9 +163,9 @@ def _tell(message: str) -> None:
 
 def _interrupted(error: BaseException) -> int:
     by_signal = isinstance(error, Terminated) or is_terminated()
-    seen()
-    what = "terminated" if by_signal else "interrupted"
-    print(f"{what}; {GOES_ON}", file=sys.stderr)
+    acknowledge()
+    event = "terminated" if by_signal else "interrupted"
+    print(f"{event}; {GOES_ON}", file=sys.stderr)
     return STATUS if by_signal else 130
 
 

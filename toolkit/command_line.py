@@ -104,7 +104,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         shard: number of the share that is worked on, and how many shares there are.
         dry_run: write nothing, show what would be done.
         overwrite: replace what was made with other settings.
-        given: the configuration itself, where it is in no file; `config` is then what errors call it.
+        config_node: the configuration itself, where it is in no file; `config` is then what errors call it.
         watch: is told how far a stage is, now and then.
     """
 
@@ -128,7 +128,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     shard: tuple[int, int] | None = None
     dry_run: bool = False
     overwrite: bool = False
-    given: ConfigNode | None = None
+    config_node: ConfigNode | None = None
     watch: Callable[[Any], object] | None = None
     json: Annotated[bool, Flag("print results as JSON on standard output")] = False
     quiet: Annotated[bool, Flag("show no progress on standard error")] = False
@@ -297,23 +297,23 @@ class Argument(msgspec.Struct, frozen=True):
     Attributes:
         field: its name.
         type: what it holds, without None.
-        given: how it is given.
+        spec: how it is given.
         required: True if the command needs it.
         default: Default of the field.
     """
 
     field: str
     type: Any
-    given: Flag | Words
+    spec: Flag | Words
     required: bool
     default: Any
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return how the option is spelt; nothing for words that belong to no option."""
-        if isinstance(self.given, Words):
+        if isinstance(self.spec, Words):
             return ()
-        return self.given.names or (f"--{self.field.replace('_', '-')}",)
+        return self.spec.names or (f"--{self.field.replace('_', '-')}",)
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -324,7 +324,7 @@ class Argument(msgspec.Struct, frozen=True):
         """Return what the value is called; empty for an option without one."""
         if self.type is bool:
             return ""
-        return self.given.metavar or "|".join(self.choices) or self.field.upper()
+        return self.spec.metavar or "|".join(self.choices) or self.field.upper()
 
 
 def arguments(options: type[Options]) -> list[Argument]:
@@ -332,30 +332,30 @@ def arguments(options: type[Options]) -> list[Argument]:
     hints = get_type_hints(options, include_extras=True)
     fields = {field.name: field for field in msgspec.structs.fields(options)}
     arguments = [
-        _argument(fields[name], given, hints[name])
+        _argument(fields[name], spec, hints[name])
         for name in dict.fromkeys(name for class_ in options.__mro__ for name in inspect.get_annotations(class_))
-        for given in getattr(hints[name], "__metadata__", ())
+        for spec in getattr(hints[name], "__metadata__", ())
     ]
-    return sorted(arguments, key=lambda item: (item.field != "config", not isinstance(item.given, Words)))
+    return sorted(arguments, key=lambda item: (item.field != "config", not isinstance(item.spec, Words)))
 
 
-def _argument(field: msgspec.structs.FieldInfo, given: Flag | Words, hint: Any) -> Argument:
+def _argument(field: msgspec.structs.FieldInfo, spec: Flag | Words, hint: Any) -> Argument:
     type_ = get_args(hint)[0]
     may_lack = NoneType in get_args(type_)
     if may_lack:
         type_ = next(arg for arg in get_args(type_) if arg is not NoneType)
     required = not may_lack and field.default in (None, msgspec.NODEFAULT)  # a default of a base class may stay
-    return Argument(field.name, type_, given, required, field.default)
+    return Argument(field.name, type_, spec, required, field.default)
 
 
 def part(words: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the words that are ``KEY=VALUE`` and name no file, and the others; a key has no blanks, as queries do."""
-    overrides, others = list[str](), list[str]()
+    overrides, targets = list[str](), list[str]()
     for word in words:
         key, equals, _ = word.partition("=")
         is_setting = equals and not word.startswith("{") and len(key.split()) < 2 and not os.path.exists(word)
-        (overrides if is_setting else others).append(word)
-    return tuple(overrides), tuple(others)
+        (overrides if is_setting else targets).append(word)
+    return tuple(overrides), tuple(targets)
 
 
 # --- the parser: a file a command, of which only the one that runs is imported ----------------------------------------
@@ -441,8 +441,8 @@ class _Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
-        said = cleaned(message.removeprefix("argument "))
-        self.exit(2, f"error: {said}; `{self.prog} --help` lists the options\n")
+        text = cleaned(message.removeprefix("argument "))
+        self.exit(2, f"error: {text}; `{self.prog} --help` lists the options\n")
 
 
 def parser(
@@ -476,12 +476,12 @@ def _help(name: str) -> str:
     return line[:1].lower() + line[1:]
 
 
-def parse(name: str, given: Sequence[str], prog: str = "toolkit") -> Options:
+def parse(name: str, words: Sequence[str], prog: str = "toolkit") -> Options:
     """Return the options of a command.
 
     Args:
         name: Name of the command.
-        given: the words behind it.
+        words: the words behind it.
         prog: how the toolkit was called.
 
     Raises:
@@ -494,45 +494,43 @@ def parse(name: str, given: Sequence[str], prog: str = "toolkit") -> Options:
     command.set_defaults(words=[])
     for argument in listed:
         add(command, argument)
-    takes_words = any(isinstance(argument.given, Words) for argument in listed)
+    takes_words = any(isinstance(argument.spec, Words) for argument in listed)
     lacks = any(argument.field == "config" and argument.required for argument in listed) and not {"-c", "--config"} & {
-        *given
+        *words
     }
-    if lacks and (file := next((word for word in given if word.endswith((".yaml", ".yml")) and "=" not in word), "")):
+    if lacks and (file := next((word for word in words if word.endswith((".yaml", ".yml")) and "=" not in word), "")):
         command.error(f"expected -c before the configuration: write {prog} {name} -c {file}")
-    parsed, behind = command.parse_known_args(given)  # KEY=VALUE may also stand behind options
+    parsed, behind = command.parse_known_args(words)  # KEY=VALUE may also stand behind options
     if unknown := [word for word in behind if word.startswith("-") or not takes_words]:
-        known = [
+        spellings = [
             "--help",
-            *(name for argument in listed if isinstance(argument.given, Flag) for name in argument.names),
+            *(name for argument in listed if isinstance(argument.spec, Flag) for name in argument.names),
         ]
-        meant = did_you_mean(unknown[0].partition("=")[0], known) if unknown[0].startswith("--") else ""
-        command.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+        hint = did_you_mean(unknown[0].partition("=")[0], spellings) if unknown[0].startswith("--") else ""
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     overrides, targets = part([*parsed.words, *behind])
     if targets and not any(argument.field == "targets" for argument in listed):
         raise ConfigError(f"expected KEY=VALUE, got {targets[0]!r}")
-    values = {
-        argument.field: getattr(parsed, argument.field) for argument in listed if isinstance(argument.given, Flag)
-    }
+    values = {argument.field: getattr(parsed, argument.field) for argument in listed if isinstance(argument.spec, Flag)}
     values = {field: tuple(value) if isinstance(value, list) else value for field, value in values.items()}
     return class_(**values, overrides=overrides, targets=targets)
 
 
 def add(command: argparse.ArgumentParser, argument: Argument) -> argparse.Action:
     """Add to the parser of a command what it takes there, and return that."""
-    given = argument.given
-    if isinstance(given, Words):
-        return command.add_argument("words", nargs="*", metavar=given.metavar, help=given.help)
-    how: dict[str, Any] = {"dest": argument.field, "help": given.help}
+    spec = argument.spec
+    if isinstance(spec, Words):
+        return command.add_argument("words", nargs="*", metavar=spec.metavar, help=spec.help)
+    how: dict[str, Any] = {"dest": argument.field, "help": spec.help}
     if argument.required:
         how["required"] = True
     if argument.type is bool:
         how["action"] = "store_true"
     else:
         several = argument.type == tuple[str, ...]
-        how |= {"metavar": given.metavar, "default": list(argument.default) if several else argument.default}
+        how |= {"metavar": spec.metavar, "default": list(argument.default) if several else argument.default}
         how |= {"action": "append"} if several else {}
-        how |= {"nargs": "?", "const": given.alone} if given.alone is not None else {}
+        how |= {"nargs": "?", "const": spec.alone} if spec.alone is not None else {}
         how |= {"choices": argument.choices} if argument.choices else {}
-        how |= {"type": given.parse or (positive if argument.type is int else str)}
+        how |= {"type": spec.parse or (positive if argument.type is int else str)}
     return command.add_argument(*argument.names, **how)

@@ -22,10 +22,12 @@ def answer() -> NoReturn:
         import argcomplete
     except ImportError:
         sys.exit(1)
-    asked = next((word for word in os.environ.get("COMP_LINE", "").split()[1:2] if word in command_line.names()), None)
+    requested = next(
+        (word for word in os.environ.get("COMP_LINE", "").split()[1:2] if word in command_line.names()), None
+    )
 
     def fill(name: str, command: argparse.ArgumentParser) -> None:
-        if name == asked:  # the others need not be imported
+        if name == requested:  # the others need not be imported
             for argument in command_line.arguments(command_line.find(name).Options):
                 vars(command_line.add(command, argument))["completer"] = _completer(argument)
 
@@ -37,11 +39,11 @@ def _completer(argument: command_line.Argument) -> Completer | None:
     """Return what knows how an argument goes on; None where that are its choices, or files."""
     if argument.field == "config":
         return _configurations
-    if argument.given.metavar == "SET":
+    if argument.spec.metavar == "SET":
         return _sets
-    if isinstance(argument.given, command_line.Words):
-        kinds = [_WORDS[kind] for kind in argument.given.metavar.split(" | ") if kind in _WORDS]
-        return lambda prefix, **given: [word for kind in kinds for word in kind(prefix, **given)]
+    if isinstance(argument.spec, command_line.Words):
+        kinds = [_WORDS[kind] for kind in argument.spec.metavar.split(" | ") if kind in _WORDS]
+        return lambda prefix, **options: [word for kind in kinds for word in kind(prefix, **options)]
     return None
 
 
@@ -117,19 +119,19 @@ def _values(key: str, parsed_args: Any) -> list[str]:
         return _taggers("")
     schema = whole()
 
-    def meant(node: Any) -> Iterator[dict[str, Any]]:
+    def variants(node: Any) -> Iterator[dict[str, Any]]:
         if not isinstance(node, dict):
             return
         if reference := node.get("$ref"):
-            yield from meant(schema["$defs"][reference.rpartition("/")[2]])
+            yield from variants(schema["$defs"][reference.rpartition("/")[2]])
         yield node
         for inner in (*node.get("anyOf", ()), *node.get("oneOf", ()), *node.get("allOf", ()), node.get("then")):
-            yield from meant(inner)
+            yield from variants(inner)
 
-    nodes = list(meant(schema))
+    nodes = list(variants(schema))
     for part in key.split("."):
         inside = [node.get("items") if part.isdigit() else _property(node, part) for node in nodes]
-        nodes = [node for item in inside for node in meant(item)]
+        nodes = [node for item in inside for node in variants(item)]
     results = [value for node in nodes for value in (*node.get("enum", ()), node.get("const"))]
     results += ["true", "false"] if any(node.get("type") == "boolean" for node in nodes) else []
     return list(dict.fromkeys(value for value in results if isinstance(value, str)))

@@ -31,32 +31,32 @@ def install_line(extra: str = "") -> str:
     return f"pip install '{NAME}[{extra}]'" if extra else f"pip install {NAME}"
 
 
-def missing_extra(extra: str, what: str, package: str) -> "MissingExtra":
+def missing_extra(extra: str, purpose: str, package: str) -> "MissingExtra":
     """Return the error to raise where a package of one of our extras is not installed.
 
     Args:
         extra: its name in our `pyproject.toml`; empty for a package that always belongs to an installation.
-        what: needs the package (``Parquet files``, ``perplexity``).
+        purpose: needs the package (``Parquet files``, ``perplexity``).
         package: its name on package indexes.
     """
     from toolkit.errors import MissingExtra
 
-    return MissingExtra(f"expected the package {package} for {what}, got none: {install_line(extra)}")
+    return MissingExtra(f"expected the package {package} for {purpose}, got none: {install_line(extra)}")
 
 
-def require_extra(extra: str, what: str, package: str, module: str = "") -> None:
+def require_extra(extra: str, purpose: str, package: str, module: str = "") -> None:
     """Raise MissingExtra unless a package is installed; arguments as of `missing_extra`.
 
     Args:
         extra: Name of the extra.
-        what: Name of what needs the package.
+        purpose: Name of what needs the package.
         package: Name of the package on package indexes.
         module: Name by which it is imported, where that is another.
     """
     from importlib.util import find_spec
 
     if find_spec(module or package) is None:
-        raise missing_extra(extra, what, package)
+        raise missing_extra(extra, purpose, package)
 
 
 def extras_named(text: str) -> list[str]:

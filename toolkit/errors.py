@@ -165,8 +165,8 @@ _ADVICE = {
 
 def advice(error: OSError) -> str:
     """Return what the system said, and what to do about it: ``No space left on device; free some space, …``."""
-    said = error.strerror or str(error)
-    return said + next((f"; {what}" for what, numbers in _ADVICE.items() if error.errno in numbers), "")
+    text = error.strerror or str(error)
+    return text + next((f"; {hint}" for hint, numbers in _ADVICE.items() if error.errno in numbers), "")
 
 
 def where_looked(path: str) -> str:
@@ -176,23 +176,23 @@ def where_looked(path: str) -> str:
     return f"; it was looked for below {os.getcwd()}: `root: FOLDER` in the configuration names another folder"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` if something known is close to the word, else an empty string."""
     import difflib
 
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word, list(candidates), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def choices(word: str, known: Iterable[str]) -> str:
+def choices(word: str, candidates: Iterable[str]) -> str:
     """Return the known word that is close to an unknown one, or else all known words, for the end of a message."""
-    listed = list(known)
+    listed = list(candidates)
     return did_you_mean(word, listed) or f"; there are: {', '.join(listed) or 'none'}"
 
 
-def mismatch(word: str, known: Iterable[str]) -> str:
+def mismatch(word: str, candidates: Iterable[str]) -> str:
     """Return what a message says after "expected …, " of a word that is not among the known ones."""
-    return f"got {word!r}{choices(word, known)}"
+    return f"got {word!r}{choices(word, candidates)}"
 
 
 _TYPES = {
@@ -223,10 +223,10 @@ def in_words(fault: str) -> str:
         types = match[1].split(" | ")
         return " or ".join(_TYPES[type_] for type_ in types if not (type_ == "int" and "float" in types))
 
-    told = re.sub(rf"`((?:\b(?:{'|'.join(_TYPES)})\b(?: \| )?)+)`", named, fault)
+    text = re.sub(rf"`((?:\b(?:{'|'.join(_TYPES)})\b(?: \| )?)+)`", named, fault)
     for pattern, words in _BOUNDS.items():
-        told = re.sub(pattern, words, told)
-    return (told[:1].lower() + told[1:]).replace("`", "")
+        text = re.sub(pattern, words, text)
+    return (text[:1].lower() + text[1:]).replace("`", "")
 
 
 def duration(seconds: float) -> str:
@@ -236,9 +236,9 @@ def duration(seconds: float) -> str:
     return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
 
 
-def amount(number: int, what: str) -> str:
+def amount(number: int, noun: str) -> str:
     """Return a number with what it counts: ``1 value``, ``2,000 values``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def few(names: Sequence[str]) -> str:

@@ -98,11 +98,11 @@ def check() -> None:
 def _error() -> BaseException:
     if not _process.notes:
         return KeyboardInterrupt()
-    seen()
+    acknowledge()
     return _process.raised.get(_process.notes[0].number, KeyboardInterrupt)()
 
 
-def seen() -> None:
+def acknowledge() -> None:
     """Note that a signal is looked at: nothing reminds of it any more."""
     if _process.notes and not _process.notes[0].is_seen:
         _process.notes[0].is_seen = True
@@ -113,8 +113,8 @@ def seen() -> None:
 def pause(seconds: float) -> None:
     """Wait, no longer than until a signal ends the process."""
     end = time.monotonic() + seconds
-    while not is_ending() and (left := end - time.monotonic()) > 0:
-        time.sleep(min(left, AWAKE))
+    while not is_ending() and (remaining := end - time.monotonic()) > 0:
+        time.sleep(min(remaining, AWAKE))
     check()
 
 
@@ -144,7 +144,7 @@ def note_signals(sigterm: Callable[[], BaseException], *, sigint: bool = True) -
 
 
 @contextlib.contextmanager
-def noted() -> Iterator[None]:
+def interrupts_deferred() -> Iterator[None]:
     """Note Ctrl-C in the ``with`` block, in a process of others: what it interrupts is whole, and a second one raises.
 
     Where the program, or the process, has a handler of its own, that stays.
@@ -169,7 +169,7 @@ def noted() -> Iterator[None]:
 
 def forget() -> None:
     """Take no note of signals that have come: the process goes on."""
-    seen()
+    acknowledge()
     _process.notes.clear()
     _process.stopped = False
 
@@ -181,7 +181,7 @@ def stop() -> None:
 
 def keep_status(status: int) -> None:
     """Let a process that is about to end by itself end with this status, though a signal comes meanwhile."""
-    seen()
+    acknowledge()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda *_: os._exit(status))
@@ -213,7 +213,7 @@ def _remind(number: int, frame: FrameType | None) -> None:
 def _end(note: _Note) -> None:
     """End the process; a worker of ours says nothing."""
     if _process.raised.get(signal.SIGTERM) is not Ended:
-        what = "terminated" if note.number == signal.SIGTERM else "interrupted"
+        event = "terminated" if note.number == signal.SIGTERM else "interrupted"
         with contextlib.suppress(OSError):
-            os.write(2, f"{what}; {GOES_ON}\n".encode())
+            os.write(2, f"{event}; {GOES_ON}\n".encode())
     os._exit(128 + note.number)

@@ -127,10 +127,10 @@ def _closed(plan_: Plan) -> list[str]:
     """Return the sets of a plan that read no other sets, each behind those that it reads."""
     steps = build(plan_)
     result = {*plan_.sets}
-    while others := {
+    while blocked := {
         step.set for step in steps if step.set in result and any(r.set not in result for r in step.references)
     }:
-        result -= others
+        result -= blocked
     return [name for name in dict.fromkeys(step.set for step in steps) if name in result]
 
 
@@ -156,7 +156,7 @@ class ShardPass:
         self._files: dict[str, ExitStack] = {}
         self._outputs: dict[str, Any] = {}
         self._joiners: dict[str, Joiner] = {}
-        self._taken: deque[FreshBlock] = deque()
+        self._pending: deque[FreshBlock] = deque()
         self._fault: Exception | None = None
         self._waiting: IO[bytes] = io.BytesIO()
         if work.digests:
@@ -168,7 +168,7 @@ class ShardPass:
     def __exit__(self, *_: object) -> None:
         self._waiting.close()
         for name in [*self._outputs]:
-            self._leave(name)
+            self._discard(name)
 
     def take(self, blocks: Iterator[FreshBlock]) -> None:
         """Tag, encode and sign the blocks; raise only what they raise."""
@@ -181,22 +181,22 @@ class ShardPass:
             from toolkit.whole_corpus.sign import Signing
 
             self._open(section, Signing, sign, [entry.set for entry in sign.entries])
-        blocks = self._given(blocks) if self._outputs else iter(())
+        blocks = self._capture_errors(blocks) if self._outputs else iter(())
         try:
-            for passed in in_order(_Passing, work, blocks, work.processes, work.path):
-                self._each(self._write, self._taken.popleft(), passed)
+            for passed in in_order(_BlockEncoder, work, blocks, work.processes, work.path):
+                self._for_outputs(self._write, self._pending.popleft(), passed)
         except BaseException as error:
             failure = failure_of(error, work.path)
             if self._fault:
                 raise self._fault from None
             self._fail(TAG if work.tag else MIX if work.mix else next(iter(work.sign)), failure)
             for name in [*self._outputs]:  # none has all documents
-                self._leave(name)
+                self._discard(name)
 
-    def _given(self, blocks: Iterator[FreshBlock]) -> Iterator[FreshBlock]:
+    def _capture_errors(self, blocks: Iterator[FreshBlock]) -> Iterator[FreshBlock]:
         try:
             for block in blocks:
-                self._taken.append(block)
+                self._pending.append(block)
                 yield block
         except Exception as error:
             self._fault = error
@@ -209,11 +209,11 @@ class ShardPass:
         self._files[name] = ExitStack()
         self._try(name, enter)
 
-    def _write(self, name: str, output: Any, block: FreshBlock, passed: "_Passed") -> None:
+    def _write(self, name: str, output: Any, block: FreshBlock, passed: "_EncodedBlock") -> None:
         if name == TAG:
-            output.write(passed.found.rows, passed.found.efforts)
+            output.write(passed.values.rows, passed.values.efforts)
         elif name != MIX:
-            by_set = {**block.carried, **dict(zip(self._work.todo, passed.found.rows, strict=True))}
+            by_set = {**block.carried, **dict(zip(self._work.todo, passed.values.rows, strict=True))}
             joiner = self._joiners[name] = self._joiners.get(name) or Joiner(output.whole, output.keys)
             values = joiner.values([by_set[item.set] for item in output.whole.sets])
             batch = passed.batch or _batch_of(block)
@@ -227,7 +227,7 @@ class ShardPass:
 
     def complete(self, state: ShardState, carried: Mapping[str, str]) -> None:
         """Add attributes, intermediate and signatures to the group, with their records."""
-        self._each(self._finish, state, dict(carried))
+        self._for_outputs(self._finish, state, dict(carried))
 
     def _finish(self, name: str, output: Any, state: ShardState, contents: dict[str, str]) -> None:
         tag, mix, files = self._work.tag, self._work.mix, self._files[name]
@@ -239,7 +239,7 @@ class ShardPass:
             self.tagged = True
         elif mix and name == MIX:
             if state.inline and any(rule.foreign for rule in mix.stream.rules):
-                self._leave(MIX)  # patterns see these attributes; they have been compiled as if there were none
+                self._discard(MIX)  # patterns see these attributes; they have been compiled as if there were none
                 return
             for encoded in self._filled(contents):
                 output.write(encoded)
@@ -262,7 +262,7 @@ class ShardPass:
                 pieces = [(label, data.replace(before, after)) for label, data in pieces]
             yield encoded._replace(pieces=pieces)
 
-    def _each(self, act: Callable[..., None], *arguments: Any) -> None:
+    def _for_outputs(self, act: Callable[..., None], *arguments: Any) -> None:
         """Do something with each output that is not left yet."""
         for name, output in [*self._outputs.items()]:
             if name in self._outputs:
@@ -279,28 +279,28 @@ class ShardPass:
         """Note the failure of a stage; leave nothing of it, and of a shard that is not tagged nothing at all."""
         self.failures[name] = failure
         for output in [*self._outputs] if name == TAG else [name]:
-            self._leave(output)
+            self._discard(output)
 
-    def _leave(self, name: str) -> None:
+    def _discard(self, name: str) -> None:
         """Leave nothing of what is not complete."""
         self._outputs.pop(name, None)
-        self._files.pop(name, ExitStack()).__exit__(_Left, _Left(), None)
+        self._files.pop(name, ExitStack()).__exit__(_Abort, _Abort(), None)
 
 
-class _Left(Exception):
+class _Abort(Exception):
     """Tells outputs that they are not to appear."""
 
 
-class _Passed(NamedTuple):
+class _EncodedBlock(NamedTuple):
     """A block.
 
     Attributes:
-        found: Rows of each set, and more.
+        values: Rows of each set, and more.
         encoded: what the mix writes, or why a document cannot be mixed.
         batch: the documents, if that is in their process.
     """
 
-    found: Values
+    values: Values
     encoded: Encoded | Failure | None
     batch: Batch | None
 
@@ -309,7 +309,7 @@ def _batch_of(block: FreshBlock) -> Batch:
     return Batch([FreshDocument(row.id, row.source, row.line, row.utf8 or b"", row.chars) for row in block.rows])
 
 
-class _Passing:
+class _BlockEncoder:
     """Tags and encodes blocks."""
 
     def __init__(self, work: InputToPass) -> None:
@@ -318,7 +318,7 @@ class _Passing:
         self._failure: Failure | None = None
         self._work = work
 
-    def __call__(self, block: FreshBlock) -> _Passed:
+    def __call__(self, block: FreshBlock) -> _EncodedBlock:
         batch, work, result = _batch_of(block), self._work, _NOTHING
         if work.tag:
             numbered = list(zip(batch, count(block.number + 1)))
@@ -326,15 +326,15 @@ class _Passing:
         encoded: Encoded | None = None
         if work.mix and not self._failure:
             by_set = {**block.carried, **dict(zip(work.todo, result.rows, strict=True))}
-            others = [by_set[item.set] for item in work.mix.sets]
+            rows = [by_set[item.set] for item in work.mix.sets]
             try:
                 self._encoder = self._encoder or Encoder(work.mix, work.digests)
-                encoded = self._encoder.fresh(block.number, batch, others, result.columns)
+                encoded = self._encoder.fresh(block.number, batch, rows, result.columns)
             except BaseException as error:
                 self._failure = failure_of(error, work.path)
         if work.processes < 2:
-            return _Passed(result, encoded or self._failure, batch)
-        return _Passed(result._replace(columns={}), encoded or self._failure, None)
+            return _EncodedBlock(result, encoded or self._failure, batch)
+        return _EncodedBlock(result._replace(columns={}), encoded or self._failure, None)
 
 
 _NOTHING = Values([], [], {})
@@ -364,9 +364,9 @@ def ingest(work: InputToPass, report: Report, grouped: Grouped | None = None) ->
         return passes[shard]
 
     follows = follow if passing.tag or passing.mix or passing.sign else None
-    done = run.ingest_input(work.input, report, follows, grouped, threads_for(work.processes))
+    result = run.ingest_input(work.input, report, follows, grouped, threads_for(work.processes))
     return replace(
-        done,
+        result,
         tagged=[shard for shard, item in passes.items() if item.tagged],
         failures={(name, shard): why for shard, item in passes.items() for name, why in item.failures.items()},
     )
@@ -383,14 +383,14 @@ def pass_input(work: InputToPass, report: Report) -> IngestedInput:
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
         return run.outcome_of(record, skipped=True)
-    done = ingest(work, report)
+    result = ingest(work, report)
     failed = {}
-    for shard in done.shards:
+    for shard in result.shards:
         if tag := work.tagged(shard):
-            tagging.tag_shard(tag, _say_nothing)
+            tagging.tag_shard(tag, _report_nothing)
         mixed = work.mixed(shard)
         try:
-            stage.mix_shard(mixed, _say_nothing)
+            stage.mix_shard(mixed, _report_nothing)
         except ToolkitError as error:
             if mixed.settings.on_failed_shard == "stop":
                 raise
@@ -404,10 +404,10 @@ def pass_input(work: InputToPass, report: Report) -> IngestedInput:
         )
     if not failed:
         forget_data(work, record)
-    return replace(done, skipped=False, omitted=failed)
+    return replace(result, skipped=False, omitted=failed)
 
 
-def _say_nothing(documents: int, size: int) -> None:
+def _report_nothing(documents: int, size: int) -> None:
     """Report nothing: documents are counted once, when they are ingested."""
 
 

@@ -37,14 +37,14 @@ def add(one: T, other: T) -> T:
     return one
 
 
-def total(first: T, others: Iterable[T]) -> T:
+def total(first: T, rest: Iterable[T]) -> T:
     """Return the sum of partials, the first changed."""
-    return functools.reduce(add, others, first)
+    return functools.reduce(add, rest, first)
 
 
-def save(path: str, found: Any, together: Together | None = None) -> None:
+def save(path: str, partial: Any, together: Together | None = None) -> None:
     """Write a partial. With `together` it appears with other files."""
-    write_file(path, zlib.compress(msgspec.msgpack.encode(found), 1), together)
+    write_file(path, zlib.compress(msgspec.msgpack.encode(partial), 1), together)
 
 
 def load(path: str, type_: type[T]) -> T | None:

@@ -101,12 +101,12 @@ class Kind(Generic[T]):
             problem = f"{type(error).__name__}: {error}"
             raise ConfigError(f"{entry.name}: expected {entry.value} to be importable, got {problem}") from None
 
-    def _checked(self, found: Any, reference: str) -> type[T]:
-        if not (isinstance(found, type) and issubclass(found, self.base)):
+    def _checked(self, value: Any, reference: str) -> type[T]:
+        if not (isinstance(value, type) and issubclass(value, self.base)):
             raise ConfigError(
-                f"{reference}: expected a class that extends {self.home}.{self.base.__name__}, got {found!r}"
+                f"{reference}: expected a class that extends {self.home}.{self.base.__name__}, got {value!r}"
             )
-        return found
+        return value
 
 
 class PythonFunction(NamedTuple):

@@ -130,7 +130,7 @@ def _spelling(argument: Argument) -> str:
 
 
 def _sentence(argument: Argument) -> str:
-    return argument.given.help + ("; required" if argument.required else "")
+    return argument.spec.help + ("; required" if argument.required else "")
 
 
 # --- plugins ----------------------------------------------------------------------------------------------------------
@@ -295,13 +295,15 @@ def _python_names() -> list[str]:
     for module, about in PUBLIC.items():
         result = importlib.import_module(module)
         named = {name: getattr(result, name) for name in sorted(result.__all__, key=str.lower)}
-        told = {
-            name: it for name, it in named.items() if it is not Any and (isinstance(it, type) or inspect.isroutine(it))
+        documented = {
+            name: value
+            for name, value in named.items()
+            if value is not Any and (isinstance(value, type) or inspect.isroutine(value))
         }
-        rows = [[f"`{name}`", (inspect.getdoc(it) or "").partition("\n")[0]] for name, it in told.items()]
+        rows = [[f"`{name}`", (inspect.getdoc(value) or "").partition("\n")[0]] for name, value in documented.items()]
         lines += ["", f"## {module}", "", about, "", *_table(["name", "what it is or does"], rows)]
-        if others := [name for name in named if name not in told]:
-            lines += ["", f"Types and constants: {', '.join(f'`{name}`' for name in others)}."]
+        if rest := [name for name in named if name not in documented]:
+            lines += ["", f"Types and constants: {', '.join(f'`{name}`' for name in rest)}."]
     return lines
 
 

@@ -4,7 +4,7 @@ a command, a call, a `Dataset`: Session() ──bound──> `current()` in all 
   ├── `part(here=True)` ──> its processes on this machine (`toolkit.execution.pool`)
   └── `part()`, in the function of each task (`InSession`) ──> any machine ──> `Answer`: the hosts that answered there
 
-What a module keeps for a command (stores, record logs, listings) it keeps by `Session.kept`, or by `cached`.
+What a module keeps for a command (stores, record logs, listings) it keeps by `Session.get_or_make`, or by `cached`.
 """
 
 import functools
@@ -75,7 +75,7 @@ class Session:
         self.scratch = self.apart = self.stage = self.root = ""
         self.stores: dict[str, Any] = {}
         self.fault: BaseException | None = None
-        self._kept: dict[Hashable, Any] = {}
+        self._objects: dict[Hashable, Any] = {}
 
     @classmethod
     def of(cls, part: Part) -> Self:
@@ -140,20 +140,20 @@ class Session:
             with self.bound():
                 getattr(rows, "close", lambda: None)()
 
-    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+    def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the object of a key, made when the session is first asked for it."""
-        kept = self._kept
-        return cast("T", kept[key] if key in kept else kept.setdefault(key, make()))
+        objects = self._objects
+        return cast("T", objects[key] if key in objects else objects.setdefault(key, make()))
 
     def drop(self, key: Hashable) -> None:
         """Forget the object of a key."""
-        self._kept.pop(key, None)
+        self._objects.pop(key, None)
 
     def warn(self, message: str) -> None:
         """Print a message on standard error, once in a session."""
-        told = self.kept("told", set[str])
-        if message not in told:
-            told.add(message)
+        printed = self.get_or_make("told", set[str])
+        if message not in printed:
+            printed.add(message)
             print(message, file=sys.stderr)
 
 
@@ -177,8 +177,8 @@ class Cached(Generic[Q, T]):
         self._function, self._size = function, size
 
     def __call__(self, *arguments: Q.args, **options: Q.kwargs) -> T:
-        known = current().kept(self, lambda: functools.lru_cache(self._size)(self._function))
-        return known(*arguments, **options)  # type: ignore[arg-type]  # which is why they can be hashed
+        cache = current().get_or_make(self, lambda: functools.lru_cache(self._size)(self._function))
+        return cache(*arguments, **options)  # type: ignore[arg-type]  # which is why they can be hashed
 
     def cache_clear(self) -> None:
         """Forget the results of the current session."""

@@ -22,7 +22,7 @@ from toolkit.data.in_place import START
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, ToolkitError, mismatch, short
 from toolkit.execution.executors import Result, Task
-from toolkit.execution.grouped import Work, in_one_group, log_of_dataset
+from toolkit.execution.grouped import Work, log_of_dataset, run_batch
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import Joined, JoinedDataset, JoinedSet, Key
 from toolkit.records import sets as records
@@ -79,7 +79,7 @@ def look(work: ExternalFile, report: Any, group: Group | None = None) -> Seen:
     return look_at(work.dataset, work.set, work.shard, group)
 
 
-LOOK = Work(look, partial(in_one_group, look, log_of_dataset))
+LOOK = Work(look, partial(run_batch, look, log_of_dataset))
 
 
 @dataclass
@@ -157,7 +157,7 @@ class Source:
     Attributes:
         dataset: Dataset of the rows.
         shards: Shards that are read.
-        others: Shards of other shares, whose files count for the types of external sets, too.
+        other_shards: Shards of other shares, whose files count for the types of external sets, too.
         run: Runs tasks of the command.
         state_of: Says what a set is by its records.
         check_settings: Raises ConfigError if sets of the dataset were made with other settings than are configured.
@@ -166,7 +166,7 @@ class Source:
 
     dataset: Dataset
     shards: list[str]
-    others: list[str]
+    other_shards: list[str]
     run: RunTasks
     state_of: StateOf
     check_settings: Callable[[Dataset, Collection[str]], None]
@@ -185,8 +185,8 @@ class Source:
     def typed(self, stream: JoinedDataset) -> Resolved:
         """Return the shards with the sets that a stream joins, whether or not these are out of date; as `resolve`."""
         with looking():
-            seen, unreadable = self.external(external_sets(stream, {}))
-            return Resolved(stream, self.shards, resolve_sets(stream, {}, seen), unreadable)
+            contents, unreadable = self.external(external_sets(stream, {}))
+            return Resolved(stream, self.shards, resolve_sets(stream, {}, contents), unreadable)
 
     def resolve_each(self, names: Sequence[str], place: str, *, check: Check) -> Resolved:
         """Return the shards with sets that may have keys in common: each is resolved by itself; errors as `resolve`.
@@ -197,11 +197,11 @@ class Source:
         self.check(names, check)
         together = JoinedDataset.over(self.dataset, dict.fromkeys(names), place)
         resolved = Resolved(JoinedDataset.over(self.dataset), self.shards, [])
-        seen, resolved.unreadable = self.external(external_sets(together, {}))
-        if not all(seen.values()):
+        contents, resolved.unreadable = self.external(external_sets(together, {}))
+        if not all(contents.values()):
             resolved.refuse_unreadable()
         for name in names:
-            resolved.sets += resolve_sets(JoinedDataset.over(self.dataset, [name], place), {}, seen)
+            resolved.sets += resolve_sets(JoinedDataset.over(self.dataset, [name], place), {}, contents)
         return resolved
 
     def check(self, names: Sequence[str], check: Check) -> None:
@@ -214,13 +214,13 @@ class Source:
     def faults(self, names: Sequence[str]) -> list[ToolkitError]:
         """Return what is wrong with sets, or with what they were made from; what writes refuses the first of it."""
         faults: list[ToolkitError] = []
-        known: dict[str, State] = {}
+        states: dict[str, State] = {}
         with looking():
             for name in names:
-                state = self.state_of(self.dataset, name, known)
+                state = self.state_of(self.dataset, name, states)
                 faults += [state.error] if state.error else []
             try:
-                self.check_settings(self.dataset, known)
+                self.check_settings(self.dataset, states)
             except ConfigError as error:
                 faults.insert(0, error)
         return faults
@@ -235,50 +235,54 @@ class Source:
         """
         dataset, path = self.dataset, self.dataset.shard_path(shard)
         begin = row_index.begin_of(dataset, shard, first) if first else START
-        others: dict[str, AttributeRows] = {}
+        attributes: dict[str, AttributeRows] = {}
         with ExitStack() as stack:
             for name in dataset.sets() if dataset.attributes else ():
                 file = dataset.attribute_file(name, shard)
                 if exists(file):
                     block = islice(stack.enter_context(attribute_lines(file)), first, None)
                     any_source = records.load_schema(dataset, name) is None
-                    others[name] = AttributeRows(file, path, any_source=any_source, block=block, number=first)
+                    attributes[name] = AttributeRows(file, path, any_source=any_source, block=block, number=first)
                 elif is_folder(file) or records.load_record(dataset, name, shard):
                     raise records.missing_attributes(dataset, name, shard)
             lines = stack.enter_context(dataset.lines(shard, max_document_bytes, begin=begin))
             rows = Rows(islice(lines, first - begin.row, None), DOCUMENT_DECODER, path, first)
             for row, line in rows:
-                taken = {name: other.take(row.id, row.source, rows.number)[0] for name, other in others.items()}
-                yield row, line, {name: item.attributes for name, item in taken.items()}, rows.number
+                attribute_rows = {
+                    name: other.take(row.id, row.source, rows.number)[0] for name, other in attributes.items()
+                }
+                yield row, line, {name: item.attributes for name, item in attribute_rows.items()}, rows.number
 
     def external(self, names: Sequence[str]) -> tuple[Mapping[str, list[Seen]], dict[str, str]]:
         """Return what the files of external sets hold, by set; and the messages of shards that cannot be read.
 
         Files of other shares come last: by then these shares have noted what is in them.
         """
-        files = [ExternalFile(self.dataset, name, shard) for shard in (*self.shards, *self.others) for name in names]
+        files = [
+            ExternalFile(self.dataset, name, shard) for shard in (*self.shards, *self.other_shards) for name in names
+        ]
         sizes = for_each(lambda file: size_of(self.dataset.attribute_file(file.set, file.shard)), files)
         listed = [Task(f"{file.set}/{file.shard}", file, size) for file, size in zip(files, sizes, strict=True)]
-        seen: dict[str, list[Seen]] = {name: [] for name in names}
+        contents: dict[str, list[Seen]] = {name: [] for name in names}
         unreadable: dict[str, str] = {}
         mine = set(self.shards)
         for task, result in zip(listed, self.run(listed) if listed else (), strict=True):
             if result.value:
-                seen[task.payload.set].append(result.value)
+                contents[task.payload.set].append(result.value)
             elif result.failure and task.payload.shard in mine:
                 unreadable.setdefault(task.payload.shard, result.failure.message)
-        return seen, unreadable
+        return contents, unreadable
 
 
 def resolve_sets(
-    stream: JoinedDataset, planned: Mapping[str, records.SetSchema], seen: Mapping[str, Iterable[Seen]]
+    stream: JoinedDataset, planned: Mapping[str, records.SetSchema], contents: Mapping[str, Iterable[Seen]]
 ) -> list[JoinedSet]:
     """Return the joined sets with the types of their keys.
 
     Args:
         stream: Stream that joins them.
         planned: sets that will be written before the mix, so need not be on disk yet.
-        seen: for each set that another program made, what its files hold.
+        contents: for each set that another program made, what its files hold.
 
     Raises:
         ConfigError: if a set does not exist, or two have the same key.
@@ -293,12 +297,12 @@ def resolve_sets(
         if declared is not None:
             keys, ours = {key: (t, None) for key, t in declared.types().items()}, True
             results = dict(declared.keys)
-        elif joined.set in seen:
-            keys, ours, results = types_of(seen[joined.set]), False, {}
+        elif joined.set in contents:
+            keys, ours, results = types_of(contents[joined.set]), False, {}
         else:
-            known = sorted({*dataset.sets(), *planned})
+            candidates = sorted({*dataset.sets(), *planned})
             raise ConfigError(
-                f"{joined.place}: expected an attribute set in {dataset.attributes}, {mismatch(joined.set, known)}"
+                f"{joined.place}: expected an attribute set in {dataset.attributes}, {mismatch(joined.set, candidates)}"
             )
         if unknown := next((key for key in joined.as_ if key not in keys), None):
             raise ConfigError(
@@ -329,11 +333,13 @@ def resolve_sets(
 
 def external_sets(stream: JoinedDataset, planned: Mapping[str, records.SetSchema]) -> list[str]:
     """Return the names of the joined sets that another program made."""
-    there = stream.dataset.sets()
+    existing = stream.dataset.sets()
     return [
         joined.set
         for joined in stream.attributes
-        if joined.set in there and joined.set not in planned and records.load_schema(stream.dataset, joined.set) is None
+        if joined.set in existing
+        and joined.set not in planned
+        and records.load_schema(stream.dataset, joined.set) is None
     ]
 
 
@@ -343,53 +349,53 @@ class AvailableSets:
 
     Attributes:
         dataset: Dataset of the sets.
-        known: Schemas of the sets that are made before the entry.
+        planned: Schemas of the sets that are made before the entry.
         remade: Names of sets that are made anew, whatever is on disk under them.
         external: Function that returns the contents of the files of an external set.
     """
 
     dataset: Dataset
-    known: Mapping[str, records.SetSchema]
+    planned: Mapping[str, records.SetSchema]
     remade: Collection[str]
     external: External
 
     def schema(self, name: str) -> records.SetSchema | None:
         """Return the schema of a set; None for an external set."""
-        return self.known.get(name) or records.load_schema(self.dataset, name)
+        return self.planned.get(name) or records.load_schema(self.dataset, name)
 
-    def joined(self, texts: Iterable[str], given: list[Joined], place: ConfigNode) -> list[JoinedSet]:
+    def joined(self, texts: Iterable[str], selected: list[Joined], place: ConfigNode) -> list[JoinedSet]:
         """Return the sets that expressions read: those that are given, else those that have the keys.
 
         A set of the configuration is taken before one that is only on disk.
         """
-        wanted = {joined.set: joined for joined in given}
-        here = {name: list(schema.keys) for name, schema in self.known.items()}
+        chosen = {joined.set: joined for joined in selected}
+        here = {name: list(schema.keys) for name, schema in self.planned.items()}
         on_disk = self.dataset.sets() if self.dataset.attributes else []
-        for name in wanted:
-            if name not in self.known and name not in on_disk:
+        for name in chosen:
+            if name not in self.planned and name not in on_disk:
                 raise place.error(
                     ("attributes",), f"expected an attribute set, got {name!r}; there are: {self._listed(on_disk)}"
                 )
-        named = {joined.set: (*joined.as_.values(), *self._keys(joined.set)) for joined in given}
+        named = {joined.set: (*joined.as_.values(), *self._keys(joined.set)) for joined in selected}
 
         @cache
-        def there() -> dict[str, list[str]]:
-            return {name: self._keys(name) for name in on_disk if name not in self.known and name not in self.remade}
+        def keys_on_disk() -> dict[str, list[str]]:
+            return {name: self._keys(name) for name in on_disk if name not in self.planned and name not in self.remade}
 
         for text in texts:
-            for name in sets_read(text, named, here, there):
-                wanted.setdefault(name, Joined(set=name, place=place.where(())))
-        seen = {name: self.external(name) for name in wanted if self.schema(name) is None}
-        stream = JoinedDataset(name="", dataset=self.dataset, attributes=list(wanted.values()))
-        return resolve_sets(stream, self.known, seen)
+            for name in sets_read(text, named, here, keys_on_disk):
+                chosen.setdefault(name, Joined(set=name, place=place.where(())))
+        contents = {name: self.external(name) for name in chosen if self.schema(name) is None}
+        stream = JoinedDataset(name="", dataset=self.dataset, attributes=list(chosen.values()))
+        return resolve_sets(stream, self.planned, contents)
 
     def _keys(self, name: str) -> list[str]:
         if schema := self.schema(name):
             return list(schema.keys)
-        return list(dict.fromkeys(key for seen in self.external(name) for key in seen.types))
+        return list(dict.fromkeys(key for file in self.external(name) for key in file.types))
 
     def _listed(self, on_disk: Iterable[str]) -> str:
-        return ", ".join(dict.fromkeys([*self.known, *on_disk])) or "none"
+        return ", ".join(dict.fromkeys([*self.planned, *on_disk])) or "none"
 
 
 def _type_in(values: Mapping[str, Any], key: str, usable: Type) -> Type:

@@ -73,7 +73,7 @@ def test_help_and_options_of_commands(name: str) -> None:
     assert (line[0].isupper(), line[-1]) == (True, ".")
     listed = arguments(module.Options)
     assert {"json", "quiet", "debug"} <= {each.field for each in listed}
-    assert all(each.given.help for each in listed)
+    assert all(each.spec.help for each in listed)
     assert all(example.startswith(f"toolkit {name}") for example in command_line.examples(name))
 
 

@@ -32,7 +32,7 @@ from tests.marks import slow
 from tests.waiting import wait_until
 from toolkit.errors import DataError
 from toolkit.execution import grouped, processes, workers
-from toolkit.execution.executors import Executor, Report, Result, Task, attempt, local
+from toolkit.execution.executors import Executor, Report, Result, Task, local, run_task
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.executors.local import Local, LocalSettings
 from toolkit.execution.grouped import Work
@@ -106,7 +106,7 @@ def test_what_ends_a_process_is_no_result(error: type[BaseException]) -> None:
         raise error
 
     with pytest.raises(error):
-        attempt(end, Task("a", "a"), ignore)
+        run_task(end, Task("a", "a"), ignore)
 
 
 @pytest.mark.parametrize("kind", [InProcess, lambda report: Local(report, processes=2)], ids=["in process", "local"])
@@ -287,7 +287,7 @@ class Kernel:
                 call.died(Died(-signal.SIGSEGV, True))
             else:
                 call.answered(pickle.dumps(Result(call.task.name, value=call.task.payload.upper())))
-            self.running = [each for each in self.running if not each.done]
+            self.running = [each for each in self.running if not each.is_done]
 
 
 @pytest.mark.parametrize("deaths", [0, 0.3])
@@ -408,7 +408,7 @@ def nothing(payload: int, report: Report) -> int:
 
 
 def together(inside: list[Task[int]], report: Report) -> list[Result[int]]:
-    return [attempt(nothing, task, report) for task in inside]
+    return [run_task(nothing, task, report) for task in inside]
 
 
 def names(listed: list[Task[Any]]) -> list[list[str]]:
@@ -449,7 +449,7 @@ def test_each_task_has_its_result_also_if_its_group_fails() -> None:
         return payload
 
     def group(inside: list[Task[int]], report: Report) -> list[Result[int]]:
-        found = [attempt(one, task, report) for task in inside]
+        found = [run_task(one, task, report) for task in inside]
         if inside[0].payload == 0:
             raise OSError("no room")
         return found
@@ -474,7 +474,7 @@ def test_a_group_is_committed_now_and_then(monkeypatch: pytest.MonkeyPatch, tmp_
         return payload
 
     with Group(RecordLog(f"{tmp_path}/record-log")) as group:
-        found = grouped.one_by_one(do, tasks(1, 1, 1), lambda documents, size: None, group)
+        found = grouped.run_sequentially(do, tasks(1, 1, 1), lambda documents, size: None, group)
         assert committed == [0, 2]
     assert [bool(each.failure) for each in found] == [False, True, False]
     assert RecordLog(f"{tmp_path}/record-log").keys("kind") == ["0", "2"]

@@ -55,7 +55,7 @@ def make(function: Callable[[Any], Any], tell: Tell) -> Callable[[Any], Any]:
 
 def ask(pool: Pool, argument: object = None) -> Any:
     pool.give(call := Call(argument))
-    while not call.done:
+    while not call.is_done:
         pool.receive()
     return call.result()
 

@@ -114,7 +114,7 @@ done = []
 later()
 if {twice}: later(0.6)
 try:
-    with noted():
+    with interrupts_deferred():
         time.sleep(1)
         done.append(1)
 except KeyboardInterrupt:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.pipeline.conftest import write_rows
 from toolkit.errors import DataError, ToolkitError
-from toolkit.execution.node import Address, Lifeline, held
+from toolkit.execution.node import Address, DriverServer, watched_by_driver
 from toolkit.execution.pool import Isolated, Lost
 from toolkit.execution.processes import import_no_scripts
 
@@ -167,10 +167,10 @@ HOST = "127.0.0.1"
 
 DRIVER = """
 import resource, sys
-from toolkit.execution.node import Lifeline
+from toolkit.execution.node import DriverServer
 if sys.argv[1:]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
-with Lifeline("127.0.0.1") as lifeline:
+with DriverServer("127.0.0.1") as lifeline:
     print(lifeline.address[1], flush=True)
     sys.stdin.readline()
     lifeline.cut()
@@ -180,9 +180,9 @@ with Lifeline("127.0.0.1") as lifeline:
 TASK = """
 import sys
 from toolkit.interrupts import pause
-from toolkit.execution.node import held
+from toolkit.execution.node import watched_by_driver
 try:
-    with held(("127.0.0.1", int(sys.argv[1]))):
+    with watched_by_driver(("127.0.0.1", int(sys.argv[1]))):
         print("begun", flush=True)
         pause(600)
 except KeyboardInterrupt:
@@ -225,11 +225,11 @@ def test_the_end_of_the_driver_interrupts_what_runs(end: str) -> None:
 
 
 def test_what_has_ended_is_not_interrupted() -> None:
-    with Lifeline(HOST) as lifeline:
-        with held(lifeline.address):
+    with DriverServer(HOST) as lifeline:
+        with watched_by_driver(lifeline.address):
             pass
         lifeline.cut()
-    with Lifeline(HOST) as lifeline, held(lifeline.address):
+    with DriverServer(HOST) as lifeline, watched_by_driver(lifeline.address):
         pass
     for thread in threading.enumerate():  # an interruption by one of them would come before it ends
         if thread.name == "lifeline":
@@ -240,7 +240,7 @@ def test_what_has_ended_is_not_interrupted() -> None:
 def test_where_the_driver_cannot_be_reached_tasks_go_on() -> None:
     with socket.create_server((HOST, 0)) as server:
         address: Address = (HOST, server.getsockname()[1])
-    with held(address):
+    with watched_by_driver(address):
         done = True
     assert done
 

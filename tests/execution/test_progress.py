@@ -21,7 +21,7 @@ from toolkit.execution.blocks import BLOCK_ROWS
 from toolkit.execution.executors import Executor, Report, Task
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.executors.local import Local
-from toolkit.execution.node import TOKEN_BYTES, Lifeline, News, Returned, caller, work
+from toolkit.execution.node import TOKEN_BYTES, DriverServer, ProgressUpdate, TaskReply, driver_state, run_remote
 from toolkit.execution.processes import ONE_THREAD
 from toolkit.execution.progress import Pace, Position, Progress, Share
 from toolkit.session import current
@@ -47,15 +47,15 @@ class Clock:
 def test_what_is_left_is_told_from_bytes_that_were_worked_on() -> None:
     clock = Clock()
     pace = Pace([30 * MB, 10 * MB, 60 * MB], clock)
-    assert (pace.total, pace.done, pace.left()) == (100 * MB, 0, None)
+    assert (pace.total, pace.bytes_done, pace.seconds_left()) == (100 * MB, 0, None)
     pace.end(60 * MB, 0)  # it was up to date
-    assert (pace.done, pace.rate(), pace.left()) == (60 * MB, 0, None)
+    assert (pace.bytes_done, pace.rate(), pace.seconds_left()) == (60 * MB, 0, None)
     clock.now = 5
     pace.add(100, 10 * MB)
-    assert (pace.done, pace.rate(), pace.left()) == (70 * MB, 2 * MB, 15)
+    assert (pace.bytes_done, pace.rate(), pace.seconds_left()) == (70 * MB, 2 * MB, 15)
     pace.add(10, 10 * MB)
     pace.end(30 * MB, 20 * MB)  # its last bytes held no document
-    assert (pace.done, pace.documents, pace.tasks) == (90 * MB, 110, 2)
+    assert (pace.bytes_done, pace.documents, pace.tasks) == (90 * MB, 110, 2)
     assert pace.mean() == 4 * MB
 
 
@@ -76,7 +76,7 @@ def test_without_all_sizes_nothing_is_said_of_what_is_left(sizes: list[int | Non
     pace = Pace(sizes, clock)
     pace.add(3, 50)
     clock.now = 10
-    assert (pace.total, pace.left(), pace.done, pace.rate()) == (None, None, 50, 5)
+    assert (pace.total, pace.seconds_left(), pace.bytes_done, pace.rate()) == (None, None, 50, 5)
 
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.integers(0, 150), st.booleans()), min_size=1))
@@ -86,11 +86,11 @@ def test_what_is_done_never_shrinks_nor_exceeds_what_there_is(tasks: list[tuple[
     for size, worked, skipped in tasks:
         if not skipped:
             pace.add(1, worked)
-            assert pace.total is None or before <= pace.done <= pace.total
+            assert pace.total is None or before <= pace.bytes_done <= pace.total
         pace.end(size, 0 if skipped else worked)
-        assert pace.total is None or pace.done <= pace.total
-        before = pace.done
-    assert pace.done == (pace.total or 0)
+        assert pace.total is None or pace.bytes_done <= pace.total
+        before = pace.bytes_done
+    assert pace.bytes_done == (pace.total or 0)
 
 
 def test_a_position_reports_what_was_read_since_it_last_did() -> None:
@@ -142,13 +142,13 @@ def tell_all(payload: int, report: Report) -> int:
 def test_a_node_tells_the_driver_what_it_does_while_it_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolkit.execution.node.NEWS_SECONDS", 0.0)
     token = b"t" * TOKEN_BYTES
-    with Lifeline("127.0.0.1") as lifeline:
-        given = caller(lifeline.address)._replace(token=token)
-        returned = pickle.loads(work(given, pickle.dumps((tell_all, Task("a", 3)))))
-    assert isinstance(returned, Returned)
+    with DriverServer("127.0.0.1") as lifeline:
+        given = driver_state(lifeline.address)._replace(token=token)
+        returned = pickle.loads(run_remote(given, pickle.dumps((tell_all, Task("a", 3)))))
+    assert isinstance(returned, TaskReply)
     assert (returned.documents, returned.bytes) == (3, 30)
     news = list(lifeline.news())  # the server reads on until the connection ends, or is told to stop
-    assert set(news) <= {News(token, 1, 10)}
+    assert set(news) <= {ProgressUpdate(token, 1, 10)}
     assert len(news) <= 3
 
 

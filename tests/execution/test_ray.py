@@ -25,7 +25,7 @@ from toolkit.config.settings import ConfigNode, convert
 from toolkit.errors import ConfigError
 from toolkit.execution.executors import Task
 from toolkit.execution.executors.ray import Ray, RaySettings
-from toolkit.execution.node import Caller, Returned, Unfit, caller, version, work
+from toolkit.execution.node import DriverState, TaskReply, UnfitNode, driver_state, run_remote, version
 from toolkit.session import InSession, Session, current
 from toolkit.storage.addresses import hidden, whole
 from toolkit.storage.retrying import note_answer
@@ -197,18 +197,18 @@ def test_resources_that_a_task_cannot_ask_for_are_refused(resources: dict[str, f
 
 def test_a_node_that_is_not_like_the_driver_says_so(tmp_path: Path) -> None:
     task = pickle.dumps((environment, Task("PWD", "PWD")))
-    here = caller()
-    done = pickle.loads(work(here, task))
-    assert isinstance(done, Returned)
+    here = driver_state()
+    done = pickle.loads(run_remote(here, task))
+    assert isinstance(done, TaskReply)
     assert pickle.loads(done.result).value == os.getcwd()
-    other = pickle.loads(work(here._replace(version="0.0.1"), task))
-    assert isinstance(other, Unfit)
+    other = pickle.loads(run_remote(here._replace(version="0.0.1"), task))
+    assert isinstance(other, UnfitNode)
     assert f"expected tagmix 0.0.1 on every node, got {version()} on {socket.gethostname()}" in other.reason
-    missing = pickle.loads(work(here._replace(folder=str(tmp_path / "gone")), task))
-    assert isinstance(missing, Unfit)
+    missing = pickle.loads(run_remote(here._replace(folder=str(tmp_path / "gone")), task))
+    assert isinstance(missing, UnfitNode)
     assert f"working directory {tmp_path}/gone on every node" in missing.reason
-    unknown = pickle.loads(work(here, task.replace(b"test_ray", b"rest_tay")))
-    assert isinstance(unknown, Unfit)
+    unknown = pickle.loads(run_remote(here, task.replace(b"test_ray", b"rest_tay")))
+    assert isinstance(unknown, UnfitNode)
     assert "No module named 'tests.execution.rest_tay'" in unknown.reason
 
 
@@ -218,10 +218,10 @@ def test_the_state_of_a_command_travels_with_its_tasks_alone(monkeypatch: pytest
     with session.bound():
         shown = hidden(f"https://me:{SECRET}@h/x")
         note_roots(["/"])
-        given, task = caller(), pickle.dumps((InSession(session.part(), address), Task(shown, shown)))
+        given, task = driver_state(), pickle.dumps((InSession(session.part(), address), Task(shown, shown)))
     assert SECRET not in f"{session!r} {session.part()!r} {session.__dict__.keys()} {given}"
     for _ in range(2):
-        result = pickle.loads(pickle.loads(work(given, task)).result)
+        result = pickle.loads(pickle.loads(run_remote(given, task)).result)
         assert result.value.value == [f"https://me:{SECRET}@h/x"]
     assert session.hosts == set()
     assert current().id == session.id, "the process keeps the session for the next task"
@@ -232,10 +232,10 @@ def test_the_state_of_a_command_travels_with_its_tasks_alone(monkeypatch: pytest
 def test_credentials_of_a_node_are_not_mixed_with_those_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "of the node")
     task = pickle.dumps((environment, Task("AWS_SESSION_TOKEN", "AWS_SESSION_TOKEN")))
-    given = Caller(version(), os.getcwd(), {})
-    assert pickle.loads(pickle.loads(work(given, task)).result).value == "of the node"
+    given = DriverState(version(), os.getcwd(), {})
+    assert pickle.loads(pickle.loads(run_remote(given, task)).result).value == "of the node"
     monkeypatch.setenv("AWS_PROFILE", "of the node")  # so that what `work` makes of it is undone
-    other = pickle.loads(work(given._replace(environment={"AWS_PROFILE": "x"}), task))
+    other = pickle.loads(run_remote(given._replace(environment={"AWS_PROFILE": "x"}), task))
     assert pickle.loads(other.result).value is None
     assert os.environ["AWS_PROFILE"] == "x"
 

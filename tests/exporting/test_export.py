@@ -162,7 +162,7 @@ def test_dry_run_writes_nothing(small: Project, tmp_path: Path) -> None:
 def test_a_footer_that_cannot_be_read_declares_nothing() -> None:
     assert declared.types_in(None) is None
     assert declared.types_in({declared.KEY: b"{"}) is None
-    assert declared.types_in({declared.KEY: b'{"set":"a","types":{"k":"unheard"}}'}) is None
+    assert declared.types_in({declared.KEY: b'{"set":"a","types":{"k":"ignore_start"}}'}) is None
 
 
 # Indexes of raw files, as Modalities makes them, in a folder that mirrors theirs.

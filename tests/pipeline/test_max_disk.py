@@ -20,7 +20,7 @@ from tests.pipeline.test_crawl import entry, write_crawl
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE
 from toolkit.execution.executors import Task
-from toolkit.execution.room import Room, bytes_below
+from toolkit.stages.disk_quota import DiskQuota, bytes_in
 
 INPUTS = 6
 
@@ -42,7 +42,7 @@ def project(project: Project) -> Project:
 
 
 def held(project: Project) -> int:
-    return bytes_below([str(project.data), str(project.out)])
+    return bytes_in([str(project.data), str(project.out)])
 
 
 def bounded(project: Project, megabytes: float) -> None:
@@ -155,13 +155,13 @@ def test_inputs_wait_until_there_is_room(project: Project, monkeypatch: pytest.M
     shutil.rmtree(project.data)
     shutil.rmtree(project.out)
     answers: list[bool] = []
-    admits = Room.admits
+    can_start = DiskQuota.can_start
 
-    def noted(self: Room, task: Task[Any], running: bool) -> bool:
-        answers.append(admits(self, task, running))
+    def noted(self: DiskQuota, task: Task[Any], running: bool) -> bool:
+        answers.append(can_start(self, task, running))
         return answers[-1]
 
-    monkeypatch.setattr(Room, "admits", noted)
+    monkeypatch.setattr(DiskQuota, "can_start", noted)
     bounded(project, 6.6)
     project.ok("run", "--per-shard")
     assert tree(project.out) == expected
@@ -229,7 +229,7 @@ def test_what_a_budget_keeps_and_the_output_of_tokens_count(project: Project) ->
     project.ok("ingest")
     project.ok("tag")
     for command, folders in (("mix", [project.data]), ("tokenize", [project.data, project.out])):
-        bounded(project, bytes_below(map(str, folders)) / 1e6 + 0.01)
+        bounded(project, bytes_in(map(str, folders)) / 1e6 + 0.01)
         project(command).fails(2, "max_disk: expected room for about")
         assert not [path for path in (project.root / "tokens").rglob("*") if path.is_file()]
         assert command == "tokenize" or not [path for path in project.out.rglob("*") if path.is_file()]
@@ -276,9 +276,9 @@ def test_tokens_in_temporary_files_stay_below_the_bound_on_a_disk_that_is_no_lar
     project.ok("run")
     assert most[0]
     folders = [str(path) for path in (project.data, project.out, project.root / "tokens")]
-    whole = bytes_below(folders)
+    whole = bytes_in(folders)
     shutil.rmtree(project.root / "tokens")
-    part = whole - bytes_below(folders)
+    part = whole - bytes_in(folders)
     bounded(project, (whole - 0.2 * part) / 1e6)
     assert "max_disk" in project("tokenize").err
     bounded(project, (whole + 3 * part) / 1e6)

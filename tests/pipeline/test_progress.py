@@ -47,7 +47,7 @@ def test_stages_report_the_stored_bytes_of_their_input_as_they_read_it(
     report = Progress.report
 
     def noted(self: Progress, documents: int, size: int) -> None:
-        told.setdefault(self._what, []).append(size)
+        told.setdefault(self._title, []).append(size)
         report(self, documents, size)
 
     monkeypatch.setattr(Progress, "report", noted)
@@ -66,7 +66,7 @@ def test_every_stage_that_reads_shards_reports_their_bytes(large: Project, monke
     end = Progress.__exit__
 
     def noted(self: Progress, *error: Any) -> None:
-        paces[self._what] = self.pace
+        paces[self._title] = self.pace
         end(self, *error)
 
     large.config["dedup"] = {"lines-0": {"kind": "exact", "unit": "line"}}

@@ -110,7 +110,7 @@ class Site:
 @contextmanager
 def serving(config: dict[str, Any], labels: Path, *questions: Asking) -> Iterator[Site]:
     """Serve the dataset of a configuration."""
-    options = Options(config="c.yaml", given=ConfigNode(config, "c.yaml"), quiet=True)
+    options = Options(config="c.yaml", config_node=ConfigNode(config, "c.yaml"), quiet=True)
     asked = questions or (Asking("verdict", ("keep", "drop")), Asking("edu", (0.0, 1.0, 2.0)))
     with open_context(options) as context:
         corpus = view.of_configuration(context)

@@ -36,7 +36,7 @@ NAME = "configuration"
 
 
 def named(configuration: Configuration) -> str:
-    """Return what errors call a configuration."""
+    """Return the name of a configuration in errors."""
     return NAME if _is_itself(configuration) else os.fspath(configuration)  # type: ignore[arg-type]
 
 
@@ -44,9 +44,9 @@ def read(configuration: Configuration, overrides: Overrides = (), more: Mapping[
     """Return a configuration with its overrides.
 
     Args:
-        configuration: what is read.
+        configuration: Path, YAML or mapping.
         overrides: Overrides of settings at any depth.
-        more: of settings at the top.
+        more: Overrides of settings at the top.
 
     Raises:
         ConfigError: if it is none, or says nothing.
@@ -67,7 +67,7 @@ def read(configuration: Configuration, overrides: Overrides = (), more: Mapping[
 
 
 def check(configuration: Any) -> None:
-    """Raise ConfigError for what is no configuration."""
+    """Raise ConfigError unless the value is a configuration."""
     if not isinstance(configuration, str | os.PathLike | Mapping):
         got = type(configuration).__name__
         raise ConfigError(f"expected a configuration: a path, YAML or a mapping; got a value of type {got}")
@@ -89,7 +89,7 @@ def _assignments(overrides: Overrides) -> list[str]:
 
 
 def _json(value: Any, name: str) -> str:
-    """Return a value as JSON, which is YAML; paths as texts, numbers of ours as they are."""
+    """Return a value as JSON (and YAML); paths as texts, our numbers as they are."""
     try:
         return json.dumps(msgspec.to_builtins(value, enc_hook=_plain, str_keys=True), ensure_ascii=False)
     except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
@@ -108,11 +108,11 @@ Target = Configuration | Iterable[str | os.PathLike[str]]
 """A configuration, the path of an output or a dataset, or several paths."""
 
 
-def is_configuration(what: Any) -> bool:
-    """Return whether something is a configuration, and no path of data: by its name, or because it is one itself."""
-    if isinstance(what, str | os.PathLike):
-        return _is_itself(what) or os.fspath(what).endswith(SUFFIXES) or os.fspath(what).startswith(RECIPE)
-    return isinstance(what, Mapping)
+def is_configuration(value: Any) -> bool:
+    """Return True for a configuration, by its name or content, and False for a data path."""
+    if isinstance(value, str | os.PathLike):
+        return _is_itself(value) or os.fspath(value).endswith(SUFFIXES) or os.fspath(value).startswith(RECIPE)
+    return isinstance(value, Mapping)
 
 
 def share(shard: Any) -> tuple[int, int] | None:
@@ -152,31 +152,31 @@ def options_of(
 
     Args:
         class_: Class of the options.
-        values: Arguments of its function that are given, by name.
-        left_out: Names of the others, which are None: that is what they mean where the command line has a default.
-        fields: Names of options, by that of an argument which is called differently, or may be one text or several.
+        values: Arguments of its function, by name.
+        left_out: Names of arguments that are None: that is their value even if the command line has a default.
+        fields: Names of options, by that of an argument with another name, or with one or several texts.
 
     Raises:
         ConfigError: for what the command line would not take, too.
     """
     from toolkit.command_line import arguments
 
-    given = {
+    options = {
         "quiet": True,
         **_place(class_, values),
         **(_progress(values.pop("progress")) if "progress" in values else {}),
         **(_other(values["compare"]) if "compare" in values else {}),
     }
-    known = {argument.field: argument for argument in arguments(class_)}
+    by_field = {argument.field: argument for argument in arguments(class_)}
     for name, value in values.items():
         field = fields.get(name, name)
-        if name in fields and known[field].type == tuple[str, ...]:
+        if name in fields and by_field[field].type == tuple[str, ...]:
             several = [value] if isinstance(value, str | os.PathLike) else value
-            given[field] = (*given.get(field, ()), *map(os.fspath, several))
-        elif field not in given:
-            given[field] = _value(known[field], name, value)
-    given |= {name: None for name in left_out if name in known and known[name].default is not None}
-    return class_(**given)
+            options[field] = (*options.get(field, ()), *map(os.fspath, several))
+        elif field not in options:
+            options[field] = _value(by_field[field], name, value)
+    options |= {name: None for name in left_out if name in by_field and by_field[name].default is not None}
+    return class_(**options)
 
 
 def _place(class_: "type[Options]", values: dict[str, Any]) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _place(class_: "type[Options]", values: dict[str, Any]) -> dict[str, Any]:
         return {"overrides": (*_assignments(overrides), *_assignments(more))}
     place = values.pop(name)
     if name == "configuration" or is_configuration(place):
-        return {"config": named(place), "given": read(place, overrides, more)}
+        return {"config": named(place), "config_node": read(place, overrides, more)}
     paths = [place] if isinstance(place, str | os.PathLike) else list(place)
     if overrides or more:
         raise ConfigError(f"expected overrides and settings with a configuration, got the path {paths[0]}")
@@ -204,18 +204,18 @@ def _progress(value: Any) -> dict[str, Any]:
 
 
 def _other(configuration: Configuration) -> dict[str, Any]:
-    """Return the options of a second configuration, which may be in no file, or of an output."""
+    """Return the options of a second configuration, or of an output."""
     itself = read(configuration) if is_configuration(configuration) else None
     return {"compare": named(configuration), "other": itself}
 
 
 def _value(argument: "Argument", name: str, value: Any) -> Any:
-    """Return the value of an option, checked as the command line checks it."""
+    """Return the value of an option, checked like on the command line."""
     if argument.field == "shard":
         return share(value)
     if argument.type == tuple[str, ...]:
         return words(name, value)
-    if parse := getattr(argument.given, "parse", None):
+    if parse := getattr(argument.spec, "parse", None):
         try:
             return parse(str(value))
         except argparse.ArgumentTypeError as error:

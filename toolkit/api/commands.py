@@ -44,11 +44,11 @@ R = TypeVar("R")
 
 
 def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that makes a declared function carry out the command of its name.
+    """Return a decorator that turns a declaration into a call of its command.
 
     Args:
-        looks: Whether findings, or work that is not done, are a result and no error.
-        **fields: Names of options, by that of an argument which is called differently, or may be one text or several.
+        looks: True if findings, or open work, are a result and no error.
+        **fields: Names of options, by that of an argument with another name, or with one or several texts.
     """
 
     def declared(function: Callable[P, R]) -> Callable[P, R]:
@@ -63,9 +63,9 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
                 for name, value in bound.arguments.items()
                 if value is None and signature.parameters[name].default is None
             ]
-            given = {name: value for name, value in bound.arguments.items() if name not in left_out}
+            values = {name: value for name, value in bound.arguments.items() if name not in left_out}
             with Session().bound():
-                result: R = _carried_out(function.__name__, given, left_out, fields, looks=looks)
+                result: R = _carried_out(function.__name__, values, left_out, fields, looks=looks)
             return result
 
         return call
@@ -74,7 +74,7 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
 
 
 def like(other: Callable[P, Any]) -> Callable[[Callable[[], R]], Callable[P, R]]:
-    """Return a decorator that makes a function carry out the command of its name, with the arguments of another."""
+    """Return a decorator like `command` that copies the signature of another function."""
 
     def declared(function: Callable[[], R]) -> Callable[P, R]:
         vars(function)["__signature__"] = inspect.signature(other)
@@ -88,12 +88,12 @@ def _carried_out(
 ) -> Any:
     from toolkit import command_line
     from toolkit.command_line import CommandResult, fill_absent
-    from toolkit.execution.executors import thawed
-    from toolkit.interrupts import noted
+    from toolkit.execution.executors import gc_unfrozen
+    from toolkit.interrupts import interrupts_deferred
     from toolkit.stages.dispatch import run_command
 
     options = arguments.options_of(command_line.find(name).Options, values, left_out, fields)
-    with thawed(), noted():
+    with gc_unfrozen(), interrupts_deferred():
         outcome = run_command(options)
     result = outcome.data
     result.shown_as(outcome.text)
@@ -120,18 +120,18 @@ def run(
     progress: Progress = False,
     **settings: Any,
 ) -> "RunResult":
-    """Ingest, align, tag, dedup, sample and mix, as far as the configuration has the sections, as ``toolkit run`` does.
+    """Run the sections of a configuration in order, as ``toolkit run`` does.
 
     Args:
-        configuration: path of a YAML file, YAML itself (a text of several lines), or the same as a mapping.
+        configuration: Path of a YAML file, YAML itself (a text of several lines), or the same as a mapping.
         overrides: ``["tag.lines-0.model=…"]``, or a mapping from such keys to values.
-        overwrite: replace what was made with other settings.
-        limit: only the first so many shards, or inputs.
-        shard: ``(i, n)``: only the share i of n, counted from 0.
-        per_shard: input by input; documents and attributes are deleted when they are mixed.
+        overwrite: True to replace results with other settings.
+        limit: Number of shards, or inputs, to process.
+        shard: Share ``(i, n)``: only the share i of n, counted from 0.
+        per_shard: True to finish input by input; documents and attributes are deleted after they are mixed.
         progress: True shows it on standard error, as the command line does; a function is told how far a stage is, a
             few times a second and at the end. If it raises an error, that ends the call.
-        **settings: at the top of the configuration, in place of what it says: ``processes=4``.
+        **settings: Settings at the top of the configuration, which override it: ``processes=4``.
 
     Raises:
         Failed: if something has failed; what has not is done, and is in `Failed.result`.
@@ -238,7 +238,7 @@ def calibrate(
 
 @like(_whole)
 def train() -> "TrainResult":
-    """Train models on labels that attributes have, as ``toolkit train`` does. Arguments and errors as of `run`."""
+    """Train models on labels in attributes, as ``toolkit train`` does. Arguments and errors as of `run`."""
 
 
 def _output(
@@ -257,7 +257,7 @@ def _output(
 
 @like(_output)
 def tokenize() -> "MixResult":
-    """Write the tokens of the documents that the mix keeps, or of all, as ``toolkit tokenize`` does.
+    """Write the tokens of documents, as ``toolkit tokenize`` does. These are the documents that the mix keeps, or all.
 
     `lock` and `locked` are paths of locks: one that is written, and one by which the output is made. Other arguments,
     and errors, as of `run`.
@@ -320,22 +320,22 @@ def mix(  # noqa: PLR0913  # each is an option, given by its name
     progress: Progress = False,
     **settings: Any,
 ) -> Any:
-    """Join documents and attributes under rules, and write an output, as ``toolkit mix`` does.
+    """Join documents and attributes, apply rules, and write an output (``toolkit mix``).
 
     Args:
-        configuration: as of `run`; `overrides`, `overwrite`, `limit`, `shard`, `progress` and settings, too.
+        configuration: Argument of `run`; `overrides`, `overwrite`, `limit`, `shard`, `progress` and settings, too.
         overrides: Overrides of the configuration.
         overwrite: True if an output of other settings is replaced.
-        limit: only the first so many shards.
-        shard: only a share of the shards.
-        lock: path of a lock that is written.
-        locked: path of a lock by which the output is made.
-        dry_run: write nothing; return what the rules would do.
-        compare: write nothing; return what changes from this mix to that of another configuration, which overrides and
-            settings do not change.
-        samples: documents that are shown for each kind of change.
+        limit: Number of shards to process.
+        shard: Share of the shards.
+        lock: Path of a lock to write.
+        locked: Path of a lock to reproduce.
+        dry_run: True to write nothing, and return the effect of the rules.
+        compare: Another configuration, to which changes are returned; nothing is written, and overrides and settings do
+            not change it.
+        samples: Number of documents to show for each kind of change.
         progress: True if it is shown.
-        **settings: at the top of the configuration.
+        **settings: Settings at the top of the configuration.
 
     Raises:
         Failed: as `run`.
@@ -354,16 +354,16 @@ def publish(
     progress: Progress = False,
     **settings: Any,
 ) -> "Publication":
-    """Publish an output with its card and its Croissant file, after checks, as ``toolkit publish`` does.
+    """Publish an output with its card and Croissant file, as ``toolkit publish`` does.
 
     Args:
-        what: a configuration, or the path of an output.
+        what: A configuration, or the path of an output.
         to: a folder on disk or in a bucket, or ``hf://datasets/USER/NAME``.
-        public: True if everybody sees a dataset of the Hugging Face Hub that is made.
-        dry_run: True if it is only checked and listed.
-        overrides: as of `run`.
-        progress: as of `run`.
-        **settings: as of `run`.
+        public: True to make a new dataset of the Hugging Face Hub public.
+        dry_run: True to check and list only.
+        overrides: Argument of `run`.
+        progress: Argument of `run`.
+        **settings: Arguments of `run`.
 
     Raises:
         Failed: with what the checks found, or with the files that could not be published.
@@ -384,17 +384,17 @@ def fetch(
     progress: Progress = False,
     **settings: Any,
 ) -> "Download":
-    """Fetch parts of some labels of a published output, and check them, as ``toolkit fetch`` does.
+    """Fetch and check parts of a published output, as ``toolkit fetch`` does.
 
     Args:
         release: a folder, ``s3://…``, ``http(s)://…`` or ``hf://datasets/USER/NAME``.
         label: a label, such as ``fr``, or several.
-        to: the folder; by default it is called as the release.
-        most: at most so many stored bytes of each label, such as ``"2GB"``.
-        max_file: at most so many of each file; by default those that are announced, or 4 GiB where none are.
-        max_list: at most so many of a checksum file or a manifest.
-        dry_run: True if the parts are only listed.
-        progress: as of `run`.
+        to: Folder; by default it has the name of the release.
+        most: Largest number of stored bytes of each label, such as ``"2GB"``.
+        max_file: Largest size of a file; by default the announced one, or 4 GiB.
+        max_list: Largest size of a checksum file or a manifest.
+        dry_run: True to list the parts only.
+        progress: Argument of `run`.
         **settings: ``storage={"give_up": "10s"}``.
 
     Raises:
@@ -416,18 +416,18 @@ def disclose(
     progress: Progress = False,
     **settings: Any,
 ) -> "Disclosure":
-    """Return material for a public summary of training content, as ``toolkit disclose`` writes it.
+    """Return a public summary of training content, as ``toolkit disclose`` writes it.
 
     Args:
         what: a configuration, or the path of an output or a dataset.
-        of: which of the two; by default the output, if there is a mix.
-        form: the name of a form that ships, or the path of a YAML file.
-        domains: registered domains that are listed, those with most words.
-        dry_run: True if nothing is written.
-        overwrite: True if the disclosure of another dataset is replaced.
-        overrides: as of `run`.
-        progress: as of `run`.
-        **settings: as of `run`.
+        of: Kind of `what`; by default the output, if there is a mix.
+        form: Name of a form that ships, or path of a YAML file.
+        domains: Number of registered domains to list, those with most words.
+        dry_run: True to write nothing.
+        overwrite: True to replace the disclosure of another dataset.
+        overrides: Argument of `run`.
+        progress: Argument of `run`.
+        **settings: Arguments of `run`.
 
     Raises:
         ToolkitError: if files cannot be read, or the form is not what it should be.
@@ -444,15 +444,15 @@ def takedown(
     progress: Progress = False,
     **settings: Any,
 ) -> "TakenDown":
-    """Find the documents that lists name, and their copies; clear them with `apply`, as ``toolkit takedown`` does.
+    """Find listed documents and their copies; clear them with `apply`, like ``toolkit takedown``.
 
     Args:
-        configuration: as of `run`.
+        configuration: Argument of `run`.
         files: a list of ids, hosts and URLs, one a line, or several lists.
-        apply: True if the documents are cleared, and the dataset keeps the lists.
-        overrides: as of `run`.
-        progress: as of `run`.
-        **settings: as of `run`.
+        apply: True to clear the documents, and keep the lists in the dataset.
+        overrides: Argument of `run`.
+        progress: Argument of `run`.
+        **settings: Arguments of `run`.
 
     Raises:
         Failed: if shards could not be read, or cleared; the others are.
@@ -465,7 +465,8 @@ def takedown(
 
 @command(looks=True)
 def status(configuration: Configuration, *, overrides: Overrides = (), **settings: Any) -> "PipelineStatus":
-    """Return which work of a configuration is done, has failed or is running, as ``toolkit status`` does.
+    """Return the state of a configuration's work, as ``toolkit status`` does. Arguments as of `run`. Open work is no
+    error: see `PipelineStatus.done`.
 
     Arguments as of `run`. What is not done is no error: `PipelineStatus.done` says it.
 
@@ -487,7 +488,7 @@ def stats(
     progress: Progress = False,
     **settings: Any,
 ) -> "Statistics":
-    """Return counts of documents, lines, characters, bytes and words, as ``toolkit stats`` does.
+    """Return counts of documents, lines, characters, bytes and words (``toolkit stats``).
 
     `what` as of `validate`. There is a table for each of `by`: label, source, crawl, host, or an expression as rules
     have it. `attributes` are those whose distributions are wanted, or values in them (``language.prob``). `label` is
@@ -514,7 +515,7 @@ def compare(  # noqa: PLR0913  # each is an option, given by its name
     progress: Progress = False,
     **settings: Any,
 ) -> "SetComparison":
-    """Return how two attribute sets of the same documents differ, as ``toolkit compare`` shows it.
+    """Return the differences of two attribute sets, as ``toolkit compare`` shows them.
 
     `what` is a configuration, or the path of a dataset. `one` and `other` are sets, or ``SET.KEY``, ``SET.KEY.field``.
     `sample` compares in the sample that ``toolkit tag --sample`` has made. `samples` documents are shown of each
@@ -543,26 +544,26 @@ def evaluate(  # noqa: PLR0913  # each is an option, given by its name
     progress: Progress = False,
     **settings: Any,
 ) -> "Evaluation":
-    """Return how well predictions agree with labels, as ``toolkit evaluate`` shows it.
+    """Return the agreement of predictions with labels, as ``toolkit evaluate`` shows it.
 
     Args:
         what: a configuration, or the path of a dataset.
         predictions: one expression, or two that are compared.
-        against: the labels: an expression, or a mapping ``{"files": …, "id": …, "value": …}``.
-        where: an expression: only documents for which it is true.
-        by: more groups than source, language and length.
+        against: Labels: an expression, or a mapping ``{"files": …, "id": …, "value": …}``.
+        where: An expression, to select documents.
+        by: Groups beside source, language and length.
         language: an expression for the language of documents.
-        attributes: sets whose keys are meant where several have one.
-        task: what is predicted, if values do not tell it.
+        attributes: Sets to search for keys that several sets have.
+        task: Kind of prediction, if values do not tell it.
         scale: Scale of the labels: ``{"range": [0, 5], "step": 1}``, ``{"values": […]}`` or ``"none"``.
         rounds: Rounds of the bootstrap.
         seed: Seed of its random numbers.
-        top: groups of each kind, the largest.
+        top: Number of groups of each kind, the largest.
         plots: a folder for pictures.
-        limit: only the first so many shards.
-        overrides: as of `run`; `progress` and `settings`, too.
-        progress: True if it is shown.
-        **settings: at the top of the configuration.
+        limit: Number of shards to process.
+        overrides: Argument of `run`; `progress` and `settings`, too.
+        progress: True to show progress.
+        **settings: Settings at the top of the configuration.
 
     Raises:
         Failed: if some shards cannot be read; what the others give is in `Failed.result`.
@@ -583,18 +584,18 @@ def trace(
     progress: Progress = False,
     **settings: Any,
 ) -> "Trace":
-    """Trace tokens to documents and their texts, or a document to its tokens, as ``toolkit trace`` does.
+    """Trace tokens to documents, or a document to its tokens (``toolkit trace``).
 
     Args:
-        configuration: as of `run`; needed for `text` and `id`, and for what is known of documents.
+        configuration: Argument of `run`; needed for `text` and `id`, and for facts about documents.
         tokens: ``FILE:A-B``: tokens of a file, counted from 0, B exclusive.
-        text: a text that documents have, exactly.
+        text: Exact text to search for.
         id: an id or a URL.
         step: a step of training, from 1.
-        of: how the training program reads: a path of YAML, or the same as a mapping.
-        overrides: as of `run`.
-        progress: as of `run`.
-        **settings: as of `run`.
+        of: Settings of the training program: a path of YAML, or the same as a mapping.
+        overrides: Argument of `run`.
+        progress: Argument of `run`.
+        **settings: Arguments of `run`.
 
     Raises:
         ToolkitError: if there is no trace of the file, no document of the id, or no such step.
@@ -613,7 +614,7 @@ def validate(
     progress: Progress = False,
     **settings: Any,
 ) -> "Validation":
-    """Return what is wrong with documents, attribute sets and outputs, as ``toolkit validate`` does.
+    """Return problems of documents, attribute sets and outputs, as ``toolkit validate`` does.
 
     Findings are no error: the result is true if there are none. `what` is a configuration (a path that ends in .yaml or
     .yml, YAML, or a mapping), the path of a dataset, an output or a file, or several paths. `first` limits the rows of

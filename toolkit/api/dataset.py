@@ -1,4 +1,4 @@
-"""A dataset as rows: documents, and documents joined with attribute sets."""
+"""A dataset as rows: documents, alone or joined with attribute sets."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,9 +48,9 @@ def vectors_of(rows: "Iterable[Row]", attribute: str, path: Sequence[str]) -> Ve
     """Return the vectors of rows.
 
     Args:
-        rows: joined with the set.
-        attribute: as it was asked for, for messages.
-        path: its key, and fields inside.
+        rows: Rows joined with the set.
+        attribute: Requested name, for messages.
+        path: Key, and fields inside.
 
     Raises:
         DataError: if a row has no vector, or of another length than the first.
@@ -69,10 +69,10 @@ def vectors_of(rows: "Iterable[Row]", attribute: str, path: Sequence[str]) -> Ve
             value = value.get(name) if isinstance(value, dict) else None
         length = length or (len(value) if isinstance(value, list) else 0)
         if not isinstance(value, list) or not value or len(value) != length or not all(map(is_number, value)):
-            wanted = f"{length:,} numbers" if length else "a list of numbers"
+            expected = f"{length:,} numbers" if length else "a list of numbers"
             got = f"{len(value):,} values" if isinstance(value, list) else "null" if value is None else str(value)[:40]
             hint = "; leave out documents without by `where`" if value is None else ""
-            message = f"{attribute}: expected {wanted}, got {got}{hint}"
+            message = f"{attribute}: expected {expected}, got {got}{hint}"
             raise DataError(message, path=row.shard, line=row.number, id=row.document.id)
         result.ids.append(row.document.id)
         result.sources.append(row.document.source)
@@ -93,7 +93,7 @@ Set = str | Mapping[str, Any]
 
 
 class Dataset:
-    """A dataset on disk, in a bucket, or of external files in place.
+    """A dataset on disk, in a bucket, or of external files.
 
     Args:
         dataset: a folder with ``documents`` and ``attributes``, or the path of one in a bucket; or a configuration: a
@@ -163,19 +163,21 @@ class Dataset:
         ids: Iterable[str] | None = None,
         text: bool = True,
     ) -> Rows[Row]:
-        """Return the documents joined with attribute sets, checked as a mix of them would be.
+        """Return documents joined with attribute sets, checked as for a mix. Checks of the whole run here, checks of a
+        shard when it is read: a set that is missing, short, damaged or stale is an error with file, line and id, and
+        never a row without its attributes.
 
         What concerns the whole is checked here, what concerns a shard when it is read: a set that is missing, short,
         damaged or stale is an error that names file, line and id, and never a row without its attributes.
 
         Args:
-            *sets: to be joined; ``{"set": NAME, "as": {KEY: ITS_NAME}}`` where two have the same key.
-            shards: relative paths of those that are read, in this order; all by default.
-            shard: ``(i, n)``: only the share i of n, as the commands count it.
-            where: an expression as rules have it; documents for which it is not true are left out.
-            ids: IDs of documents that are wanted; all shards are looked through for them.
-            text: False reads attributes and row indexes alone, as a dry run does, which is several times as fast: of
-                documents there are `id`, `source` and `chars` then.
+            *sets: Sets to join; ``{"set": NAME, "as": {KEY: ITS_NAME}}`` if two have the same key.
+            shards: Relative paths of shards, in reading order; all by default.
+            shard: Share ``(i, n)``: only the share i of n, as the commands count it.
+            where: An expression of rules that selects documents.
+            ids: IDs of documents; all shards are searched for them.
+            text: False to read attributes and row indexes alone, as a dry run does, which is several times as fast:
+                documents have only `id`, `source` and `chars` then.
 
         Raises:
             ConfigError: for whatever is wrong with sets, shards or the expression.
@@ -183,8 +185,8 @@ class Dataset:
         """
         if not sets:
             with self._context() as context:
-                there = ", ".join(context.dataset.sets()) or "none"
-            raise ConfigError(f"joined: expected attribute sets, got none; there are: {there}")
+                existing = ", ".join(context.dataset.sets()) or "none"
+            raise ConfigError(f"joined: expected attribute sets, got none; there are: {existing}")
         works, joined = self._plan(sets, shards, shard, where, text=text)
         return Rows(works, joined, _ids(ids), self._session, joined=True, text=text)
 
@@ -196,13 +198,14 @@ class Dataset:
         shard: tuple[int, int] | None = None,
         where: str | None = None,
     ) -> "Vectors":
-        """Return the vectors of an attribute, such as the embeddings of ``embed-0.embedding``, in memory.
+        """Return the vectors of an attribute, in memory.
 
         Args:
-            attribute: ``SET.KEY[.field]``, a list of as many numbers in each document.
-            shards: as of `joined`.
-            shard: as of `joined`.
-            where: as of `joined`; such as ``embedding is not None``, for a set with ``when``.
+            attribute: Attribute ``SET.KEY[.field]``, such as ``embed-0.embedding``: a list of as many numbers in each
+                document.
+            shards: Argument of `joined`.
+            shard: Argument of `joined`.
+            where: Argument of `joined`; such as ``embedding is not None``, for a set with ``when``.
 
         Raises:
             ConfigError: as `joined` does.
@@ -214,11 +217,11 @@ class Dataset:
         return vectors_of(self.joined(set_name, shards=shards, shard=shard, where=where, text=False), attribute, path)
 
     def sql(self, query: str, *, memory: str | int = "2 GB") -> "pa.RecordBatchReader":
-        """Return the result of a query in SQL over the views that ``toolkit sql`` has.
+        """Return the result of a query over the views of ``toolkit sql``.
 
         Args:
             query: Query of DuckDB's SQL.
-            memory: what the query may take; what needs more goes to temporary files.
+            memory: Memory of the query; larger queries use temporary files.
 
         Raises:
             MissingExtra: if DuckDB is not installed (extra `sql`).
@@ -253,7 +256,9 @@ class Dataset:
         from toolkit.command_line import Options
         from toolkit.stages.dispatch import open_context
 
-        context = open_context(Options(config=self._name, given=self._source, quiet=True, shard=arguments.share(shard)))
+        context = open_context(
+            Options(config=self._name, config_node=self._source, quiet=True, shard=arguments.share(shard))
+        )
         if context.is_dolma:
             raise ConfigError(
                 f"{self._name}: expected a configuration of our own form, or a folder; got one of Dolma's"
@@ -269,15 +274,17 @@ class Dataset:
         *,
         text: bool = True,
     ) -> "tuple[list[JoinedShard], list[JoinedSet]]":
-        """Return the shards, and what is joined to them."""
+        """Return the shards, and their joined sets."""
         from toolkit.ingest import own_types
 
         with self._context(shard) as context:
             stream = _stream(context.dataset, sets, where)
-            there, _ = context.shards(stream.dataset, judges=bool(sets))
-            chosen = there if shards is None else _named(shards, there, stream.dataset)
-            stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, there))
-            resolved = context.source_of(stream.dataset, there).resolve(stream, check="strict")  # types of all shards
+            existing, _ = context.shards(stream.dataset, judges=bool(sets))
+            chosen = existing if shards is None else _named(shards, existing, stream.dataset)
+            stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, existing))
+            resolved = context.source_of(stream.dataset, existing).resolve(
+                stream, check="strict"
+            )  # types of all shards
             resolved = resolved.of(chosen).refuse_unreadable()
             rules = rules_of(stream, resolved.sets)
             if rules.needs.documents and not text:
@@ -300,16 +307,16 @@ def _stream(dataset: "Places", sets: Sequence[Any], where: Any) -> "Stream":
     return Stream(name="", dataset=dataset, attributes=read_joined(entries), rules=rules)
 
 
-def _named(shards: Iterable[str], there: list[str], dataset: "Places") -> list[str]:
-    """Return the shards that are named, each once.
+def _named(shards: Iterable[str], existing: list[str], dataset: "Places") -> list[str]:
+    """Return the named shards, each once.
 
     Raises:
         ConfigError: if one is not there.
     """
     results = list(dict.fromkeys(arguments.words("shards", shards)))
     for shard in results:
-        if shard not in there:
-            hint = did_you_mean(shard, there) or f"; there are {len(there)}, such as {there[0]}"
+        if shard not in existing:
+            hint = did_you_mean(shard, existing) or f"; there are {len(existing)}, such as {existing[0]}"
             raise ConfigError(f"shards: expected relative paths below {dataset.documents}, got {shard!r}{hint}")
     return results
 

@@ -1,4 +1,4 @@
-"""Rows of a dataset that were chosen: documents, by themselves or joined, read shard by shard."""
+"""Rows of a dataset: documents, alone or joined, read shard by shard."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -55,9 +55,9 @@ def _iterable_dataset(
 
     names = _columns(types, None, text=text)
     features = datasets.Features.from_arrow_schema(pa.schema([(name, _type_of(name, types)) for name in names]))
-    given: dict[str, Any] = {"rows_of": rows_of, "types": dict(types), "names": tuple(names)}
-    given["shards"] = list(shards)  # a list is shared among workers
-    return datasets.IterableDataset.from_generator(_examples, features=features, gen_kwargs=given)
+    arguments: dict[str, Any] = {"rows_of": rows_of, "types": dict(types), "names": tuple(names)}
+    arguments["shards"] = list(shards)  # a list is shared among workers
+    return datasets.IterableDataset.from_generator(_examples, features=features, gen_kwargs=arguments)
 
 
 def _examples(
@@ -73,7 +73,7 @@ def _asks_for_texts(names: Sequence[str]) -> bool:
     return any(name in OWN and name not in NAMED for name in names)
 
 
-def _columns(types: Mapping[str, Type], wanted: Sequence[str] | None, *, text: bool) -> Sequence[str]:
+def _columns(types: Mapping[str, Type], requested: Sequence[str] | None, *, text: bool) -> Sequence[str]:
     """Return the names of columns.
 
     Raises:
@@ -84,13 +84,13 @@ def _columns(types: Mapping[str, Type], wanted: Sequence[str] | None, *, text: b
             f"expected attributes with other names than the columns of documents, got {twice[0]!r}; rename it: "
             f'{{"set": SET, "as": {{"{twice[0]}": "NEW_NAME"}}}}'
         )
-    known = [*(OWN if text else NAMED), *types]
-    if isinstance(wanted, str):
-        raise ConfigError(f"columns: expected a list of names, got {wanted!r}")
-    for name in wanted or ():
-        if name not in known:
-            raise ConfigError(f"columns: expected a column, {mismatch(name, known)}")
-    return known if wanted is None else list(dict.fromkeys(wanted))
+    names = [*(OWN if text else NAMED), *types]
+    if isinstance(requested, str):
+        raise ConfigError(f"columns: expected a list of names, got {requested!r}")
+    for name in requested or ():
+        if name not in names:
+            raise ConfigError(f"columns: expected a column, {mismatch(name, names)}")
+    return names if requested is None else list(dict.fromkeys(requested))
 
 
 def _batches(
@@ -98,16 +98,16 @@ def _batches(
 ) -> "Iterator[pa.RecordBatch]":
     values, text = _values(schema.names, types), _asks_for_texts(schema.names)
     for shard in shards:
-        held: list[Row] = []
+        rows: list[Row] = []
         size = 0
         for row in rows_of(shard, text):
-            held.append(row)
+            rows.append(row)
             size += row.document.chars if text else 0
-            if len(held) >= HELD_ROWS or size >= HELD_BYTES:
-                yield _batch(held, values, schema)
-                held, size = [], 0
-        if held:
-            yield _batch(held, values, schema)
+            if len(rows) >= HELD_ROWS or size >= HELD_BYTES:
+                yield _batch(rows, values, schema)
+                rows, size = [], 0
+        if rows:
+            yield _batch(rows, values, schema)
 
 
 def _batch(rows: "list[Row]", values: Mapping[str, Value], schema: "pa.Schema") -> "pa.RecordBatch":
@@ -127,7 +127,7 @@ def _type_of(name: str, types: Mapping[str, Type]) -> "pa.DataType":
 
 
 def _values(names: Sequence[str], types: Mapping[str, Type]) -> dict[str, Value]:
-    """Return what gives the value of each column of a row."""
+    """Return a function for the value of each column of a row."""
     return {name: _OF_DOCUMENTS[name] if name in OWN else _of_attribute(name, types[name]) for name in names}
 
 
@@ -161,7 +161,7 @@ class Row:
     """A document with its attributes.
 
     Attributes:
-        document: with `id`, `source`, `text`, `lines`, `metadata` and the other views that taggers have.
+        document: Document with `id`, `source`, `text`, `lines`, `metadata` and the other views of taggers.
         shard: Shard that it is in.
         number: Number of the row in the shard, from 1.
     """
@@ -198,7 +198,7 @@ class Row:
 
 
 class Unread(Document):
-    """A document of which only attributes and the row index have been read: there are `id`, `source` and `chars`."""
+    """A document with `id`, `source` and `chars` alone, from attributes and the row index."""
 
     def __init__(self, id: str, source: str | None, chars: int) -> None:
         self.id, self.source, self._chars = id, source or "", chars
@@ -214,18 +214,18 @@ class Unread(Document):
 
 
 class Rows(Generic[T]):
-    """Chosen rows, which you can read as often as you like; nothing is kept in memory. `Dataset` makes them.
+    """Chosen rows, to read as often as you like; none stays in memory. `Dataset` makes them.
 
     They can be pickled and sent to other processes. polars, DuckDB and pyarrow read them as they are, by Arrow's C
     stream interface: ``polars.DataFrame(rows)``.
 
     Args:
-        works: the shards.
-        sets: Sets that are joined to them.
-        ids: IDs of documents that are wanted; None for all.
-        session: in which they are read.
+        works: Shards.
+        sets: Joined sets.
+        ids: IDs of documents; None for all.
+        session: Session to read in.
         joined: True if rows have attributes beside their documents.
-        text: whether documents are read, or what attributes and row indexes tell of them is enough.
+        text: True to read documents; False if attributes and row indexes are enough.
     """
 
     def __init__(
@@ -243,12 +243,12 @@ class Rows(Generic[T]):
 
     @property
     def shards(self) -> list[str]:
-        """The shards that are read, in their order."""
+        """The shards in reading order."""
         return list(self._works)
 
     @property
     def types(self) -> "dict[str, Type]":
-        """The declared type of each attribute, by its key; ``str`` gives it as the docs write it."""
+        """The declared type of each attribute, by its key; ``str`` gives it as in the docs."""
         return {key.name: key.declared for joined in self._sets for key in joined.keys}
 
     def __iter__(self) -> Iterator[T]:
@@ -279,7 +279,7 @@ class Rows(Generic[T]):
             yield Row(document, shard, number, names, values)
 
     def _without_text(self, work: "JoinedShard", rules: "RuleSet") -> Iterator[tuple[Document, int, list[Any]]]:
-        """Yield documents, of which only attributes and row indexes have been read, with their numbers and values."""
+        """Yield documents without text, with their numbers and values."""
         from toolkit.mix.effects.preview import blocks
 
         rules.needs.keys.update(["document", *(key.name for joined in work.sets for key in joined.keys)])
@@ -294,7 +294,7 @@ class Rows(Generic[T]):
                     yield Unread(result.id, result.source, chars), number, of_sets
 
     def _with_text(self, work: "JoinedShard") -> "Iterator[Joint]":
-        """Yield the rows that are wanted."""
+        """Yield the selected rows."""
         from toolkit.mix.join import joint_rows
 
         rows = joint_rows(work, {key.name for joined in work.sets for key in joined.keys})
@@ -302,7 +302,7 @@ class Rows(Generic[T]):
             ids = self._ids
             rows = (row for row in rows if row[0].id in ids)
         stream = cast("Stream", work.stream)
-        return _kept(rows, rules_of(stream, work.sets), work) if stream.rules else rows
+        return _filtered(rows, rules_of(stream, work.sets), work) if stream.rules else rows
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> "pa.RecordBatchReader":
         """Return the rows as record batches, for pyarrow, polars, pandas and DuckDB.
@@ -312,8 +312,7 @@ class Rows(Generic[T]):
         ``score``, a map a list of structs of ``key`` and ``value``, a value of no declared type a JSON text.
 
         Args:
-            columns: Columns that are wanted, in this order; all that are read by default. If only ``id``, ``source``
-                and attributes are, no text is read.
+            columns: Columns in order; all by default. With only ``id``, ``source`` and attributes, no text is read.
 
         Raises:
             MissingExtra: if pyarrow is not installed (extra `parquet`).
@@ -329,7 +328,8 @@ class Rows(Generic[T]):
         return self._rows(shard, text=text and self._text)
 
     def to_iterable_dataset(self) -> "datasets.IterableDataset":
-        """Return the rows as a dataset of Hugging Face's `datasets`, which shares the shards among its workers.
+        """Return the rows as a Hugging Face `datasets.IterableDataset`. It shares the shards among its workers.
+        Examples have the columns of `to_arrow`.
 
         Examples have the columns of `to_arrow`.
 
@@ -339,8 +339,8 @@ class Rows(Generic[T]):
         return _iterable_dataset(self._read, self.shards, self.types, text=self._text)
 
     def __repr__(self) -> str:
-        what = f"joined with {', '.join(self.types)}" if self._joined else "documents"
-        return f"Rows({what}; {len(self._works)} shards)"
+        content = f"joined with {', '.join(self.types)}" if self._joined else "documents"
+        return f"Rows({content}; {len(self._works)} shards)"
 
 
 def _renamed(joined: "JoinedSet") -> dict[str, str]:
@@ -350,7 +350,7 @@ def _renamed(joined: "JoinedSet") -> dict[str, str]:
 
 
 def rules_of(stream: "Stream", sets: "Sequence[JoinedSet]") -> "RuleSet":
-    """Return the expression that rows are chosen by, if there is one, checked and compiled.
+    """Return the compiled expression for rows, if there is one.
 
     Raises:
         ConfigError: if it cannot be used with these sets.
@@ -361,8 +361,8 @@ def rules_of(stream: "Stream", sets: "Sequence[JoinedSet]") -> "RuleSet":
     return RuleSet(stream.rules, names_for_rules(sets, stream.own), (*(f"r{i}" for i in range(len(sets))), "document"))
 
 
-def _kept(rows: "Iterator[Joint]", rules: "RuleSet", work: "JoinedShard") -> "Iterator[Joint]":
-    """Yield the rows that no rule drops.
+def _filtered(rows: "Iterator[Joint]", rules: "RuleSet", work: "JoinedShard") -> "Iterator[Joint]":
+    """Yield the rows that pass the rules.
 
     Raises:
         DataError: naming the document that a rule cannot decide about.

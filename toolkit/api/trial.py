@@ -1,4 +1,4 @@
-"""A tagger that is being written, tried on a list of texts."""
+"""Tries a new tagger on a list of texts."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,14 @@ PLACE = "texts"
 
 
 def try_tagger(tagger: Tagger | type[Tagger] | str, texts: Iterable[str | Document], **options: Any) -> list[Any]:
-    """Return what a tagger gives for texts, as plain data: what would be read back from its file. Nothing is written.
+    """Return a tagger's values for texts, as plain data, as if read from its file. Nothing is written.
 
     ``toolkit.try_tagger(MyTagger(), ["a text", "another"])``
 
     Args:
-        tagger: configured, or its class, or its name as in a configuration.
-        texts: texts, or documents with what the tagger reads beside the text:
-            ``Document("a text", metadata={…}, attributes={"lines-0": […]})``, by what its options name.
+        tagger: Configured tagger, its class, or its name as in a configuration.
+        texts: Texts, or documents with the tagger's inputs beside the text: ``Document("a text", metadata={…},
+            attributes={"lines-0": […]})``, by the names in its options.
         **options: Options of the tagger, if it is not configured.
 
     Raises:
@@ -44,20 +44,20 @@ def try_tagger(tagger: Tagger | type[Tagger] | str, texts: Iterable[str | Docume
     return [msgspec.json.decode(msgspec.json.encode(value)) for value in encodable(ran.values)]
 
 
-def _step(given: Tagger | type[Tagger] | str, options: dict[str, Any]) -> "Step":
-    """Return the tagger, ready to be run."""
+def _step(tagger: Tagger | type[Tagger] | str, options: dict[str, Any]) -> "Step":
+    """Return the tagger, ready to run."""
     from toolkit.config.settings import ConfigNode, convert
     from toolkit.tag.plan import Entry, Step
 
-    if isinstance(given, Tagger):
+    if isinstance(tagger, Tagger):
         if options:
             raise ConfigError(f"expected a tagger's class with options, got a configured one and {min(options)!r}")
-        built, name = given, type(given).__name__
+        built, name = tagger, type(tagger).__name__
     else:
-        class_ = TAGGERS.find(given) if isinstance(given, str) else given
+        class_ = TAGGERS.find(tagger) if isinstance(tagger, str) else tagger
         if not (isinstance(class_, type) and issubclass(class_, Tagger)):
-            raise ConfigError(f"expected a tagger, its class or its name, got {given!r}")
-        name = given if isinstance(given, str) else class_.__name__
+            raise ConfigError(f"expected a tagger, its class or its name, got {tagger!r}")
+        name = tagger if isinstance(tagger, str) else class_.__name__
         built = convert(ConfigNode(msgspec.to_builtins(options), "try_tagger"), class_, f"tagger {name}")
     taggers.check_models(built)
     return Step(
@@ -75,7 +75,7 @@ def _step(given: Tagger | type[Tagger] | str, options: dict[str, Any]) -> "Step"
 
 
 def _documents(texts: Iterable[Any], step: "Step") -> Sequence[Document]:
-    """Return the texts as documents, which have what the tagger reads."""
+    """Return the texts as documents with the tagger's inputs."""
     if isinstance(texts, str | Document):
         raise ConfigError("expected a list of texts, got one by itself: write [text]")
     results = []

@@ -39,7 +39,7 @@ from toolkit.rules import filters
 from toolkit.rules.rule import UnknownAttribute
 from toolkit.source import external_sets, resolve_sets
 from toolkit.stages.context import Context, all_values, failures, table
-from toolkit.stages.disk import DOCUMENT, FILES
+from toolkit.stages.disk_quota import DOCUMENT, FILES
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import check_writable, exists, join, strip_suffix, unlike_data, work_folder
@@ -525,7 +525,7 @@ def _find_budget(context: Context, prepared: PreparedMix, budget: BudgetSettings
     works, shared = prepared.works, not context.options.only_shows
     tasks = tasks_of(works, [drawing.ShardToDraw(work, path, shared) for work, path in zip(works, paths, strict=True)])
     needs = (
-        context.disk.kept(tasks, _kept) if shared else None
+        context.disk.estimates(tasks, _kept) if shared else None
     )  # what only shows writes to the system's temporary folder
     results = context.run("counting what the budget takes from", drawing.draw_shard, tasks, needs=needs)
     there: list[str] = []

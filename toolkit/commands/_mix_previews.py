@@ -341,7 +341,7 @@ def compare(
         given: the other configuration itself, where it is in no file.
         sampled: True if the first is over a sample.
     """
-    options = msgspec.structs.replace(context.options, config=path, overrides=(), given=given)
+    options = msgspec.structs.replace(context.options, config=path, overrides=(), config_node=given)
     with opened_apart(options) as context_of_other:
         settings = preparation.settings_of(context_of_other, writes=False)
         if sampled:

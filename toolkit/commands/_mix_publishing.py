@@ -23,7 +23,6 @@ from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, DataError, amount
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
-from toolkit.execution.room import Need
 from toolkit.mix import assemble, orphans, plan, publish, stage
 from toolkit.mix import settings as mix_settings
 from toolkit.mix.bindings import ShardToMix
@@ -40,14 +39,14 @@ from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.rules.kinds import kind_called
 from toolkit.stages.context import Context, Outcome, all_values, failures
-from toolkit.stages.disk import FILES
+from toolkit.stages.disk_quota import FILES, DiskEstimate
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import remove, work_folder
 from toolkit.storage.stores.local.scratch import scratch
 from toolkit.storage.threads import for_each
 
 
-def _need(task: Task[assemble.PartsToWrite]) -> Need:
+def _need(task: Task[assemble.PartsToWrite]) -> DiskEstimate:
     """Return what the parts of a mix need on disk: about as much as what they are made of."""
     work = task.payload
     writer = work.settings.writer()
@@ -55,7 +54,7 @@ def _need(task: Task[assemble.PartsToWrite]) -> Need:
     results = [writer.on_disk(part.stored, part.size) for part in todo]
     size = sum(size + FILES for size, _ in results)
     sorted_ = max((part.size for part in todo if part.runs and not assemble.fits(part.size)), default=0)
-    return Need(size + sorted_ + max((held for _, held in results), default=0), size)
+    return DiskEstimate(size + sorted_ + max((held for _, held in results), default=0), size)
 
 
 class MixResult(CommandResult, kw_only=True):

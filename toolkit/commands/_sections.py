@@ -55,13 +55,13 @@ def tags(context: Context) -> tag_plan.Plan:
         return ingest_section.set_schemas(context.entries) | results
 
     def read() -> tag_plan.Plan:
-        elsewhere = others(context, lambda: context.dataset, before)
+        elsewhere = type_lookup(context, lambda: context.dataset, before)
         return tag_plan.read_section(context.section("tag"), elsewhere, context.own_types_known)
 
     return context.once("tag", read)
 
 
-def others(
+def type_lookup(
     context: Context, dataset: Callable[[], Dataset], planned: Callable[[], Mapping[str, SetSchema]]
 ) -> tag_plan.Others:
     """Return what gives the types of sets that a section reads and does not make; as `declared.types_elsewhere`."""
@@ -81,21 +81,21 @@ def to_tag(context: Context, plan: tag_plan.Plan, schemas: Mapping[str, SetSchem
     )
 
 
-def annotations(context: Context, known: Mapping[str, SetSchema] | None = None) -> dict[str, tag_plan.Plan]:
+def annotations(context: Context, schemas: Mapping[str, SetSchema] | None = None) -> dict[str, tag_plan.Plan]:
     """Return the plans of the sets of the section ``annotate:``, in its order.
 
     Args:
         context: Context of the configuration.
-        known: Sets that earlier sections make; by default those that are on disk.
+        schemas: Sets that earlier sections make; by default those that are on disk.
 
     Raises:
         ConfigError: naming the place in the file; if there is no such section, too.
     """
     from toolkit.learn.annotate import section
 
-    result = context.known_sets("annotate") if known is None else known
+    result = context.known_sets("annotate") if schemas is None else schemas
     place, dataset = context.section("annotate"), context.dataset
-    return section.read_section(place, dataset, result, partial(others, context), context.own_types_known)
+    return section.read_section(place, dataset, result, partial(type_lookup, context), context.own_types_known)
 
 
 def mix(context: Context) -> MixSettings:
@@ -145,10 +145,10 @@ def with_tokens(context: Context) -> Context:
         ConfigError: if the section names a format, or the output of the mix.
     """
     section = context.section(TOKENIZE)
-    given = section.value
-    if not isinstance(given, dict) or not isinstance(given.get("path"), str):
+    options = section.value
+    if not isinstance(options, dict) or not isinstance(options.get("path"), str):
         raise section.error((), "expected {path: …, tokenizer: …, eod: …, files: …}")
-    if "format" in given:
+    if "format" in options:
         raise section.error(
             ("format",),
             f"expected no `format` here, because it is always `{TOKENS}`; `files:` says which files are written",
@@ -156,9 +156,9 @@ def with_tokens(context: Context) -> Context:
     mix = {key: value for key, value in context.config.mix.items() if key not in (EDITIONS, "rejected")}
     output = mix.get("output")
     path = output.get("path") if isinstance(output, dict) else None
-    if isinstance(path, str) and absolute(path) == absolute(given["path"]):
+    if isinstance(path, str) and absolute(path) == absolute(options["path"]):
         raise section.error(("path",), "expected an output of its own, got that of the mix")
-    merged = {**mix, "output": {**given, "format": TOKENS}}
+    merged = {**mix, "output": {**options, "format": TOKENS}}
     lines = {at: line for at, line in context.source.lines.items() if at[:2] != ("mix", "output")}
     for at, line in context.source.lines.items():
         if at[:1] == (TOKENIZE,):

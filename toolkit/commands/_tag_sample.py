@@ -225,7 +225,7 @@ def of(context: Context, names: list[str]) -> sample.Sample:
     if context.has("tag"):
         try:
             planned = ingest_section.set_schemas(context.entries)
-            others = sections.others(context, lambda: drawn, lambda: planned)
+            others = sections.type_lookup(context, lambda: drawn, lambda: planned)
             check_section(context.section("tag"), drawn, names, planned, others, context.own_types_known)
         except (ConfigError, DataError) as error:
             raise ConfigError(f"{result}: {error}\nor {again}") from None

@@ -17,11 +17,10 @@ from toolkit.errors import ToolkitError, amount
 from toolkit.exchange.scatter import ranges, settle
 from toolkit.exchange.tables import MEMORY
 from toolkit.execution.executors import Report, Task
-from toolkit.execution.room import Needs
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
-from toolkit.stages.disk import FILES, Kept
+from toolkit.stages.disk_quota import FILES, DiskUse, EstimateOf
 from toolkit.stages.stage import NOT_BEGUN, Checked, Declaration, Look, Progress
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, join, list_files, remove_tree, size_of
@@ -270,7 +269,7 @@ class _Making:
         tasks: Sequence[Task[Any]],
         *,
         noted: bool = False,
-        needs: Needs | None = None,
+        needs: EstimateOf | None = None,
     ) -> list[Any]:
         unit = "shards" if noted else "tasks"
         failed = self._noted if noted else None
@@ -297,9 +296,9 @@ VALUES, NAMES = 2.0, 0.06
 """Bytes that are kept of a byte of values, which are written twice, and of documents, until their set is made."""
 
 
-def _needs(context: Context, tasks: Sequence[Task[Any]], part: float) -> Needs:
+def _needs(context: Context, tasks: Sequence[Task[Any]], part: float) -> EstimateOf:
     """Return the needs of tasks that keep a part of their text: half of it now, and half when joined."""
-    return context.disk.kept(tasks, lambda work, text: text * part / (1 + exists(work.stem + ".json")) + FILES)
+    return context.disk.estimates(tasks, lambda work, text: text * part / (1 + exists(work.stem + ".json")) + FILES)
 
 
 def _partitions(size: int) -> int:
@@ -346,4 +345,4 @@ def _check(context: Context, checked: Checked) -> None:
     checked.sets |= sections.aligned(context)
 
 
-STAGE = Declaration("whole", _progress, _check, _look, kept=lambda context: Kept(needs_documents=True))
+STAGE = Declaration("whole", _progress, _check, _look, disk_use=lambda context: DiskUse(needs_documents=True))

@@ -24,7 +24,7 @@ from toolkit.learn.annotate.endpoint import authorization
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
-from toolkit.stages.disk import Kept
+from toolkit.stages.disk_quota import DiskUse
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.tag import run as tagging
@@ -181,7 +181,7 @@ class _Annotating:
                     _ToAnnotate(msgspec.structs.replace(work, shard=shard), asks),
                     sizes.get(shard),
                     key=shard,
-                    known=None if shard in todo else self._known(name, shard),
+                    outcome=None if shard in todo else self._known(name, shard),
                 )
                 for shard in shards
             ]
@@ -333,4 +333,6 @@ def _made(context: Context, names: Collection[str]) -> None:
     section.schemas_of(plans, context.dataset, context.known_sets("annotate"), overwrite=False)
 
 
-STAGE = Declaration("per shard", _progress, _check, made=_made, kept=lambda context: Kept(needs_documents=True))
+STAGE = Declaration(
+    "per shard", _progress, _check, check_settings=_made, disk_use=lambda context: DiskUse(needs_documents=True)
+)

@@ -67,17 +67,17 @@ def run(context: Context, options: Options) -> Outcome:
     """
     if options.forget:
         return _forget(context, options)
-    results = {left: root for root in _roots(context) for left in store_of(root).leftovers(root, others=True)}
+    results = {leftover: root for root in _roots(context) for leftover in store_of(root).leftovers(root, others=True)}
     samples = [folder for folder in _samples(context) if is_folder(folder)]
     if not options.dry_run:
-        for left, root in results.items():
-            store_of(root).discard(left)
+        for leftover, root in results.items():
+            store_of(root).discard(leftover)
         for folder in samples:
             remove_tree(folder)
-    what = "would be deleted" if options.dry_run else "deleted"
+    action = "would be deleted" if options.dry_run else "deleted"
     more = f", and {amount(len(samples), 'sample')}" if samples else ""
     return Outcome(
-        text="\n".join([*results, *samples, f"{len(results)} files and uploads {what}{more}"]),
+        text="\n".join([*results, *samples, f"{len(results)} files and uploads {action}{more}"]),
         data=Cleaning(leftovers=list(results), samples=samples, deleted=not options.dry_run),
     )
 
@@ -85,7 +85,7 @@ def run(context: Context, options: Options) -> Outcome:
 def _samples(context: Context) -> list[str]:
     """Return where samples may be: of the dataset of the configuration, or of those in the folders that are given."""
     if context.options.targets:
-        folders = map(_checked, context.options.targets)
+        folders = map(_folder, context.options.targets)
         return list(dict.fromkeys(join(folder, BOOKKEEPING, sample.FOLDER) for folder in folders))
     return [sample.folder_of(context.dataset)] if context.has_dataset else []
 
@@ -102,20 +102,24 @@ def _forget(context: Context, options: Options) -> Outcome:
         )
     dataset, holds = context.dataset, ingest_section.holds(context.entries)
     with context.lease(dataset.bookkeeping, dataset.documents, dict.fromkeys(holds, "")):
-        known, sets = ingested.load_all(dataset), foreign.sets_seen(dataset)
-        there: list[str] = []
+        ingested_inputs, sets = ingested.load_all(dataset), foreign.sets_seen(dataset)
+        existing: list[str] = []
         with suppress(NothingThere):
-            there = dataset.shards()
-        lost = lost_shards(dataset, there, known)
-        if unknown := [name for name in options.forget if not (name in known or name in lost or name in sets)]:
-            like = difflib.get_close_matches(unknown[0], [*known, *lost, *sets], cutoff=0) or ["none"]
+            existing = dataset.shards()
+        lost = lost_shards(dataset, existing, ingested_inputs)
+        if unknown := [
+            name for name in options.forget if not (name in ingested_inputs or name in lost or name in sets)
+        ]:
+            like = difflib.get_close_matches(unknown[0], [*ingested_inputs, *lost, *sets], cutoff=0) or ["none"]
             raise ConfigError(
                 "--forget: expected an input that was ingested, as its record names it, a shard whose documents are "
                 f"gone, or a set of another program, got {unknown[0]}; there is {like[0]}"
             )
-        inputs = [name for name in options.forget if name in known]
-        shards = sorted({shard for key in inputs for shard in known[key].shards} | lost.keys() & {*options.forget})
-        results = _made(context, shards)
+        inputs = [name for name in options.forget if name in ingested_inputs]
+        shards = sorted(
+            {shard for key in inputs for shard in ingested_inputs[key].shards} | lost.keys() & {*options.forget}
+        )
+        results = _derived_documents(context, shards)
         if not options.dry_run:
             for home, of in results:
                 with context.lease(home.bookkeeping, home.attributes, {f"the set {make_section.DOCUMENTS}": ""}):
@@ -126,18 +130,18 @@ def _forget(context: Context, options: Options) -> Outcome:
             foreign.forget(dataset, shards, [name for name in options.forget if name in sets])
             attempts.forget_shards(dataset, shards)
             for key in inputs:
-                left_out.forget(dataset, known[key])
+                left_out.forget(dataset, ingested_inputs[key])
             ingested.forget(dataset, inputs)
-    what = "would be deleted" if options.dry_run else "deleted"
+    action = "would be deleted" if options.dry_run else "deleted"
     paths = [dataset.shard_path(shard) for shard in shards]
-    others = [home.shard_path(shard) for home, of in results for shard in of]
+    derived = [home.shard_path(shard) for home, of in results for shard in of]
     return Outcome(
-        text="\n".join([*paths, *others, f"{_named(inputs, options.forget)}: {amount(len(paths), 'shard')} {what}"]),
+        text="\n".join([*paths, *derived, f"{_named(inputs, options.forget)}: {amount(len(paths), 'shard')} {action}"]),
         data=ForgottenInputs(inputs=inputs, shards=shards, deleted=not options.dry_run),
     )
 
 
-def _made(context: Context, shards: Sequence[str]) -> list[tuple[Dataset, list[str]]]:
+def _derived_documents(context: Context, shards: Sequence[str]) -> list[tuple[Dataset, list[str]]]:
     """Return the new documents that stages of the section ``make:`` made of shards, by their dataset."""
     section = context.section(make_section.SECTION) if context.has(make_section.SECTION) else None
     homes = map(make_section.home_of, make_section.roots(section) if section else ())
@@ -152,7 +156,7 @@ def _named(inputs: Sequence[str], names: Sequence[str]) -> str:
 def _roots(context: Context) -> list[str]:
     """Return the folders that are given, or all that the configuration writes in."""
     if context.options.targets:
-        return list(dict.fromkeys(map(_checked, context.options.targets)))
+        return list(dict.fromkeys(map(_folder, context.options.targets)))
     roots = []
     if context.has_dataset:
         dataset = context.dataset
@@ -167,7 +171,7 @@ def _roots(context: Context) -> list[str]:
     return list(dict.fromkeys(roots))
 
 
-def _checked(target: str) -> str:
+def _folder(target: str) -> str:
     """Return a folder, which on S3 may have nothing below it but uploads."""
     root = target.rstrip("/")
     store = store_of(target)

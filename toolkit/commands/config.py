@@ -29,12 +29,12 @@ from toolkit.whole_corpus import section as whole_section
 def faults(context: Context) -> list[str]:
     """Return what is wrong with each section, in the order in which a run does them."""
     faults = _Faults()
-    with faults.noted():
+    with faults.collected():
         _ = context.dataset if context.has_dataset else None
-    with faults.noted():
+    with faults.collected():
         _ = context.entries
     if context.has("align"):
-        with faults.noted():
+        with faults.collected():
             align_section.read_section(context.section("align"))
     if context.has("tag"):
         _tag(context.section("tag"), faults)
@@ -44,14 +44,14 @@ def faults(context: Context) -> list[str]:
         _annotate(context, faults)
     if context.has("mix"):
         _mix(context, faults)
-        with faults.noted():
+        with faults.collected():
             for edition in sections.editions(context).values():
                 _mix(edition, faults)
     if context.has(sections.TOKENIZE):
-        with faults.noted():
+        with faults.collected():
             _mix(sections.with_tokens(context), faults)
     if context.has("about"):
-        with faults.noted():
+        with faults.collected():
             read_about(context.section("about"), required=())
     return list(faults.messages)
 
@@ -60,8 +60,8 @@ class _Faults(Faults):
     """Collects errors; what is not installed here, or not known, is none."""
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
-        with super().noted(), suppress(MissingExtra, MissingModel, _NotKnown):
+    def collected(self) -> Iterator[None]:
+        with super().collected(), suppress(MissingExtra, MissingModel, _NotKnown):
             yield
 
 
@@ -69,50 +69,50 @@ class _NotKnown(Exception):
     """The configuration depends on sets without saying how they are made."""
 
 
-def _others() -> Mapping[str, Mapping[str, Type]]:
+def _sets_on_disk() -> Mapping[str, Mapping[str, Type]]:
     """Stand for the sets that are on disk."""
     raise _NotKnown
 
 
-def _tag(section: ConfigNode, found: _Faults) -> None:
+def _tag(section: ConfigNode, errors: _Faults) -> None:
     if not isinstance(section.value, dict):
-        with found.noted():
+        with errors.collected():
             tag_plan.read_section(section)
         return
     for name in section.value:
-        with found.noted():
-            tag_plan.read_sets(section, [name], _others)
+        with errors.collected():
+            tag_plan.read_sets(section, [name], _sets_on_disk)
 
 
-def _whole(section: ConfigNode, name: str, found: _Faults) -> None:
+def _whole(section: ConfigNode, name: str, errors: _Faults) -> None:
     for set_name in section.value:
-        with found.noted():
+        with errors.collected():
             place = section.at(set_name)
             if name == "train":
                 place.value = train_section.as_whole(place, set_name)
             whole_section.check_entry(place, set_name, name)
 
 
-def _annotate(context: Context, found: _Faults) -> None:
+def _annotate(context: Context, errors: _Faults) -> None:
     section = context.section("annotate")
     for name in section.value:
-        with found.noted():
-            tag_plan.read_sets(annotate_section.as_tag(section, name, context.dataset), [name], _others)
+        with errors.collected():
+            tag_plan.read_sets(annotate_section.as_tag(section, name, context.dataset), [name], _sets_on_disk)
 
 
-def _mix(context: Context, found: _Faults) -> None:
-    with found.noted():
+def _mix(context: Context, errors: _Faults) -> None:
+    with errors.collected():
         settings = sections.mix(context)
         label = settings.label  # that of a format is our own
-        _compile([], label, found)
+        _compile([], label, errors)
         for stream in settings.streams:
             for rule in stream.all_rules:
-                _compile([rule], label, found)
+                _compile([rule], label, errors)
 
 
-def _compile(rules: list[Rule], label: str | None, found: _Faults) -> None:
+def _compile(rules: list[Rule], label: str | None, errors: _Faults) -> None:
     """Compile a rule for documents that may have whatever attributes it names, of any types."""
-    with found.noted():
+    with errors.collected():
         texts = [text for rule in rules for text in rule.expressions] + ([label] if label else [])
         parameters = {name for rule in rules for name in rule.parameters}
         keys = {"document", METADATA}  # whose own fields have types that the documents tell
@@ -148,11 +148,11 @@ def run(context: Context, options: Options) -> Outcome:
         return _schema()
     if context.is_dolma:
         raise ConfigError(f"{options.config}: expected a configuration of this toolkit, got one of Dolma's")
-    shown = show_settings(context)
-    shown.text = shown.text.rstrip("\n")
+    outcome = show_settings(context)
+    outcome.text = outcome.text.rstrip("\n")
     if results := faults(context):
         raise ConfigError("\n".join(results))
-    return shown
+    return outcome
 
 
 def _schema() -> Outcome:

@@ -16,11 +16,10 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.executors import Report, Task
-from toolkit.execution.room import Needs
 from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
 from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
-from toolkit.stages.disk import FILES, Kept
+from toolkit.stages.disk_quota import FILES, DiskUse, EstimateOf
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.addresses import whole
 from toolkit.storage.paths import no_folder
@@ -263,7 +262,7 @@ class _Making:
         options, limit = self.context.options, self.context.config.max_document_bytes
         tasks = sign.works(self.dataset, wave, self.shards, limit)
         tasks += [task for entry in wave for task in sign.works_against(entry, options.shard, limit)]
-        self._run(what, sign.sign_shard, tasks, noted=True, needs=self.context.disk.kept(tasks, _kept_of))
+        self._run(what, sign.sign_shard, tasks, noted=True, needs=self.context.disk.estimates(tasks, _kept_of))
 
     def _finish(self, entry: Entry) -> None:
         dataset, limit = self.dataset, self.context.config.max_document_bytes
@@ -308,7 +307,7 @@ class _Making:
         *,
         noted: bool = False,
         of: str = "",
-        needs: Needs | None = None,
+        needs: EstimateOf | None = None,
     ) -> list[Any]:
         unit = "shards" if noted else "tasks"
         if noted:
@@ -395,11 +394,11 @@ def stage_of(command: str) -> Declaration:
     def made(context: Context, names: Collection[str]) -> None:
         check_made(context.dataset, names, plan_of(context, command).schemas, command)
 
-    def kept(context: Context) -> Kept:
+    def kept(context: Context) -> DiskUse:
         size, reads = section.kept(context.source.at(command), command)
-        return Kept(signatures=size, needs_documents=True, reads_documents=reads)
+        return DiskUse(signatures=size, needs_documents=True, reads_documents=reads)
 
-    return Declaration("whole", progress, check, made=made, kept=kept, goes_on=True)
+    return Declaration("whole", progress, check, check_settings=made, disk_use=kept, continues_after_failure=True)
 
 
 STAGE = stage_of("dedup")

@@ -75,8 +75,8 @@ def run(context: Context, options: Options) -> Outcome:
     if options.idx is not None:
         return _indexes(context, options, options.idx.rstrip("/") or options.idx)
     check_installed("Parquet files")
-    given = str(options.parquet)
-    folder = given.rstrip("/") or given
+    path = str(options.parquet)
+    folder = path.rstrip("/") or path
     note_roots([folder])
     dataset = context.dataset
     replaced = exporting.check_source(folder, dataset, overwrite=options.overwrite)
@@ -102,31 +102,35 @@ def run(context: Context, options: Options) -> Outcome:
         plan = {name: {"values": types[name], "files to write": [e.path for e in of]} for name, of in todo.items()}
         return show_plan(context, {"export": plan})
     check_writable(folder, "--parquet")
-    kept = exporting.bookkeeping(folder)
+    bookkeeping = exporting.bookkeeping(folder)
     context.sweep(folder)
-    with context.lease(kept, folder, {f"the set {name}": dataset.attributes for name in names}):
+    with context.lease(bookkeeping, folder, {f"the set {name}": dataset.attributes for name in names}):
         tasks = [
             Task(shard.path, shard, size_of(shard.work.attributes_of(shard.joined)), key=f"{name}/{shard.work.shard}")
             for name, of in todo.items()
             for shard in of
         ]
         origins.save(folder, {origins.OUTPUT: exporting.origin_of(dataset)})
-        results = context.run("export", exporting.export_shard, tasks, "files", failed=FailureRecords(kept, "export"))
-        gone = 0 if context.in_part else sum(exporting.forget_others(folder, name, of) for name, of in listed.items())
+        results = context.run(
+            "export", exporting.export_shard, tasks, "files", failed=FailureRecords(bookkeeping, "export")
+        )
+        deleted = (
+            0 if context.in_part else sum(exporting.forget_others(folder, name, of) for name, of in listed.items())
+        )
     failed = failures(results)
     rows, written = [["set", "files written", "up to date"]], dict.fromkeys(listed, 0)
     for name, of in listed.items():
         mine = [result for task, result in zip(tasks, results, strict=True) if task.payload.joined.set == name]
         written[name] = sum(bool(result.value) for result in mine)
-        lacking = sum(result.failure is not None for result in mine)
-        rows.append([name, str(written[name]), str(len(of) - written[name] - lacking)])
-    said = f"\n{gone} files of shards that are gone were deleted" if gone else ""
+        failures_in_set = sum(result.failure is not None for result in mine)
+        rows.append([name, str(written[name]), str(len(of) - written[name] - failures_in_set)])
+    notice = f"\n{deleted} files of shards that are gone were deleted" if deleted else ""
     return Outcome(
         text=f"{amount(len(listed), 'set')}, {amount(len(shards), 'shard')}, {len(failed)} failed -> {folder}\n"
         + table(rows, right=(1, 2))
-        + said
+        + notice
         + unfinished,
-        data=Export(folder=folder, shards=len(shards), written=written, deleted=gone, failed=failed),
+        data=Export(folder=folder, shards=len(shards), written=written, deleted=deleted, failed=failed),
         failures=failed,
     )
 
@@ -157,15 +161,15 @@ def _indexes(context: Context, options: Options, folder: str) -> Outcome:
     return Outcome(text=text, data=data, failures=failed)
 
 
-def _chosen(wanted: tuple[str, ...], there: list[str], attributes: str) -> list[str]:
+def _chosen(requested: tuple[str, ...], existing: list[str], attributes: str) -> list[str]:
     """Return the sets to export, each once.
 
     Raises:
         ConfigError: if one is not there, or there is none.
     """
-    for name in wanted:
-        if name not in there:
-            raise ConfigError(f"--set: expected an attribute set in {attributes}, {mismatch(name, there)}")
-    if not there:
+    for name in requested:
+        if name not in existing:
+            raise ConfigError(f"--set: expected an attribute set in {attributes}, {mismatch(name, existing)}")
+    if not existing:
         raise ConfigError(f"{attributes}: expected attribute sets to export, got no set; run `toolkit tag` first?")
-    return list(dict.fromkeys(wanted)) or there
+    return list(dict.fromkeys(requested)) or existing

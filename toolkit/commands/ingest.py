@@ -20,7 +20,6 @@ from toolkit.data.places import Inside, Place, check_dataset, of_dataset
 from toolkit.errors import ConfigError, NothingThere, ToolkitError, Unreadable, amount, few, quoted
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import Work
-from toolkit.execution.room import Need
 from toolkit.ingest import attempts, in_place
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
@@ -36,7 +35,7 @@ from toolkit.records import ingested, left_out
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.records.left_out import Verdict
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
-from toolkit.stages.disk import Kept
+from toolkit.stages.disk_quota import DiskEstimate, DiskUse
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage import store_of
 from toolkit.storage.paths import work_folder
@@ -478,14 +477,14 @@ def _ingest(
     with ahead.lease(context):
         before = [None] * len(works) if ahead.deletes else _before(context, works)
         tasks = [
-            (Task(task_name(work), ahead.of(work), key=work.key, known=known), store_of(work.path).can_list)
+            (Task(task_name(work), ahead.of(work), key=work.key, outcome=known), store_of(work.path).can_list)
             for work, known in zip(works, before, strict=True)
         ]
         near = [replace(task, size=task.payload.input.size) for task, is_near in tasks if is_near]
         far = [task for task, is_near in tasks if not is_near]
         unit = "packs" if any(work.is_pack for work in works) else "inputs"
 
-        def needs(task: Task[InputToPass]) -> Need | None:
+        def needs(task: Task[InputToPass]) -> DiskEstimate | None:
             return context.disk.of_input(task.payload.input)
 
         run = partial(context.run, step, function, unit=unit, failed=noted, needs=needs)
@@ -621,7 +620,7 @@ def _is_mixed(look: Look, work: one_pass.InputToPass) -> bool:
     """Tell whether an input whose documents may be gone is in the mix."""
     record = ingest_records.recorded(work.input)
     result = one_pass.in_mix(work, record, look.published) if record and record.deleted else None
-    look.gone.update(result or {})
+    look.deleted.update(result or {})
     return result is not None
 
 
@@ -643,5 +642,5 @@ STAGE = Declaration(
     _progress,
     _check,
     _look,
-    kept=lambda context: Kept(folders=[context.dataset.documents] if context.has_dataset else []),
+    disk_use=lambda context: DiskUse(folders=[context.dataset.documents] if context.has_dataset else []),
 )

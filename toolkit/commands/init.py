@@ -68,7 +68,7 @@ def _raw(class_: type[FieldReader]) -> type[FieldReader]:
     """Return the reader of a format with rows as they are, in place of documents."""
     methods = {
         "draft": lambda _, row, number: Draft(text="", number=number, extra=row),
-        "columns": lambda _, there, path: list(there),
+        "columns": lambda _, names, path: list(names),
     }
     result: Any = msgspec.defstruct(f"{class_.__name__}Rows", [], bases=(class_,), namespace=methods, frozen=True)
     return cast("type[FieldReader]", result)
@@ -86,16 +86,16 @@ def chosen(rows: Sequence[Row], *, typed: bool) -> dict[str, Any]:
     options: dict[str, Any] = {"fields": fields} if fields else {}
     named = [fields.get(name, name) for name in ("id", "text", "source", "added", "created")]
     used = {name for name in named if isinstance(name, str)}
-    others = set(names) - used
-    if others and fields.get("metadata", "metadata") not in names:
+    rest = set(names) - used
+    if rest and fields.get("metadata", "metadata") not in names:
         options["metadata"] = "rest"
-    elif "annotation" in others:  # which tables have for themselves
+    elif "annotation" in rest:  # which tables have for themselves
         options["metadata"] = ["annotation"]
     if typed:
         types = {name: type_ for name in names if name not in used and (type_ := _type_of(rows, name))}
         options |= {"typed": types} if types else {}
-    elif lacking := list(dict.fromkeys(name for row in rows for name in _not_finite(row) if name not in used)):
-        options["typed"] = dict.fromkeys(lacking, "float")
+    elif missing := list(dict.fromkeys(name for row in rows for name in _not_finite(row) if name not in used)):
+        options["typed"] = dict.fromkeys(missing, "float")
     return options
 
 
@@ -193,8 +193,8 @@ def names_without_header(row: Row) -> list[str]:
 def lacks_text(rows: Sequence[Row], options: dict[str, Any]) -> tuple[int, int]:
     """Return how many rows lack the field of the text, and in how many it is null."""
     name = options.get("fields", {}).get("text", "text")
-    lacking = sum(name not in row for row in rows)
-    return lacking, sum(row.get(name) is None for row in rows) - lacking
+    missing = sum(name not in row for row in rows)
+    return missing, sum(row.get(name) is None for row in rows) - missing
 
 
 def example_rule(documents: Sequence[Row]) -> str | None:
@@ -202,15 +202,15 @@ def example_rule(documents: Sequence[Row]) -> str | None:
     names = list(dict.fromkeys(name for row in documents for name in row.get("metadata") or {}))
     for name in names:
         values = [(row.get("metadata") or {}).get(name) for row in documents]
-        told = [value for value in values if value is not None]
-        if not name.isidentifier() or not told:
+        present = [value for value in values if value is not None]
+        if not name.isidentifier() or not present:
             continue
-        if all(isinstance(value, str) and len(value) < 20 for value in told):
-            (value, count), *_ = Counter(told).most_common(1)
-            if count > 1 and len(set(told)) < len(told) / 2 + 1:
+        if all(isinstance(value, str) and len(value) < 20 for value in present):
+            (value, count), *_ = Counter(present).most_common(1)
+            if count > 1 and len(set(present)) < len(present) / 2 + 1:
                 return f"metadata.{name} == {msgspec.json.encode(value).decode()}"
-        elif all(isinstance(value, int | float) and not isinstance(value, bool) for value in told):
-            middle = sorted(told)[len(told) // 2]
+        elif all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
+            middle = sorted(present)[len(present) // 2]
             test = f"metadata.{name} is not None and "
             return f"{test}metadata.{name} >= {middle:g}" if middle < 1e6 else None
     return None
@@ -229,7 +229,7 @@ _DOUBLED = re.compile(rb'[^\\,;\t|\n"]""|""[^,;\t|\r\n"]')
 _NO_DATA = ("README.md", "LICENSE", "LICENSE.txt", "dataset_infos.json", "dataset_info.json", "state.json")
 
 
-class There(NamedTuple):
+class DataFiles(NamedTuple):
     """The files at a path.
 
     Attributes:
@@ -237,7 +237,7 @@ class There(NamedTuple):
         files: Files that it names.
         format: Format that reads them.
         options: Options of the format, that the files ask for.
-        others: names of files in the folder that are not read.
+        ignored: names of files in the folder that are not read.
         choices: Choices of the options `config` and `split`, what else there is.
     """
 
@@ -245,11 +245,11 @@ class There(NamedTuple):
     files: Sequence[folders.Found]
     format: str
     options: dict[str, Any]
-    others: list[str] = []
+    ignored: list[str] = []
     choices: dict[str, list[str]] = {}
 
 
-def there_at(path: str) -> There:
+def data_at(path: str) -> DataFiles:
     """Return what is at a path: a file, a folder or a glob; on disk, in a bucket, or one file on the web.
 
     Raises:
@@ -258,14 +258,14 @@ def there_at(path: str) -> There:
     """
     path = path.rstrip("/") or "/"
     if folders.is_listable(path):
-        return _said_by_folder(path) or _in_folder(path)
+        return _declared_files(path) or _in_folder(path)
     files = expand_listed(path)
     if is_glob(path) and len({suffix_of(relative) for _, relative, _ in files}) > 1:
         raise ConfigError(
             f"{path}: expected files of one kind, got {', '.join(sorted({relative for _, relative, _ in files})[:3])}; "
             "give a narrower glob"
         )
-    return There(path, files, *_format(files[0][0]))
+    return DataFiles(path, files, *_format(files[0][0]))
 
 
 def is_dataset(path: str) -> bool:
@@ -290,13 +290,13 @@ def suffix_of(name: str) -> str:
     return "." + stem.rpartition(".")[2] if "." in stem else ""
 
 
-def _said_by_folder(path: str) -> There | None:
+def _declared_files(path: str) -> DataFiles | None:
     """Return what a folder says of itself, as `datasets` or the hub write it; None if it says nothing."""
     if any(exists(join(path, name)) for name in ("dataset_dict.json", "state.json")):
         splits = folders.splits_of(path)
         options = {"split": splits[0]} if len(splits) > 1 else {}
         files = folders.chosen(path, (), None, options.get("split"))
-        return There(path, files, _format(files[0][0])[0], options, choices={"split": splits})
+        return DataFiles(path, files, _format(files[0][0])[0], options, choices={"split": splits})
     if configs := folders.configs_of(path):
         usual = "default" if "default" in configs else next(iter(configs))
         options = {"config": usual} if len(configs) > 1 or usual != "default" else {}
@@ -305,11 +305,13 @@ def _said_by_folder(path: str) -> There | None:
         files = folders.chosen(path, (), usual, options.get("split"))
         format, more = _format(files[0][0])
         if issubclass(READERS.find(format), FieldReader):
-            return There(path, files, format, options | more, choices={"config": [*configs], "split": configs[usual]})
+            return DataFiles(
+                path, files, format, options | more, choices={"config": [*configs], "split": configs[usual]}
+            )
     return None
 
 
-def _in_folder(path: str) -> There:
+def _in_folder(path: str) -> DataFiles:
     """Return the files of a folder of which there is most, by their bytes."""
     try:
         results = [item for item in expand_listed(join(path, "**")) if item[1].rpartition("/")[2] not in _NO_DATA]
@@ -318,8 +320,8 @@ def _in_folder(path: str) -> There:
     if not results:
         raise NothingThere(f"{path}: expected files, got none")
     sizes = Counter[str]()
-    for _, relative, there in results:
-        sizes[_kind(relative)] += (there.size if there else 0) + 1
+    for _, relative, stat in results:
+        sizes[_kind(relative)] += (stat.size if stat else 0) + 1
     fault: ConfigError | None = None
     for kind, _ in sizes.most_common():
         files = [item for item in results if _kind(item[1]) == kind]
@@ -328,10 +330,10 @@ def _in_folder(path: str) -> There:
         except ConfigError as error:
             fault = fault or error
             continue
-        others = [relative for _, relative, _ in results if _kind(relative) != kind]
+        ignored = [relative for _, relative, _ in results if _kind(relative) != kind]
         class_ = READERS.find(format)
         is_all = {file[0] for file in files} == {item[0] for item in expand_below(path, class_.SUFFIXES)}
-        return There(path if is_all else join(path, _glob(files)), files, format, options, others)
+        return DataFiles(path if is_all else join(path, _glob(files)), files, format, options, ignored)
     raise fault or NothingThere(f"{path}: expected files, got none")
 
 
@@ -381,14 +383,14 @@ def _format(path: str) -> tuple[str, dict[str, Any]]:
     return by_suffix, _options(head, result)
 
 
-def _options(head: bytes, found: Recognised | None) -> dict[str, Any]:
-    options: dict[str, Any] = {"delimiter": found.delimiter} if found and found.delimiter else {}
-    if found and set(found.formats) & {"csv", "tsv"} and b'\\"' in head and not _DOUBLED.search(head):
+def _options(head: bytes, match: Recognised | None) -> dict[str, Any]:
+    options: dict[str, Any] = {"delimiter": match.delimiter} if match and match.delimiter else {}
+    if match and set(match.formats) & {"csv", "tsv"} and b'\\"' in head and not _DOUBLED.search(head):
         options["escape"] = "\\"
     try:
         head[: head.rfind(b"\n") + 1 or len(head)].decode()
     except UnicodeDecodeError:
-        if found and set(found.formats) & {"csv", "tsv"}:
+        if match and set(match.formats) & {"csv", "tsv"}:
             options["encoding"] = "windows-1252"
     return options
 
@@ -435,26 +437,26 @@ def text_for(path: str, config_path: str) -> str:
             + _of_dataset(path)
             + _rest(name, None, "dolma")
         )
-    there = there_at(path)
-    entry, notes = _entry(there, name)
-    root = _free(f"data/{name}", there)
-    seen, *others = _seen(entry, root)
-    if twin := _twin(seen, others):
+    data = data_at(path)
+    entry, notes = _entry(data, name)
+    root = _free(f"data/{name}", data)
+    first, *rest = _previews(entry, root)
+    if twin := _twin(first, rest):
         entry["ids"], notes["ids"] = "{path}/{id}", os.path.basename(twin)
-        seen, *_ = _seen(entry, root)
-    size = sum(stored.size for _, _, stored in there.files if stored)
+        first, *_ = _previews(entry, root)
+    size = sum(stored.size for _, _, stored in data.files if stored)
     much = f", {size_in_words(size)}" if size >= 1e5 else ""
-    what = f"{amount(len(there.files), 'file')}{much}, read by `format: {there.format}`"
-    parts = [_HEAD.format(path=path, what=what, config=config_path)]
+    description = f"{amount(len(data.files), 'file')}{much}, read by `format: {data.format}`"
+    parts = [_HEAD.format(path=path, what=description, config=config_path)]
     parts.append(f"dataset: {root:32} # documents and attributes go there\n")
-    parts.append("ingest:\n" + _lines(entry, notes, there))
-    if there.others:
-        more = f" and {len(there.others) - 1:,} more" if there.others[1:] else ""
-        parts.append(f"# Not read: {there.others[0]}{more}\n")
-    if READERS.find(there.format).IN_PLACE and "on_error" not in entry:
+    parts.append("ingest:\n" + _lines(entry, notes, data))
+    if data.ignored:
+        more = f" and {len(data.ignored) - 1:,} more" if data.ignored[1:] else ""
+        parts.append(f"# Not read: {data.ignored[0]}{more}\n")
+    if READERS.find(data.format).IN_PLACE and "on_error" not in entry:
         parts.append(_IN_PLACE.format(entry=_flow(_in_place(entry))))
-    parts.append(_fields(seen))
-    return "".join(parts) + _rest(name, example_rule(seen.documents), _output(there, seen), seen)
+    parts.append(_fields(first))
+    return "".join(parts) + _rest(name, example_rule(first.documents), _output(data, first), first)
 
 
 def name_of(path: str) -> str:
@@ -465,22 +467,22 @@ def name_of(path: str) -> str:
     return re.sub(r"[^\w-]+", "-", stem, flags=re.ASCII).strip("-_") or "own"
 
 
-def _free(root: str, there: There) -> str:
+def _free(root: str, data: DataFiles) -> str:
     """Return a folder for a dataset that holds no file of those that are read."""
-    inside = any(is_within(normal(path), normal(root)) for path, _, _ in there.files[:1] if store_of(path).is_local)
+    inside = any(is_within(normal(path), normal(root)) for path, _, _ in data.files[:1] if store_of(path).is_local)
     return f"{root}-corpus" if inside else root
 
 
-def _entry(there: There, name: str) -> tuple[dict[str, Any], dict[str, str]]:
+def _entry(data: DataFiles, name: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return an entry of `ingest:`, and what is to be said of its options."""
-    entry: dict[str, Any] = {"format": there.format, "from": there.pattern} | there.options
-    notes = {key: ", ".join(name for name in names if name != entry.get(key)) for key, names in there.choices.items()}
-    class_ = READERS.find(there.format)
-    options = {key: value for key, value in there.options.items() if key not in ("config", "split")}
-    rows = first_rows(there.format, options, there.files[0][0])
+    entry: dict[str, Any] = {"format": data.format, "from": data.pattern} | data.options
+    notes = {key: ", ".join(name for name in names if name != entry.get(key)) for key, names in data.choices.items()}
+    class_ = READERS.find(data.format)
+    options = {key: value for key, value in data.options.items() if key not in ("config", "split")}
+    rows = first_rows(data.format, options, data.files[0][0])
     if rows and "header" in class_.__struct_fields__ and (names := names_without_header(rows[0])):
         entry["header"] = options["header"] = names
-        rows = first_rows(there.format, options, there.files[0][0])
+        rows = first_rows(data.format, options, data.files[0][0])
     entry["source"] = name
     if rows is not None:
         is_text = "delimiter" in class_.__struct_fields__
@@ -489,17 +491,17 @@ def _entry(there: There, name: str) -> tuple[dict[str, Any], dict[str, str]]:
         notes["typed"] = (
             "values of CSV are texts; these are not" if is_text else "has numbers such as NaN, which are null"
         )
-        lacking, nulls = lacks_text(rows, results)
-        for option, count in (("on_error", lacking), ("null_text", nulls)):
-            if count and lacking + nulls < len(rows):
+        missing, nulls = lacks_text(rows, results)
+        for option, count in (("on_error", missing), ("null_text", nulls)):
+            if count and missing + nulls < len(rows):
                 entry[option] = "skip"
                 notes[option] = f"{count:,} of the first {len(rows):,} rows"
-    elif "documents" in class_.__struct_fields__ and (len(there.files) > 1 or there.pattern != there.files[0][0]):
+    elif "documents" in class_.__struct_fields__ and (len(data.files) > 1 or data.pattern != data.files[0][0]):
         entry["documents"] = "file"
     return entry, notes
 
 
-def _seen(entry: dict[str, Any], root: str) -> list[Preview]:
+def _previews(entry: dict[str, Any], root: str) -> list[Preview]:
     """Return the first documents of the first files as they would be.
 
     Raises:
@@ -511,16 +513,16 @@ def _seen(entry: dict[str, Any], root: str) -> list[Preview]:
     return [preview(work, 200) for work in works[:_COMPARED]]
 
 
-def _twin(first: Preview, others: Sequence[Preview]) -> str | None:
+def _twin(first: Preview, rest: Sequence[Preview]) -> str | None:
     """Return the path of a file with a document that has the source and the id of one of the first file."""
     names = {(row["source"], row["id"]) for row in first.documents}
     shared = (
-        preview.input for preview in others if any((row["source"], row["id"]) in names for row in preview.documents)
+        preview.input for preview in rest if any((row["source"], row["id"]) in names for row in preview.documents)
     )
     return next(shared, None)
 
 
-def _lines(entry: dict[str, Any], notes: dict[str, str], there: There) -> str:
+def _lines(entry: dict[str, Any], notes: dict[str, str], data: DataFiles) -> str:
     lines = []
     for key, value in entry.items():
         written = f"{key}: {_flow(value)}"
@@ -547,12 +549,14 @@ def _in_place(entry: dict[str, Any]) -> dict[str, Any]:
     return {"format": options.pop("format"), "path": entry["from"]} | options
 
 
-def _fields(seen: Preview) -> str:
-    rows: Sequence[tuple[str, str]] = [(field.name, field.type) for field in seen.fields if field.name not in ("text",)]
+def _fields(sample: Preview) -> str:
+    rows: Sequence[tuple[str, str]] = [
+        (field.name, field.type) for field in sample.fields if field.name not in ("text",)
+    ]
     wide = max((len(name) for name, _ in rows), default=0)
     listed = "".join(f"#   {name:{wide}}  {type_}\n" for name, type_ in rows[:40])
     more = f"#   and {len(rows) - 40} more\n" if rows[40:] else ""
-    return f"\n# Fields of the first {amount(seen.looked_at, 'document')}, by the names of rules:\n{listed}{more}"
+    return f"\n# Fields of the first {amount(sample.looked_at, 'document')}, by the names of rules:\n{listed}{more}"
 
 
 _HEAD = """\
@@ -588,46 +592,46 @@ _DATES = ("added", "created", "date", "timestamp", "crawl_date", "published")
 """Fields that may stand for the URI and the date of a page, the likeliest first."""
 
 
-def _rest(name: str, rule: str | None, format: str, seen: Preview | None = None) -> str:
+def _rest(name: str, rule: str | None, format: str, sample: Preview | None = None) -> str:
     """Return the tags, rules and the output.
 
     Args:
         name: Name of the data.
         rule: Expression of an example.
         format: Output format.
-        seen: First documents, if they were read.
+        sample: First documents, if they were read.
     """
     quoted = "'" + rule.replace("'", "''") + "'" if rule else ""
     example = f"    # - keep: {quoted}\n" if rule else ""
-    oscar = {"format": "oscar", "path": f"data/{name}-oscar", "warc_headers": _headers(seen)}
+    oscar = {"format": "oscar", "path": f"data/{name}-oscar", "warc_headers": _headers(sample)}
     if format == "oscar":
         return _REST.format(example=example, output=_flow(oscar), others="or dolma, parquet, text")
-    others = "or dolma, text" if format == "parquet" else "or parquet, text"
-    shown = _REST.format(
+    alternatives = "or dolma, text" if format == "parquet" else "or parquet, text"
+    text = _REST.format(
         example=example,
         output=_flow({"format": format, "path": f"data/{name}-{format}"}),
-        others=f"keeps all fields; {others}",
+        others=f"keeps all fields; {alternatives}",
     )
-    return f"{shown}  # as OSCAR, which has these fields alone:\n  # output: {_flow(oscar)}\n"
+    return f"{text}  # as OSCAR, which has these fields alone:\n  # output: {_flow(oscar)}\n"
 
 
-def _headers(seen: Preview | None) -> dict[str, str]:
+def _headers(sample: Preview | None) -> dict[str, str]:
     """Return the WARC headers that fields of documents stand for: id, URI and date."""
-    names = [field.name.removeprefix("document.") for field in seen.fields] if seen else ["added", "metadata.url"]
+    names = [field.name.removeprefix("document.") for field in sample.fields] if sample else ["added", "metadata.url"]
 
-    def first(wanted: Sequence[str]) -> str | None:
-        return next((path for name in wanted for path in (name, f"metadata.{name}") if path in names), None)
+    def first(candidates: Sequence[str]) -> str | None:
+        return next((path for name in candidates for path in (name, f"metadata.{name}") if path in names), None)
 
     headers = {"warc-record-id": "id", "warc-target-uri": first(_URLS), "warc-date": first(_DATES)}
     return {header: path for header, path in headers.items() if path}
 
 
-def _output(there: There, seen: Preview) -> str:
+def _output(data: DataFiles, sample: Preview) -> str:
     """Return the output format that loses no field of documents but the name of their source."""
-    lost = not_carried(writer_with("oscar", b"{}"), seen.paths)
-    if seen.paths[1] and lost.keys() <= {"source"}:
+    lost = not_carried(writer_with("oscar", b"{}"), sample.paths)
+    if sample.paths[1] and lost.keys() <= {"source"}:
         return "oscar"
-    return "parquet" if there.format in ("parquet", "arrow", "csv", "tsv") else "dolma"
+    return "parquet" if data.format in ("parquet", "arrow", "csv", "tsv") else "dolma"
 
 
 class Options(CommonOptions, frozen=True, kw_only=True):
@@ -687,10 +691,10 @@ def _check_new(path: str) -> None:
     if not store_of(path).is_local:
         raise ConfigError(f"{path}: expected a file on disk")
     if os.path.lexists(path):
-        raise _there(path)
+        raise _exists_error(path)
 
 
-def _there(path: str) -> ConfigError:
+def _exists_error(path: str) -> ConfigError:
     return ConfigError(f"{path}: expected a file that is not there yet, got one; choose another: `-o FILE`")
 
 
@@ -705,7 +709,7 @@ def _write(path: str, text: str, next_step: str) -> Outcome:
         raise ConfigError(f"{path}: expected a file that can be written, got: No such file or directory")
     store_of(path).check_named(path, path)
     if not store_of(path).create(path, text.encode()):
-        raise _there(path)
+        raise _exists_error(path)
     line = f"  toolkit run -c {shlex.quote(path)}"
     following = [f"{line} --dry-run  # what would be done; writes no data", f"{line}            # does it"]
     return Outcome(text="\n".join([f"wrote {path}", next_step, *following]), data={"config": path})

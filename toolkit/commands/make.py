@@ -18,7 +18,7 @@ from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
-from toolkit.stages.disk import ATTRIBUTES, DOCUMENTS, FILES, Kept
+from toolkit.stages.disk_quota import ATTRIBUTES, DOCUMENTS, FILES, DiskUse
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
@@ -61,11 +61,11 @@ def entries_of(context: Context) -> list[Entry]:
     """
     section = context.section(SECTION)
     entries = read_section(section, context.dataset)
-    taken = {name for command in sets_before(SECTION) for name in getattr(context.config, command)}
-    taken.update(ingest_section.set_schemas(context.entries))
+    names = {name for command in sets_before(SECTION) for name in getattr(context.config, command)}
+    names.update(ingest_section.set_schemas(context.entries))
     roots = set[str]()
     for entry in entries:
-        if not entry.root and entry.name in taken:
+        if not entry.root and entry.name in names:
             raise section.error(
                 (entry.name,), f"expected another name than those of other sets, got {entry.name!r} twice"
             )
@@ -76,7 +76,7 @@ def entries_of(context: Context) -> list[Entry]:
 
 
 def prepare(
-    context: Context, entry: Entry, known: Mapping[str, sets.SetSchema], *, overwrite: bool, write: bool = False
+    context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema], *, overwrite: bool, write: bool = False
 ) -> sets.SetSchema:
     """Return the schema of what a stage makes, and declare it: what is there must have been made with its settings.
 
@@ -84,10 +84,10 @@ def prepare(
         ConfigError: if it was made otherwise, and overwrite is not given.
     """
     if entry.whole:
-        plan = plan_of(context, entry, known)
+        plan = plan_of(context, entry, schemas)
         whole_section.prepare(plan, context.dataset, overwrite=overwrite, write=write)
         return plan.schemas[entry.name]
-    schema = schema_of(entry, context.dataset, known)
+    schema = schema_of(entry, context.dataset, schemas)
     home, name = entry.home(context.dataset)
     if entry.root and ingested.load_all(home):
         raise ConfigError(
@@ -105,19 +105,21 @@ def prepare(
     return schema
 
 
-def plan_of(context: Context, entry: Entry, known: Mapping[str, sets.SetSchema]) -> whole_section.Plan:
+def plan_of(context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema]) -> whole_section.Plan:
     """Return the plan of a stage that needs all documents; errors as of `toolkit.whole_corpus.section.read_section`."""
     options = {"as": entry.key, "stage": entry.reference, "options": entry.options}
-    others = {name: schema for name, schema in known.items() if name != entry.name}
+    earlier = {name: schema for name, schema in schemas.items() if name != entry.name}
     alone, own = replace(context.section(SECTION), value={entry.name: options}), context.own_types_known()
-    return whole_section.read_section(alone, context.dataset, others, SECTION, own, external=context.external)
+    return whole_section.read_section(alone, context.dataset, earlier, SECTION, own, external=context.external)
 
 
-def schemas_of(context: Context, known: Mapping[str, sets.SetSchema], *, overwrite: bool) -> dict[str, sets.SetSchema]:
+def schemas_of(
+    context: Context, schemas: Mapping[str, sets.SetSchema], *, overwrite: bool
+) -> dict[str, sets.SetSchema]:
     """Return the schemas of the sets that the section makes, checked against what is there; errors as `prepare`."""
     results: dict[str, sets.SetSchema] = {}
     for entry in entries_of(context):
-        schema = prepare(context, entry, {**known, **results}, overwrite=overwrite)
+        schema = prepare(context, entry, {**schemas, **results}, overwrite=overwrite)
         results |= {} if entry.root else {entry.name: schema}
     return results
 
@@ -129,9 +131,11 @@ def run(context: Context, options: Options) -> Outcome:
     data = MakeResult(shards=len(shards))
     if context.share and not shards:
         return Outcome(text=context.share.nothing(), data=data)
-    known = context.known_sets(SECTION) | schemas_of(context, context.known_sets(SECTION), overwrite=options.overwrite)
+    schemas = context.known_sets(SECTION) | schemas_of(
+        context, context.known_sets(SECTION), overwrite=options.overwrite
+    )
     if options.dry_run:
-        todo = {entry.name: _planned(context, entry, known, shards) for entry in entries}
+        todo = {entry.name: _planned(context, entry, schemas, shards) for entry in entries}
         return show_plan(context, {SECTION: todo})
     context.sweep(dataset.attributes, dataset.bookkeeping, *(entry.root for entry in entries if entry.root))
     rows, failed, notes = [["stage", "documents", "made", "shards written", "up to date"]], list[str](), ""
@@ -144,7 +148,7 @@ def run(context: Context, options: Options) -> Outcome:
             notes += f"\n{entry.name}: not made, because what it needs of all shards is not there yet"
             continue
         if entry.whole:
-            outcome = _make_whole(context, plan_of(context, entry, known), left)
+            outcome = _make_whole(context, plan_of(context, entry, schemas), left)
             failed += outcome.failures
             if result := outcome.data.sets.get(entry.name):
                 counts = [f"{result.documents:,}"] * 2 + [str(result.written), str(len(left) - result.written)]
@@ -158,29 +162,29 @@ def run(context: Context, options: Options) -> Outcome:
             elif not outcome.failures:
                 notes += f"\n{entry.name}: what it makes depends on all shards: {context.next_step}"
             continue
-        done, broken, gone = _make(context, entry, known, left)
+        results, broken, obsolete = _make(context, entry, schemas, left)
         failed += broken
-        written = [item for item in done if item.written]
-        documents, output = sum(item.documents for item in done), sum(item.rows for item in written)
-        counts = [f"{documents:,}", f"{output:,}", str(len(written)), str(len(done) - len(written))]
+        written = [item for item in results if item.written]
+        documents, output = sum(item.documents for item in results), sum(item.rows for item in written)
+        counts = [f"{documents:,}", f"{output:,}", str(len(written)), str(len(results) - len(written))]
         rows.append([entry.name, *counts])
         home = entry.home(dataset)[0]
         where = home.documents if entry.root else dataset.attribute_path(entry.name, "").rstrip("/")
-        deleted = len(gone) if options.overwrite else 0
+        deleted = len(obsolete) if options.overwrite else 0
         data.made[entry.name] = MadeByStage(path=where, documents=documents, written=len(written), deleted=deleted)
-        notes += f"\n{_others(entry, gone, deleted=options.overwrite)}" if gone else ""
-    shown = f"\n{table(rows, right=range(1, 5))}" if rows[1:] else ""
-    text = f"{amount(len(shards), 'shard')}, {len(failed)} failed{shown}{notes}{unfinished}"
+        notes += f"\n{_obsolete_notice(entry, obsolete, deleted=options.overwrite)}" if obsolete else ""
+    summary = f"\n{table(rows, right=range(1, 5))}" if rows[1:] else ""
+    text = f"{amount(len(shards), 'shard')}, {len(failed)} failed{summary}{notes}{unfinished}"
     data.failed = failed
     return Outcome(text=text, data=data, failures=failed)
 
 
 def _works(
-    context: Context, entry: Entry, known: Mapping[str, sets.SetSchema], shards: Sequence[str]
+    context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema], shards: Sequence[str]
 ) -> list[ShardToMake]:
     """Return the work on each shard, without the sets that are read."""
     limit, dataset = context.config.max_document_bytes, context.dataset
-    schema = schema_of(entry, dataset, known, checks=False)
+    schema = schema_of(entry, dataset, schemas, checks=False)
     settings = {key: key_schema.settings for key, key_schema in schema.keys.items()}
     return [
         ShardToMake(
@@ -200,33 +204,33 @@ def _make_whole(context: Context, plan: whole_section.Plan, shards: list[str]) -
     return dedup.make_plan(context, plan, shards)
 
 
-def _planned(context: Context, entry: Entry, known: Mapping[str, sets.SetSchema], shards: Sequence[str]) -> Any:
+def _planned(context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema], shards: Sequence[str]) -> Any:
     """Return the shards of which something is to be made; of a stage that needs all documents, by what is done."""
     if entry.whole:
-        (whole,) = plan_of(context, entry, known).entries
+        (whole,) = plan_of(context, entry, schemas).entries
         return dedup.todo_of(context.dataset, whole, shards)
-    return _todo(_works(context, entry, known, shards))
+    return _todo(_works(context, entry, schemas, shards))
 
 
 def _todo(works: Sequence[ShardToMake]) -> list[str]:
-    done = for_each(lambda work: making.state_of(work)[1], works)
-    return [work.shard for work, is_done in zip(works, done, strict=True) if not is_done]
+    states = for_each(lambda work: making.state_of(work)[1], works)
+    return [work.shard for work, is_done in zip(works, states, strict=True) if not is_done]
 
 
 def _make(
-    context: Context, entry: Entry, known: Mapping[str, sets.SetSchema], shards: list[str]
+    context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema], shards: list[str]
 ) -> tuple[list[ShardDone], list[str], list[str]]:
     """Make what is left of a stage; return the outcomes of shards, failures, and the shards that are gone."""
     dataset, (home, name) = context.dataset, entry.home(context.dataset)
-    noted = FailureRecords(dataset, f"{SECTION} {entry.name}")
-    works = _works(context, entry, known, shards)
+    failure_records = FailureRecords(dataset, f"{SECTION} {entry.name}")
+    works = _works(context, entry, schemas, shards)
     holds = {f"the set {name}": json_digest(works[0].settings)} if works else {}
     with context.lease(home.bookkeeping, home.attributes, holds):
         is_whole = entry.root and not context.in_part and not context.failed
-        gone = making.others_in(home, shards) if is_whole else []
+        obsolete = making.others_in(home, shards) if is_whole else []
         if context.options.overwrite:  # before other settings, with which their records would be gone
-            making.forget_shards(home, gone)
-        prepare(context, entry, known, overwrite=context.options.overwrite, write=True)
+            making.forget_shards(home, obsolete)
+        prepare(context, entry, schemas, overwrite=context.options.overwrite, write=True)
         resolved = context.source_of(dataset, shards).resolve_each(entry.reads(), SECTION, check="strict")
         joined = resolved.refuse_unreadable().joined(context.config.max_document_bytes)
         works = [
@@ -234,43 +238,45 @@ def _make(
         ]
         with dataset.looking([*entry.reads(), *([] if entry.root else [name])]):
             tasks = shard_tasks(works, making.as_it_was, dataset.sizes())
-        needs = context.disk.kept(
+        needs = context.disk.estimates(
             tasks, lambda work, text: text * (DOCUMENTS if work.entry.root else ATTRIBUTES) + FILES
         )
-        results = context.run(f"making {entry.name}", making.WORK, tasks, spreads=True, failed=noted, needs=needs)
+        results = context.run(
+            f"making {entry.name}", making.WORK, tasks, spreads=True, failed=failure_records, needs=needs
+        )
         broken = failures(results)
         if not context.in_part:
-            noted.keep_only(shards)
+            failure_records.keep_only(shards)
     context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
-    return [result.value for result in results if result.value], broken, gone
+    return [result.value for result in results if result.value], broken, obsolete
 
 
-def _others(entry: Entry, shards: Sequence[str], *, deleted: bool) -> str:
+def _obsolete_notice(entry: Entry, shards: Sequence[str], *, deleted: bool) -> str:
     """Return what is said of new documents of shards that the dataset does not have."""
-    what = f"{entry.name}: {entry.root} has new documents of shards that are not in the dataset: {few(shards)}"
-    return f"{what}; they were deleted" if deleted else f"{what}; `toolkit make --overwrite` deletes them"
+    message = f"{entry.name}: {entry.root} has new documents of shards that are not in the dataset: {few(shards)}"
+    return f"{message}; they were deleted" if deleted else f"{message}; `toolkit make --overwrite` deletes them"
 
 
 def _progress(look: Look) -> Iterator[Progress]:
     context = look.context
-    known = context.known_sets(SECTION)
+    schemas = context.known_sets(SECTION)
     for entry in entries_of(context):
         name, (home, set_name) = f"{SECTION} {entry.name}", entry.home(context.dataset)
         try:
             shards = look.shards(context.dataset)
-            schema = prepare(context, entry, known, overwrite=False)
-            known |= {} if entry.root else {entry.name: schema}
+            schema = prepare(context, entry, schemas, overwrite=False)
+            schemas |= {} if entry.root else {entry.name: schema}
             if entry.whole:
-                (whole,) = plan_of(context, entry, known).entries
+                (whole,) = plan_of(context, entry, schemas).entries
                 causes = states_of(context.dataset, whole, shards, whole=not context.in_part)
                 yield Progress(name, SECTION, causes, kind="whole")
                 continue
-            todo = _todo(_works(context, entry, known, shards))
-            gone = making.others_in(home, shards) if entry.root and not context.in_part else []
+            todo = _todo(_works(context, entry, schemas, shards))
+            obsolete = making.others_in(home, shards) if entry.root and not context.in_part else []
         except ToolkitError as error:
             yield Progress(name, unknown=str(error), kind="whole" if entry.whole else None)
         else:
-            notes = [_others(entry, gone, deleted=False)] if gone else []
+            notes = [_obsolete_notice(entry, obsolete, deleted=False)] if obsolete else []
             yield Progress(name, name, look.causes(set_name, shards, todo, home), notes=notes)
 
 
@@ -279,24 +285,24 @@ def _look(look: Look) -> str:
     return look.context.dataset.bookkeeping
 
 
-def _made(context: Context, names: Collection[str]) -> None:
-    dataset, known = context.dataset, context.known_sets(SECTION)
+def _check_settings(context: Context, names: Collection[str]) -> None:
+    dataset, schemas = context.dataset, context.known_sets(SECTION)
     for entry in read_section(context.section(SECTION), dataset):
         if entry.whole:
-            plan = plan_of(context, entry, known)
+            plan = plan_of(context, entry, schemas)
             check_made(dataset, {*names} & {entry.name}, plan.schemas, SECTION)
-            known |= plan.schemas
+            schemas |= plan.schemas
             continue
-        known |= {} if entry.root else {entry.name: schema_of(entry, dataset, known, checks=False)}
+        schemas |= {} if entry.root else {entry.name: schema_of(entry, dataset, schemas, checks=False)}
     for name in context.config.make:
-        if name in names and name in known and sets.load_schema(dataset, name):
-            what_to_declare(dataset, name, known[name], overwrite=False, command=SECTION)
+        if name in names and name in schemas and sets.load_schema(dataset, name):
+            what_to_declare(dataset, name, schemas[name], overwrite=False, command=SECTION)
 
 
-def _kept(context: Context) -> Kept:
+def _disk_use(context: Context) -> DiskUse:
     section = context.section(SECTION)
     count = sum(entry.whole for entry in read_section(section, context.dataset))
-    return Kept(folders=roots(section), signatures=count * Make.KEPT, needs_documents=bool(count))
+    return DiskUse(folders=roots(section), signatures=count * Make.KEPT, needs_documents=bool(count))
 
 
 def _check(context: Context, checked: Checked) -> dict[str, sets.SetSchema]:
@@ -307,4 +313,4 @@ def _check(context: Context, checked: Checked) -> dict[str, sets.SetSchema]:
     return schemas
 
 
-STAGE = Declaration("per shard", _progress, _check, _look, _made, _kept, goes_on=True)
+STAGE = Declaration("per shard", _progress, _check, _look, _check_settings, _disk_use, continues_after_failure=True)

@@ -22,7 +22,6 @@ from toolkit.describe.made import counted
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount, few
 from toolkit.execution.executors import Task
 from toolkit.execution.grouped import shard_tasks
-from toolkit.execution.room import NOTHING, Need, Needs
 from toolkit.mix import bindings, join, lock, publish, stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.joined_sets import JoinedSet
@@ -33,8 +32,8 @@ from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import foreign, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
-from toolkit.stages.context import Context, Outcome, told
-from toolkit.stages.disk import DOCUMENT, FILES, Kept, text_of
+from toolkit.stages.context import Context, Outcome, with_share
+from toolkit.stages.disk_quota import DOCUMENT, FILES, NO_DISK, DiskEstimate, DiskUse, EstimateOf, text_of
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.state import state_of
 from toolkit.storage import artifact
@@ -359,7 +358,7 @@ def _look(context: Context, options: Options, prepared: PreparedMix, over: str) 
         is_id = bool(asked) and (not asked.isdecimal() or previews.has_id(prepared, asked))
         outcome = previews.explain(context, prepared, asked if is_id else None, options.shown)
     else:
-        outcome = told(context, previews.dry_run(context, prepared))
+        outcome = with_share(context, previews.dry_run(context, prepared))
         _add_read_in_place(outcome, prepared)
     outcome.exit_code = max(outcome.exit_code, *(2 if isinstance(e, ConfigError) else 1 for e in prepared.refused), 0)
     outcome.data.sample = over or None
@@ -439,8 +438,8 @@ def _progress(look: Look) -> Iterator[Progress]:
         yield Progress("mix", unknown=f"{depends}: `toolkit mix --dry-run` looks at them")
         return
     by_stream = {stream.name: _works(look, settings, stream) for stream in settings.streams}
-    listed = [work for works in by_stream.values() for work in works or () if work.key not in look.gone]
-    if None in by_stream.values() and not listed and not look.gone:
+    listed = [work for works in by_stream.values() for work in works or () if work.key not in look.deleted]
+    if None in by_stream.values() and not listed and not look.deleted:
         yield Progress("mix", unknown="there are no documents yet; run `toolkit ingest`")
         return
     stale = _stale(look, settings)
@@ -463,10 +462,10 @@ def _progress(look: Look) -> Iterator[Progress]:
 
     results = for_each(cause, listed)
     causes = {work.key: why for work, (why, _) in zip(listed, results, strict=True)}
-    yield Progress("mix", "mix", causes | dict.fromkeys(sorted(look.gone), ""))
+    yield Progress("mix", "mix", causes | dict.fromkeys(sorted(look.deleted), ""))
     if look.context.in_part:
         return
-    output, is_in = settings.output.path, [*(is_in for _, is_in in results), *look.gone.values()]
+    output, is_in = settings.output.path, [*(is_in for _, is_in in results), *look.deleted.values()]
     done = all(is_in) and published.shards == len(is_in)
     failed = {} if done else FailureRecords(work_folder(output), "write").load()
     why = "" if done else published.fault or "`toolkit mix` puts the parts together"
@@ -479,11 +478,11 @@ def _stale(look: Look, settings: MixSettings) -> dict[str, DataError]:
     stale: dict[str, DataError] = {}
     for stream in settings.streams:
         known: dict[str, artifact.State] = {}
-        complete = not look.context.in_part and not look.gone
+        complete = not look.context.in_part and not look.deleted
         with suppress(NothingThere):
             shards = look.shards(stream.dataset)
             for given in stream.attributes:
-                state = state_of(stream.dataset, given.set, shards, complete=complete, known=known)
+                state = state_of(stream.dataset, given.set, shards, complete=complete, states=known)
                 if state.error:
                     stale.setdefault(stream.name, state.error)
     return stale
@@ -576,7 +575,7 @@ SORTED, LINE = 24, 80
 """Bytes that a shuffle keeps of each document or line until the mix is published, and bytes of text of a line."""
 
 
-def _kept(context: Context) -> Kept:
+def _kept(context: Context) -> DiskUse:
     mix = context.config.mix
     output = mix["output"] if isinstance(mix.get("output"), dict) else {}
     size = TOKENS if output.get("format") == FORMAT else MIXED.get(str(output.get("compression", "")), 0.42)
@@ -584,7 +583,7 @@ def _kept(context: Context) -> Kept:
     editions = written.get("editions")
     mixes = [written, *(editions.values() if isinstance(editions, dict) else ())]
     outputs = [mix.get("output") for mix in mixes if isinstance(mix, dict)]
-    return Kept(
+    return DiskUse(
         mixed=size,
         chosen=CHOSEN if mix.get("rules") or mix.get("streams") else 1.0,
         needs_documents=bool(mix.get("editions")),
@@ -592,20 +591,22 @@ def _kept(context: Context) -> Kept:
     )
 
 
-def _needs(context: Context, tasks: list[Task[bindings.ShardToMix]]) -> Needs:
+def _needs(context: Context, tasks: list[Task[bindings.ShardToMix]]) -> EstimateOf:
     """Return what tells what the shards of a mix need on disk, as `Disk.checked`."""
     kept = _kept(context)
 
-    def need(task: Task[bindings.ShardToMix]) -> Need:
+    def need(task: Task[bindings.ShardToMix]) -> DiskEstimate:
         work = task.payload
         shuffle = work.settings.output.shuffle
         sorted_ = SORTED / (LINE if shuffle.unit == "line" else DOCUMENT) if shuffle else 0.0
         size = round(text_of(task) * (kept.mixed + sorted_))
         later = round(size * kept.chosen)
         done = stage.load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
-        return NOTHING._replace(later=later) if done else Need(size + FILES, later + FILES, later)
+        return NO_DISK._replace(later=later) if done else DiskEstimate(size + FILES, later + FILES, later)
 
     return context.disk.checked(tasks, need)
 
 
-STAGE = Declaration("per shard", _progress, _check_all, _looked, kept=_kept, goes_on=True, on_dataset=False)
+STAGE = Declaration(
+    "per shard", _progress, _check_all, _looked, disk_use=_kept, continues_after_failure=True, on_dataset=False
+)

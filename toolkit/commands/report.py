@@ -23,7 +23,7 @@ from toolkit.describe.made import counted
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Report, Task
-from toolkit.execution.grouped import Work, in_one_group, log_of_dataset
+from toolkit.execution.grouped import Work, log_of_dataset, run_batch
 from toolkit.ingest.tables.arrow import NOT_FINITE
 from toolkit.inspect import targets
 from toolkit.mix import plan, publish, stage
@@ -159,13 +159,13 @@ def _ensure(work: ShardToMix, report: Report, group: Group | None = None) -> Non
     report(state.rows, 0)
 
 
-_INDEX = Work(_ensure, partial(in_one_group, _ensure, log_of_dataset))
+_INDEX = Work(_ensure, partial(run_batch, _ensure, log_of_dataset))
 
 
 def text_of(context: Context) -> str:
     """Return the text of a configuration, with what overrides it, and without secrets."""
     path = context.options.config
-    if context.options.given is not None or path is None or not os.path.isfile(path):
+    if context.options.config_node is not None or path is None or not os.path.isfile(path):
         text = config.dump(context.source.value)
     else:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -449,7 +449,7 @@ def _other(context: Context, options: Options, what: str, share: float) -> Repor
         if target.kind != "output":
             raise ConfigError(f"{what}: expected a dataset, or the output of a mix, got {target.kind}")
         return _of_output(what)
-    options = msgspec.structs.replace(options, config=what, targets=(), overrides=(), given=options.other)
+    options = msgspec.structs.replace(options, config=what, targets=(), overrides=(), config_node=options.other)
     with opened_apart(options) as opened:
         return of_configuration(opened, _name(what), share)
 

@@ -116,14 +116,14 @@ def run(context: Context, options: Options) -> Outcome:
         return outcome
     if inputs and not options.dry_run:
         ahead = ingest.plan_pass(context, plans)
-    known: dict[str, tuple[Any, ...]] = {"ingest": (inputs, ahead), "tag": (ahead.tagged if ahead else (),)}
+    arguments: dict[str, tuple[Any, ...]] = {"ingest": (inputs, ahead), "tag": (ahead.tagged if ahead else (),)}
     outcome, texts, left_out = Outcome(data=RunResult()), list[str](), list[str]()
     for name in present:
         if options.dry_run and name != present[0]:
             break
         context.stage = f"{present.index(name) + 1} of {len(present)}" if len(present) > 1 else ""
         waits = context.stages[name].kind == "per shard" and context.waiting & checked.reads[name]
-        stage = None if waits else _stage(context, options, name, known.get(name, ()), outcome)
+        stage = None if waits else _stage(context, options, name, arguments.get(name, ()), outcome)
         if stage is None:
             context.waiting.update(getattr(context.config, name))
             left_out.append(name)
@@ -132,11 +132,11 @@ def run(context: Context, options: Options) -> Outcome:
         setattr(outcome.data, name, stage.data)
         outcome.failures += [failure for failure in stage.failures if failure not in outcome.failures]
         outcome.exit_code = max(outcome.exit_code, stage.exit_code)
-        left = present[present.index(name) + 1 :]
+        later = present[present.index(name) + 1 :]
         only_salvaged = name == "ingest" and not stage.failures  # what was lost is told, and the rest can be used
         context.is_broken = context.is_broken or (stage.exit_code > 0 and not only_salvaged)
-        if context.is_broken and left and not _leaves_some(name, stage, left):
-            left_out = left
+        if context.is_broken and later and not _leaves_some(name, stage, later):
+            left_out = later
             break
     if options.dry_run:
         texts[-1] += _notes_of_plan(context, present)
@@ -149,17 +149,19 @@ def run(context: Context, options: Options) -> Outcome:
     return outcome
 
 
-def _stage(context: Context, options: Options, name: str, known: tuple[Any, ...], outcome: Outcome) -> Outcome | None:
+def _stage(
+    context: Context, options: Options, name: str, arguments: tuple[Any, ...], outcome: Outcome
+) -> Outcome | None:
     """Return the outcome of a stage; None if it cannot run, because one before it has failed.
 
     Raises:
         ConfigError: if the configuration is not what it should be, and no stage has failed.
     """
-    if context.is_broken and not context.stages[name].goes_on:
+    if context.is_broken and not context.stages[name].continues_after_failure:
         return None
     command = find(name)
     try:
-        return cast("Outcome", command.run(context, options.as_of(command.Options), *known))
+        return cast("Outcome", command.run(context, options.as_of(command.Options), *arguments))
     except ConfigError as error:
         if not context.is_broken:
             raise
@@ -198,50 +200,50 @@ def _notes_of_plan(context: Context, present: list[str]) -> str:
     return previews.planned(context)
 
 
-def _leaves_some(name: str, stage: Outcome, left: list[str]) -> bool:
+def _leaves_some(name: str, stage: Outcome, later: list[str]) -> bool:
     """Return whether a stage that failed, or follows one that did, leaves shards with which the others can go on."""
     if name == "ingest":  # sets of `align:` are read by `tag:`, and made of all shards together
-        return not stage.data.rejected and stage.data.done > 0 and left[0] != "align"
+        return not stage.data.rejected and stage.data.done > 0 and later[0] != "align"
     return name != "tag" or len(stage.data.failed) < stage.data.shards
 
 
 # --- input by input ---------------------------------------------------------------------------------------------------
 
 
-def _run_per_shard(context: Context, options: ingest.Options, found: PlannedIngest) -> Outcome:
+def _run_per_shard(context: Context, options: ingest.Options, planned: PlannedIngest) -> Outcome:
     """Ingest, tag and mix input by input; without ``--shard`` publish what they come to.
 
     Args:
         context: Context of the configuration.
         options: Options of the ingest.
-        found: its inputs.
+        planned: its inputs.
     """
-    dataset, works = context.dataset, found.works
+    dataset, works = context.dataset, planned.works
     ahead = ingest.plan_per_shard(context, writes=not options.dry_run)
     assert ahead.mix
     settings, listed = ahead.mix.settings, [*map(ahead.of, works)]
     output = settings.output.path
     if context.share and not listed:
         return Outcome(text=context.share.nothing(), data=MixResult(output=output, published=False))
-    if gone := {} if options.limit is not None else ingest_records.inputs_gone(found.inputs, dataset):
+    if missing := {} if options.limit is not None else ingest_records.inputs_gone(planned.inputs, dataset):
         raise DataError(
-            f"expected the inputs of earlier runs among these, got none of {few([*gone])}: the output would be without "
-            f"their documents; restore them, or run `toolkit clean --forget {next(iter(gone.values()))}`"
+            f"expected the inputs of earlier runs among these, got none of {few([*missing])}: the output would be "
+            f"without their documents; restore them, or run `toolkit clean --forget {next(iter(missing.values()))}`"
         )
     if options.dry_run:
-        shown = show_plan(context, {"ingest, tag, mix": ingest.shards_of(works)})
-        return ingest.with_salvaged(shown, ingest.salvaged_before(context, works), "# ")
+        preview = show_plan(context, {"ingest, tag, mix": ingest.shards_of(works)})
+        return ingest.with_salvaged(preview, ingest.salvaged_before(context, works), "# ")
     if replaced := preparation.check_output(context, settings):
         print(replaced, file=sys.stderr)
     if options.shard is None:
-        publishing.check_limit(context, output, len(listed), len(found.inputs))
-        _check_no_others(found, dataset)
+        publishing.check_limit(context, output, len(listed), len(planned.inputs))
+        _check_no_others(planned, dataset)
     context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
     record_logs.of(dataset), stage.records_of(output, settings.stage_digest())  # merged when the command ends
     with ahead.lease(context):
-        if not found.former and (before := _already(context, listed)):
+        if not planned.former and (before := _already(context, listed)):
             return ingest.with_salvaged(before, ingest.salvaged_before(context, works))
-    ingested = ingest.run(context, options, found, ahead)
+    ingested = ingest.run(context, options, planned, ahead)
     if ingested.failures:
         outcome = publishing.failed(output, ingested.failures)
     elif options.shard:
@@ -265,16 +267,16 @@ def _run_per_shard(context: Context, options: ingest.Options, found: PlannedInge
 def _check_no_others(ingest: PlannedIngest, dataset: Dataset) -> None:
     """Raise ConfigError if there are documents that are not of these inputs: they would not be in the output."""
     try:
-        there = dataset.shards()
+        existing = dataset.shards()
     except NoDocuments:
         return
     keys = {*(work.key for work in ingest.inputs), *ingested.attempts(dataset)}
-    known = ingested.shards_now(dataset, keys)  # looked up behind the files: these are noted before they appear
-    known.update(shard for item in ingest.former for shard in item.shards)
-    if others := [shard for shard in there if shard not in known]:
+    expected = ingested.shards_now(dataset, keys)  # looked up behind the files: these are noted before they appear
+    expected.update(shard for item in ingest.former for shard in item.shards)
+    if extra := [shard for shard in existing if shard not in expected]:
         raise ConfigError(
-            f"{dataset.shard_path(others[0])}: with --per-shard, expected only documents of the inputs, got "
-            f"{len(others)} other shards; `toolkit run` mixes them, too"
+            f"{dataset.shard_path(extra[0])}: with --per-shard, expected only documents of the inputs, got "
+            f"{len(extra)} other shards; `toolkit run` mixes them, too"
         )
 
 

@@ -19,7 +19,7 @@ from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecords
 from toolkit.records.ingested import lost_shards
 from toolkit.session import current
-from toolkit.stages.context import Context, Outcome, table, told
+from toolkit.stages.context import Context, Outcome, table, with_share
 from toolkit.stages.stage import STATES, Item, Look, Progress, State
 
 LOOKS = 3
@@ -87,23 +87,23 @@ class Row(msgspec.Struct, frozen=True):
 
     Attributes:
         progress: Progress of the stage, without causes.
-        done: Number of what is done.
+        done_count: Number of what is done.
         items: All else.
     """
 
     progress: Progress
-    done: int
+    done_count: int
     items: list[Item]
 
     def of(self, state: State) -> list[Item]:
         return [item for item in self.items if item.state == state]
 
     def count(self, state: State) -> int:
-        return self.done if state == "done" else len(self.of(state))
+        return self.done_count if state == "done" else len(self.of(state))
 
     @property
     def size(self) -> int:
-        return self.done + len(self.items)
+        return self.done_count + len(self.items)
 
     @property
     def is_done(self) -> bool:
@@ -122,34 +122,34 @@ def run(context: Context, options: Options) -> Outcome:
     for _ in range(LOOKS):
         look = Look(context)
         folders = [*dict.fromkeys([*([look.dataset.bookkeeping] if look.dataset else []), *look.folders.values()])]
-        held = (one for folder in folders for one in leases.active(leases.folder_in(folder)))
-        runs = list({(one.lease.owner, one.lease.run): one for one in held}.values())
+        active = (one for folder in folders for one in leases.active(leases.folder_in(folder)))
+        runs = list({(one.lease.owner, one.lease.run): one for one in active}.values())
         with look.from_listings():
             owners = [
                 look.dataset if look.dataset and folder == look.dataset.bookkeeping else folder for folder in folders
             ]
             of_stages = (item for _, _, progress in look.progress() for item in progress)
             rows = [_row(of_stage, runs, owners) for of_stage in chain(of_stages, _lost(look))]
-            there = _there(look.dataset) if look.faults else {}
-        done = not look.faults and all(one.is_done for one in rows)
-        if done or not (look.published and look.published.has_changed()):
+            counts = _shard_counts(look.dataset) if look.faults else {}
+        is_done = not look.faults and all(one.is_done for one in rows)
+        if is_done or not (look.published and look.published.has_changed()):
             break
         current().begin()
-    text = _text(rows, runs, done) + _faulty(look.faults, there)
+    text = _text(rows, runs, is_done) + _faulty(look.faults, counts)
     data = PipelineStatus(
-        done=done,
+        done=is_done,
         stages=[_stage_status(one) for one in rows],
-        runs=[msgspec.to_builtins(held.lease) | {"age": round(held.age, 1)} for held in runs],
+        runs=[msgspec.to_builtins(active.lease) | {"age": round(active.age, 1)} for active in runs],
         faults=look.faults,
-        there=there,
+        there=counts,
     )
-    outcome = Outcome(text=text, data=data, exit_code=2 if look.faults else int(not done))
+    outcome = Outcome(text=text, data=data, exit_code=2 if look.faults else int(not is_done))
     if context.share and not any(one.size or one.progress.unknown for one in rows):
         outcome.text = context.share.nothing()
-    return told(context, outcome)
+    return with_share(context, outcome)
 
 
-def _there(dataset: Dataset | None) -> dict[str, int]:
+def _shard_counts(dataset: Dataset | None) -> dict[str, int]:
     """Return how many shards there are of the documents, and of each set."""
     if dataset is None:
         return {}
@@ -169,7 +169,7 @@ def _lost(look: Look) -> Iterator[Progress]:
             if result := lost_shards(dataset, dataset.shards(), inputs, partial(context.is_mine, dataset)):
                 output = set[str]()
                 with suppress(ToolkitError):
-                    output = {work.key for work in context.inputs(there=True, asks_web=False)}
+                    output = {work.key for work in context.inputs(skip_missing=True, asks_web=False)}
                 again = {
                     shard for key in inputs for shard in inputs[key].shards if inputs[key].deleted or key in output
                 }
@@ -188,13 +188,13 @@ def _failures(owners: Sequence[Dataset | str], work: str) -> dict[str, str]:
 def _row(progress: Progress, runs: Sequence[leases.ActiveLease], owners: Sequence[Dataset | str]) -> Row:
     failed = _failures(owners, progress.work)
     items = [*_items(progress, runs, failed)]
-    done = len(progress.causes) + len(progress.failed) - len(items)
-    return Row(msgspec.structs.replace(progress, causes={}, shards={}), done, items)
+    done_count = len(progress.causes) + len(progress.failed) - len(items)
+    return Row(msgspec.structs.replace(progress, causes={}, shards={}), done_count, items)
 
 
 def _items(progress: Progress, runs: Sequence[leases.ActiveLease], failed: Mapping[str, str]) -> Iterator[Item]:
     """Yield the state of each shard, or input, that is not done, and of what else has failed."""
-    running = {key for held in runs for key in held.lease.doing.get(progress.work, ())}
+    running = {key for active in runs for key in active.lease.doing.get(progress.work, ())}
     for key, cause in progress.causes.items():
         if not cause:
             continue
@@ -208,7 +208,7 @@ def _items(progress: Progress, runs: Sequence[leases.ActiveLease], failed: Mappi
 # --- for people and for machines --------------------------------------------------------------------------------------
 
 
-def _text(stages: Sequence[Row], runs: Sequence[leases.ActiveLease], done: bool) -> str:
+def _text(stages: Sequence[Row], runs: Sequence[leases.ActiveLease], is_done: bool) -> str:
     rows = [["stage", *STATES, "of"]]
     for one in stages:
         counts = [*map(one.count, STATES), one.size]
@@ -220,10 +220,10 @@ def _text(stages: Sequence[Row], runs: Sequence[leases.ActiveLease], done: bool)
             tables.setdefault((*figures,), []).append([one.progress.name, *figures.values()])
     for columns, rows in tables.items():
         text += "\n" + table([["stage", *columns], *rows], right=range(1, len(columns) + 1)) + "\n"
-    for held in runs:
-        doing = [f"{name} {', '.join(keys)}" for name, keys in held.lease.doing.items()]
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(held.lease.since))
-        text += f"\n{held.lease.run} by {held.lease.owner} since {since}, {held.age:.0f} s ago at: "
+    for active in runs:
+        doing = [f"{name} {', '.join(keys)}" for name, keys in active.lease.doing.items()]
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(active.lease.since))
+        text += f"\n{active.lease.run} by {active.lease.owner} since {since}, {active.age:.0f} s ago at: "
         text += ("; ".join(doing) or "nothing") + "\n"
     for why in dict.fromkeys(one.progress.unknown for one in stages if one.progress.unknown):
         lines = why.split("\n")
@@ -235,27 +235,27 @@ def _text(stages: Sequence[Row], runs: Sequence[leases.ActiveLease], done: bool)
             by_cause: dict[str, list[str]] = {}
             for item in one.of(state):
                 by_cause.setdefault(item.cause, []).append(item.key)
-            listed = [f"{_named(keys)}: {cause}" for cause, keys in by_cause.items()]
-            others = sum(map(len, list(by_cause.values())[SHOWN:]))
-            listed[SHOWN:] = [f"{others:,} more; --json has all"] if others else []
-            text += "".join(f"\n{one.progress.name}: {state}: {told}" for told in listed)
+            listed = [f"{_first_keys(keys)}: {cause}" for cause, keys in by_cause.items()]
+            omitted = sum(map(len, list(by_cause.values())[SHOWN:]))
+            listed[SHOWN:] = [f"{omitted:,} more; --json has all"] if omitted else []
+            text += "".join(f"\n{one.progress.name}: {state}: {line}" for line in listed)
     text += "".join(f"\n{note}" for one in stages for note in one.progress.notes)
-    if done:
+    if is_done:
         return text.rstrip() + "\n\nall is done"
     left = any(one.of("failed") or one.of("missing") for one in stages)
     return text.rstrip() + ("\n\n`toolkit run` does what is missing or has failed" if left else "")
 
 
-def _named(keys: Sequence[str]) -> str:
+def _first_keys(keys: Sequence[str]) -> str:
     """Return the first of several keys, and how many others there are."""
     return ", ".join(keys[:NAMED]) + (f" and {len(keys) - NAMED:,} more" if len(keys) > NAMED else "")
 
 
-def _faulty(faults: Sequence[str], there: dict[str, int]) -> str:
+def _faulty(faults: Sequence[str], counts: dict[str, int]) -> str:
     """Return the text that lists errors of the configuration; empty if there are none."""
-    listed = ", ".join(f"{name} {count:,}" for name, count in there.items())
-    said = ["\n\nerrors in the configuration:", *faults] if faults else []
-    return "\n  ".join(said) + (f"\nshards on disk: {listed}" if listed else "")
+    listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    lines = ["\n\nerrors in the configuration:", *faults] if faults else []
+    return "\n  ".join(lines) + (f"\nshards on disk: {listed}" if listed else "")
 
 
 def _stage_status(row: Row) -> StageStatus:

@@ -24,7 +24,7 @@ from toolkit.ingest import section as ingest_section
 from toolkit.records.failures import FailureRecords
 from toolkit.records.sets import SetSchema, is_recorded
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
-from toolkit.stages.disk import ATTRIBUTES, FILES, Kept
+from toolkit.stages.disk_quota import ATTRIBUTES, FILES, DiskUse
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
@@ -158,7 +158,9 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         with dataset.looking(tagging.sets_of(plan)):
             tasks = shard_tasks(works, tagging.as_it_was, dataset.sizes())
-        needs = context.disk.kept(tasks, partial(_kept_of, kept=_kept(context).attributes, overwrite=options.overwrite))
+        needs = context.disk.estimates(
+            tasks, partial(_kept_of, kept=_kept(context).attributes, overwrite=options.overwrite)
+        )
         results = context.run("tag", tagging.WORK, tasks, spreads=True, failed=noted, needs=needs)
     if not context.in_part:
         noted.keep_only(shards)
@@ -292,7 +294,7 @@ def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Pro
     plan = plan or sections.tags(context)
     try:
         shards = look.shards(dataset)
-        if context.share and not shards and not look.gone:  # the sets that are read need not be there yet
+        if context.share and not shards and not look.deleted:  # the sets that are read need not be there yet
             yield from (Progress(f"{command} {name}", command) for name in plan.sets)
             return
         whole = sections.to_tag(
@@ -306,7 +308,7 @@ def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Pro
         return tagging.outdated(msgspec.structs.replace(whole, shard=shard), row_index.current(dataset, shard))
 
     listed = dict(zip(shards, for_each(todo, shards), strict=True))
-    gone = sorted(look.gone.keys() - listed.keys())
+    gone = sorted(look.deleted.keys() - listed.keys())
     worked = work_done(plan, dataset, [*listed, *gone])
     for name in plan.sets:
         causes = look.causes(name, shards, [shard for shard, sets in listed.items() if name in sets])
@@ -332,12 +334,12 @@ def _look(look: Look) -> str:
 
 def _made(context: Context, names: Collection[str]) -> None:
     planned, dataset = ingest_section.set_schemas(context.entries), context.dataset
-    others, own = sections.others(context, lambda: dataset, lambda: planned), context.own_types_known
+    others, own = sections.type_lookup(context, lambda: dataset, lambda: planned), context.own_types_known
     context.warn(declared.check_section(context.section("tag"), dataset, names, planned, others, own))
 
 
-def _kept(context: Context) -> Kept:
-    return Kept(ATTRIBUTES * sum(len(item) if isinstance(item, list) else 1 for item in context.config.tag.values()))
+def _kept(context: Context) -> DiskUse:
+    return DiskUse(ATTRIBUTES * sum(len(item) if isinstance(item, list) else 1 for item in context.config.tag.values()))
 
 
 def _kept_of(work: tagging.ShardToTag, text: float, *, kept: float, overwrite: bool) -> float:
@@ -354,4 +356,6 @@ def _check(context: Context, checked: Checked) -> dict[str, SetSchema]:
     return schemas
 
 
-STAGE = Declaration("per shard", partial(progress, command="tag"), _check, _look, _made, _kept, goes_on=True)
+STAGE = Declaration(
+    "per shard", partial(progress, command="tag"), _check, _look, _made, _kept, continues_after_failure=True
+)

@@ -6,7 +6,7 @@ from toolkit.commands import _sections as sections
 from toolkit.commands import mix
 from toolkit.commands.mix import Locking
 from toolkit.stages.context import Context, Outcome
-from toolkit.stages.disk import Kept
+from toolkit.stages.disk_quota import DiskUse
 from toolkit.stages.stage import Checked, Declaration
 
 
@@ -29,9 +29,9 @@ def _check(context: Context, checked: Checked) -> None:
     mix.check(sections.with_tokens(context), checked)
 
 
-def _kept(context: Context) -> Kept:
+def _disk_use(context: Context) -> DiskUse:
     path = (context.written or context.config).tokenize.get("path")
-    return Kept(mixed=mix.TOKENS, needs_documents=True, folders=[path])
+    return DiskUse(mixed=mix.TOKENS, needs_documents=True, folders=[path])
 
 
-STAGE = Declaration("per shard", lambda look: (), _check, kept=_kept, on_dataset=False)
+STAGE = Declaration("per shard", lambda look: (), _check, disk_use=_disk_use, on_dataset=False)

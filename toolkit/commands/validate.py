@@ -265,7 +265,7 @@ class _Checks:
             of_set = {"dataset": dataset, "set": set_name, "judges_spans": (dataset, set_name) not in self._joined}
             self._run(set_name, [self._job("attributes", shard, **of_set) for shard in listed])
             self._seen.aligned.update((dataset, set_name, shard) for shard in listed if self.options.first is None)
-            state = state_of(dataset, set_name, shards, complete=not self.context.in_part, known=states)
+            state = state_of(dataset, set_name, shards, complete=not self.context.in_part, states=states)
             self.findings += [str(state.error)] if state.error else []
         if self.options.first is None and self.options.shard is None:
             self.findings += whole_dataset.check_ingested(dataset, mine)

@@ -78,7 +78,7 @@ class _RecordLogs:
 
 
 def _known() -> _RecordLogs:
-    return current().kept(_RecordLogs, _RecordLogs)
+    return current().get_or_make(_RecordLogs, _RecordLogs)
 
 
 class Asked(NamedTuple):

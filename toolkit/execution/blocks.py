@@ -1,4 +1,5 @@
-"""Rows in blocks, so that several cores can work on one shard: read ahead, computed in processes, written in order.
+"""Splits the rows of a shard into blocks for several processes. Blocks are read ahead, computed in processes, and
+returned in order.
 
 shard ──Lines──> in_blocks ──> in_order(function) ──results in the order of the blocks──> outputs
                                   │ │ │  processes (or, with one, this one)
@@ -28,12 +29,12 @@ in the last digit with what is computed at once (`toolkit.text.encoders.tokens`)
 
 @dataclass
 class Block:
-    """Some rows of a file as bytes, and how the file goes on.
+    """A batch of raw lines, with the error that ended the file, if any.
 
     Attributes:
-        lines: without their line ends.
-        fault: what keeps the file from being read behind them; raised where they end.
-        stored: bytes of the file, as stored, that were read for them.
+        lines: Lines without their line ends.
+        fault: Error after the last line; iteration raises it.
+        stored: Stored bytes that were read for the lines.
     """
 
     lines: list[bytes] = field(default_factory=list)
@@ -42,7 +43,7 @@ class Block:
 
     @property
     def rows_beside(self) -> int:
-        """The number of rows of another file that belong to it: with a fault one more, which has the document's id."""
+        """The number of matching rows of another file. With a fault it is one more, which has the document's id."""
         return len(self.lines) + (self.fault is not None)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -52,11 +53,12 @@ class Block:
 
 
 def in_blocks(lines: Iterator[bytes], stored: Callable[[], int] = int, rows: int = 0) -> Iterator[Block]:
-    """Yield the rows of a file in blocks, each of at most so many rows or about `BLOCK_BYTES` bytes.
+    """Yield the rows of a file in blocks of limited rows and bytes. A block has at most so many rows, or about
+    `BLOCK_BYTES` bytes.
 
     Args:
         lines: Lines of the file.
-        stored: returns how many bytes of the file have been read so far.
+        stored: Function that returns the bytes of the file read so far.
         rows: Rows of a block; `BLOCK_ROWS` by default.
     """
     read = 0
@@ -78,7 +80,7 @@ def in_blocks(lines: Iterator[bytes], stored: Callable[[], int] = int, rows: int
 
 
 def next_block(lines: Iterator[bytes], rows: int) -> Block:
-    """Return the next so many rows, or those that are left."""
+    """Return a block of the next rows."""
     block = Block()
     try:
         block.lines.extend(islice(lines, rows))
@@ -90,17 +92,18 @@ def next_block(lines: Iterator[bytes], rows: int) -> Block:
 def in_order(
     make: Callable[[W], Callable[[B], R]], work: W, blocks: Iterable[B], processes: int, name: str = ""
 ) -> Iterator[R]:
-    """Yield what a function gives for each block, in the order of the blocks.
+    """Yield the result of a function for each block, in order. Errors come in order, too: that of an earlier block
+    before that of reading a later one. If a process dies, its block is retried once in a new one.
 
     Errors come in their order, too: that of an earlier block before that of reading a later one. A process that dies
     costs its block one retry in a new one.
 
     Args:
-        make: gives the function; called once in each process. A module-level function, or a class.
-        work: what the function is made of; can be pickled, as blocks and results can.
-        blocks: read a few ahead.
-        processes: Processes that compute; with one (or none) it is this one.
-        name: Name of what the blocks are of, for messages.
+        make: Function that returns the function of a process. A module-level function, or a class.
+        work: Argument of `make`; can be pickled, as blocks and results can.
+        blocks: Blocks, read a few ahead.
+        processes: Number of processes; with one (or none) it is this one.
+        name: Name of the file, for messages.
 
     Raises:
         ToolkitError: if a process dies twice.
@@ -131,7 +134,7 @@ def in_order(
                 except Exception as error:  # the end among them
                     fault = error
                 pool.receive(0)
-            while pending and not pending[0].done:
+            while pending and not pending[0].is_done:
                 pool.receive()
             if pending:
                 yield _result(pending.popleft(), name)
@@ -157,5 +160,5 @@ def _result(call: "Call", name: str) -> Any:
 
 
 def threads_for(processes: int) -> int:
-    """Return how many threads compress what so many processes compute: none where one process does it all."""
+    """Return the number of compression threads beside some processes: none for one process."""
     return processes if processes > 1 else 0

@@ -1,4 +1,4 @@
-"""Starts processes in the standard library's fork server, one for each session, which has imported what they need.
+"""Starts processes in a fork server of the session with preloaded modules.
 
     this process ──names of modules, once──> fork server ──fork──> child: target(*arguments)
                  <──pid and exit status of the child (`multiprocessing.forkserver`)──┘
@@ -43,7 +43,7 @@ class Server:
     def __init__(self) -> None:
         files = _open_files()
         forks = _can_be_forked(files)
-        self._known = _imported() if forks else set()
+        self._preloaded = _imported() if forks else set()
         with socket.socket(socket.AF_UNIX) as listener:
             with scratch() as folder:
                 place = os.open(folder, os.O_PATH)
@@ -63,14 +63,14 @@ class Server:
         atexit.register(self.close)  # Python waits for processes at its end, before it closes what would end them
 
     def connect(self, files: list[int]) -> tuple[int, int]:
-        """Ask for a process that has these files; return where its status is read, and its work is written.
+        """Request a process with these files; return its status and work pipes.
 
         Raises:
             OSError: if the server has ended.
         """
         if not self._names.closed:
             with self._names:
-                self._names.send(sorted(_imported() - self._known))
+                self._names.send(sorted(_imported() - self._preloaded))
         with socket.socket(socket.AF_UNIX) as client, open(os.devnull, "r+b") as unused:
             client.connect(f"/proc/self/fd/{self._socket}")
             status, child_status = os.pipe()
@@ -138,19 +138,19 @@ class _Popen(popen_forkserver.Popen):
 
 
 class Forked(BaseProcess):
-    """A process that the session's server forks."""
+    """A process of the session's fork server."""
 
     _Popen = _Popen
     _start_method = "spawn"
 
 
 def _servers() -> list[Server]:
-    return current().kept("fork servers", list[Server])
+    return current().get_or_make("fork servers", list[Server])
 
 
 @contextlib.contextmanager
 def opened() -> Iterator[None]:
-    """Have a fork server for the session in the ``with`` block, where the system can do that."""
+    """Run a fork server for the session in the block, if the system can."""
     servers = _servers()
     if sys.platform != "linux" or servers:
         yield
@@ -170,7 +170,7 @@ def opened() -> Iterator[None]:
 def _serve(
     listener: socket.socket, alive: "Connection[Any, Any]", names: "Connection[Any, Any]", ours: list[int]
 ) -> None:
-    """Import modules when they are known, and fork what is asked for, until nobody can ask any more.
+    """Import modules, then fork processes on request, until the caller ends.
 
     Args:
         listener: Socket to ask at.
@@ -195,7 +195,7 @@ def _imported() -> set[str]:
 
 
 def _can_be_forked(files: list[int]) -> bool:
-    """Return whether this process can be forked: it has one thread, and no connections."""
+    """Return True if this process can be forked: it has one thread, and no connections."""
     return processes.is_program and _threads() == 1 and not any(stat.S_ISSOCK(os.fstat(file).st_mode) for file in files)
 
 
@@ -220,7 +220,7 @@ def _threads() -> int:
 
 
 def begun(target: Callable[..., None], arguments: tuple[Any, ...], *, daemon: bool) -> BaseProcess:
-    """Return a process that calls a function: forked where there is a server, else a new interpreter."""
+    """Start a process that calls a function: forked, or a new interpreter without a server."""
     if _servers():
         with contextlib.suppress(OSError):
             forked = Forked(target=target, args=arguments, daemon=daemon)
@@ -232,7 +232,7 @@ def begun(target: Callable[..., None], arguments: tuple[Any, ...], *, daemon: bo
 
 
 def wait_for_parent() -> None:
-    """Wait until the process ends that this one works for."""
+    """Wait until the parent process ends."""
     parent = multiprocessing.parent_process()
     assert parent
     with contextlib.suppress(OSError):
@@ -240,7 +240,8 @@ def wait_for_parent() -> None:
 
 
 def begin_masked(process: BaseProcess) -> None:
-    """Start a process that gets no SIGINT: what is blocked now stays blocked in it.
+    """Start a process that ignores SIGINT: blocked signals stay blocked in it. SIGTERM waits until the process can
+    handle it.
 
     SIGTERM waits, too, in the process until it can hear it.
     """
@@ -260,7 +261,8 @@ _starting = threading.Lock()
 
 @contextlib.contextmanager
 def _no_main_module() -> Iterator[None]:
-    """Let a process that begins import no main module: what it runs is in modules of ours.
+    """Prevent a new process from importing the main module. A script without ``if __name__ == "__main__":`` that calls
+    us would run in it, from its beginning.
 
     A script without ``if __name__ == "__main__":`` that calls us would run in it, from its beginning.
     """

@@ -1,4 +1,4 @@
-"""Small tasks in groups: what is made of many shards becomes durable together, for one sync costs as many do.
+"""Runs small tasks in groups, whose output becomes durable with one sync.
 
     tasks ──small ones, in a row──> groups ──executor──> a result for each task
                                       └──the process died, or the disk refused──> each by itself
@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
-from toolkit.execution.executors import Done, P, R, Report, Result, Task, attempt
+from toolkit.execution.executors import Done, P, R, Report, Result, Task, run_task
 from toolkit.storage.paths import size_of
 from toolkit.storage.record_log import Group, RecordLog
 from toolkit.storage.threads import for_each
@@ -92,46 +92,46 @@ W = TypeVar("W", bound=OnShard)
 
 
 def shard_tasks(
-    works: Sequence[W], known: Callable[[W], Done | None] | None = None, sizes: Mapping[str, int] | None = None
+    works: Sequence[W], outcome_of: Callable[[W], Done | None] | None = None, sizes: Mapping[str, int] | None = None
 ) -> list[Task[W]]:
     """Return a task for each shard.
 
     Args:
-        works: Work on each.
-        known: Function that returns the outcome of one about which nothing is to be done.
+        works: Work on each shard.
+        outcome_of: Function that returns the outcome of finished work.
         sizes: Stored bytes by key, if they have been listed.
     """
-    return tasks_of(works, works, for_each(known, works) if known else repeat(None), sizes)
+    return tasks_of(works, works, for_each(outcome_of, works) if outcome_of else repeat(None), sizes)
 
 
 def tasks_of(
     works: Sequence[OnShard],
     payloads: Iterable[P],
-    known: Iterable[Done | None] = repeat(None),
+    outcomes: Iterable[Done | None] = repeat(None),
     sizes: Mapping[str, int] | None = None,
 ) -> list[Task[P]]:
-    """Return a task for each shard, with what it gets, and its outcome where that is known; `sizes` as above."""
+    """Return a task for each shard, with its payload, and its outcome if known. `sizes` as of `shard_tasks`."""
     results = for_each(size_of, [work.path for work in works]) if sizes is None else [sizes.get(w.key) for w in works]
     return [
-        Task(work.name, payload, size, key=work.key, known=done)
-        for work, payload, size, done in zip(works, payloads, results, known, strict=False)
+        Task(work.name, payload, size, key=work.key, outcome=outcome)
+        for work, payload, size, outcome in zip(works, payloads, results, outcomes, strict=False)
     ]
 
 
 @dataclass(frozen=True)
 class Work(Generic[P, R]):
-    """The work on grouped tasks.
+    """The function of tasks that can be grouped.
 
     Attributes:
-        alone: does a task.
-        together: does small ones in a group; None if each is done by itself.
+        alone: Function of a task.
+        together: Function of a group of small ones; None to run each by itself.
     """
 
     alone: Callable[[P, Report], R]
     together: Together[P, R] | None = None
 
     def in_groups(self, tasks: list[Task[P]], cores: int) -> list[Task[Any]]:
-        """Return tasks, of which small ones are groups, enough of them for so many processes."""
+        """Return tasks, small ones grouped, in enough groups for all processes."""
         small = [task for task in tasks if task.size is not None and task.size < SMALL and task.processes == 1]
         if self.together is None or len(small) < LEAST:
             return tasks
@@ -141,11 +141,11 @@ class Work(Generic[P, R]):
         return [*(task for task in tasks if task.name not in grouped), *map(_group, groups)]
 
     def results(self, run: Run, tasks: list[Task[Any]]) -> Iterator[Result[R]]:
-        """Yield the results of all tasks, in any order; those of a group that failed as a whole are done by themselves.
+        """Yield the results of all tasks, in any order; tasks of a failed group run alone.
 
         Args:
-            run: by which they are done; a second time for those of such groups.
-            tasks: and groups of them.
+            run: Function that runs tasks; called again for those of failed groups.
+            tasks: Tasks and groups of them.
         """
         groups, again = {task.name: members(task) for task in tasks if _is_group(task.payload)}, list[Task[P]]()
         for result in run(self, tasks):
@@ -159,19 +159,19 @@ class Work(Generic[P, R]):
             yield from run(self, again)
 
     def __call__(self, payload: Any, report: Report) -> Any:
-        """Return the result of a task, or those of a group; one that fails as a whole has not reported anything."""
+        """Return the result of a task, or those of a group; a failed group has reported nothing."""
         if self.together is None or not _is_group(payload):
             return self.alone(payload, report)
-        told: Counter[str] = Counter()
+        reported: Counter[str] = Counter()
 
         def counted(documents: int, size: int) -> None:
-            told.update(documents=documents, size=size)
+            reported.update(documents=documents, size=size)
             report(documents, size)
 
         try:
             return self.together(payload.tasks, counted)
         except Exception:
-            report(-told["documents"], -told["size"])
+            report(-reported["documents"], -reported["size"])
             raise
 
 
@@ -192,23 +192,23 @@ def _group(tasks: list[Task[Any]]) -> Task[Any]:
 
 
 def members(task: Task[Any]) -> list[Task[Any]]:
-    """Return the tasks of a group; of any other task itself."""
+    """Return the tasks of a group; any other task itself."""
     return task.payload.tasks if _is_group(task.payload) else [task]
 
 
-def in_one_group(
+def run_batch(
     function: Callable[..., R], log_of: Callable[[P], RecordLog], tasks: list[Task[P]], report: Report
 ) -> list[Result[R]]:
-    """Return the results of small tasks that become durable together; a `Work.together` by `functools.partial`.
+    """Return the results of tasks that become durable together. A `Work.together` by `functools.partial`.
 
     Args:
-        function: Of the tasks; its argument `group` takes what it makes.
+        function: Function of the tasks; its argument `group` takes the output.
         log_of: Function that returns the record log of a payload.
         tasks: Tasks to do, in order.
-        report: Function that is called with what is done.
+        report: Function to call with progress.
     """
     with Group(log_of(tasks[0].payload)) as group:
-        return one_by_one(partial(function, group=group), tasks, report, group)
+        return run_sequentially(partial(function, group=group), tasks, report, group)
 
 
 def log_of_dataset(work: Any) -> RecordLog:
@@ -216,16 +216,16 @@ def log_of_dataset(work: Any) -> RecordLog:
     return record_logs.of(work.dataset)
 
 
-def one_by_one(
+def run_sequentially(
     function: Callable[[P, Report], R], tasks: list[Task[P]], report: Report, group: Group
 ) -> list[Result[R]]:
-    """Return the results of tasks whose files and records are in one group; of those that fail nothing is.
+    """Return the results of tasks with a common group; failed ones leave nothing in it.
 
     Args:
         function: Function of the tasks, which adds what it makes to the group.
-        tasks: to do, in order.
-        report: told of what is done.
-        group: is committed every few seconds; the caller does so in the end.
+        tasks: Tasks to do, in order.
+        report: Function to call with progress.
+        group: Group, committed every few seconds; the caller commits the rest.
     """
 
     def within(payload: P, report: Report) -> R:
@@ -234,7 +234,7 @@ def one_by_one(
 
     results, since = [], time.monotonic()
     for task in tasks:
-        results.append(attempt(within, task, report))
+        results.append(run_task(within, task, report))
         if time.monotonic() - since > SECONDS:
             group.commit()
             since = time.monotonic()

@@ -1,4 +1,4 @@
-"""Leases: a run says what it works on, and another run with other settings is told.
+"""Keeps runs with different settings off the same files, by lease files.
 
 A lease is a small file in a folder, one for each run, rewritten while the run lives. A run writes one that waits, looks
 at those of others, and then holds:
@@ -47,21 +47,21 @@ NOTICE_AFTER = 5.0
 """Seconds after which a run that waits for another says so."""
 
 
-def _left() -> set[str]:
-    """Return the leases of the command that it does not hold any more, and could not delete."""
-    return current().kept("leases left", set[str])
+def _undeleted() -> set[str]:
+    """Return the ended leases of the command that could not be deleted."""
+    return current().get_or_make("leases left", set[str])
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a lease.
+    """The content of a lease file.
 
     Attributes:
-        holds: the digest of its settings, for each thing that it works on; an empty one tolerates no other run.
-        since: when it began, seconds since 1970 by its own clock, for people.
-        owner: its process.
-        waits: it does not work yet, by the time of the last renewal.
-        run: the command, and its share, for people.
-        doing: what it is at, by the time of the last renewal.
+        holds: Digest of the settings, for each leased thing; an empty one tolerates no other run.
+        since: Start time, seconds since 1970 by its own clock, for people.
+        owner: Process of the run.
+        waits: True before the run may work, by the last renewal.
+        run: Command and share, for people.
+        doing: Current work, by the last renewal.
     """
 
     holds: dict[str, str]
@@ -74,7 +74,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class ActiveLease:
-    """A lease that is alive, and the seconds since its run last said so."""
+    """A lease of a live run, with the seconds since its renewal."""
 
     path: str
     lease: Lease
@@ -86,22 +86,22 @@ Doing = Callable[[], Mapping[str, Sequence[str]]]
 
 
 @contextmanager
-def hold(folder: str, what: str, holds: Mapping[str, str], run: str = "", doing: Doing = dict) -> Iterator[None]:
-    """Hold a lease while the ``with`` block runs, and delete it at its end.
+def hold(folder: str, subject: str, holds: Mapping[str, str], run: str = "", doing: Doing = dict) -> Iterator[None]:
+    """Hold a lease while the block runs, and delete it at its end.
 
     Args:
         folder: Folder of the leases.
-        what: is worked on, for the message.
-        holds: a digest of the settings for each thing that is worked on. Runs with the same digest work on it side by
-            side; where it is empty, no other run may.
-        run: the command, for people.
-        doing: is asked at each renewal.
+        subject: Name of the leased data, for the message.
+        holds: Digest of the settings for each leased thing. Runs with the same digest work side by side; an empty
+            digest tolerates no other run.
+        run: Command, for people.
+        doing: Function that returns the current work, called at each renewal.
 
     Raises:
         ConfigError: if another run works on it otherwise.
         ToolkitError: if the lease was lost and another run works on it since then.
     """
-    own = _Own(folder, what, dict(holds), run, doing)
+    own = _Own(folder, subject, dict(holds), run, doing)
     try:
         own.take()
         yield
@@ -111,39 +111,39 @@ def hold(folder: str, what: str, holds: Mapping[str, str], run: str = "", doing:
 
 
 def folder_in(bookkeeping: str) -> str:
-    """Return the folder of the leases of a dataset or an output, by the folder of its records."""
+    """Return the lease folder of a dataset or an output, by its bookkeeping folder."""
     return join(bookkeeping, "leases")
 
 
-def check(folder: str, what: str, holds: Mapping[str, str]) -> None:
-    """Check, before a run begins, that no other run holds what it will hold later; write nothing.
+def check(folder: str, subject: str, holds: Mapping[str, str]) -> None:
+    """Check before a run that no other run holds its parts; write nothing.
 
     Raises:
         ConfigError: if another run works on it otherwise.
     """
-    own = _Own(folder, what, dict(holds), "", dict)
+    own = _Own(folder, subject, dict(holds), "", dict)
     own.check(active(folder))
 
 
 class Waiting:
-    """Tells on standard error for whom a run waits, once, if that takes a while."""
+    """Prints a notice on standard error, once, if a run waits for long."""
 
     def __init__(self) -> None:
         self._until = time.monotonic() + NOTICE_AFTER
 
     def tell(self, why: object) -> None:
-        """Say why it waits, if it is time."""
+        """Print the reason for waiting, if it is time."""
         if time.monotonic() >= self._until:
             self._until = math.inf
             print(f"waiting: {why}", file=sys.stderr)
 
 
 class _Own:
-    """A run's own lease, renewed by a thread; the run must end when it is lost."""
+    """The run's own lease, renewed by a thread; the run must end when it is lost."""
 
-    def __init__(self, folder: str, what: str, holds: dict[str, str], run: str, doing: Doing) -> None:
+    def __init__(self, folder: str, subject: str, holds: dict[str, str], run: str, doing: Doing) -> None:
         self._folder = folder
-        self._what = what
+        self._subject = subject
         self._lease = Lease(holds=holds, since=time.time(), owner=owner(), waits=True, run=run)
         self._doing = doing
         self._path = join(folder, f"{self._lease.owner}.{uuid.uuid4().hex}.json")
@@ -154,22 +154,22 @@ class _Own:
     def take(self) -> None:
         self._write()
         self._thread.start()
-        others = met = self._others()
+        rivals = met = self._conflicts()
         waiting = Waiting()
-        while others:
-            if self._gives_way_to(others):
-                raise self._refused(others)
-            waiting.tell(self._refused(others))
+        while rivals:
+            if self._gives_way_to(rivals):
+                raise self._refused(rivals)
+            waiting.tell(self._refused(rivals))
             pause(POLL_INTERVAL)
-            others = self._others()
+            rivals = self._conflicts()
         with self._writing:
             self._lease = msgspec.structs.replace(self._lease, waits=False)
         if met:  # else the first renewal is soon enough: it is a write for each run
             self._write()
 
     def check(self, active_leases: list[ActiveLease]) -> None:
-        if others := [other for other in active_leases if not other.lease.waits and self._contested(other)]:
-            raise self._refused(others)
+        if rivals := [other for other in active_leases if not other.lease.waits and self._contested(other)]:
+            raise self._refused(rivals)
 
     def release(self) -> None:
         self._ended.set()
@@ -179,7 +179,7 @@ class _Own:
         try:
             remove(self._path)
         except Unreadable:  # it ends by itself; this run may lease the same again before
-            _left().add(self._path)
+            _undeleted().add(self._path)
 
     def _write(self) -> None:
         now = {stage: list(keys) for stage, keys in self._doing().items() if keys}
@@ -187,23 +187,25 @@ class _Own:
             self._lease = msgspec.structs.replace(self._lease, doing=now)
             write_file(self._path, msgspec.json.encode(self._lease))
 
-    def _others(self) -> list[ActiveLease]:
-        """Return the leases whose runs cannot go on beside this one."""
+    def _conflicts(self) -> list[ActiveLease]:
+        """Return the leases of conflicting runs."""
         return [other for other in active(self._folder, own=self._path) if self._contested(other)]
 
     def _contested(self, other: ActiveLease) -> list[str]:
-        """Return what both runs work on with different settings."""
+        """Return the common things of two runs with different settings."""
         ours, theirs = self._lease.holds, other.lease.holds
         return [name for name in sorted(ours.keys() & theirs.keys()) if not ours[name] or ours[name] != theirs[name]]
 
-    def _gives_way_to(self, others: list[ActiveLease]) -> bool:
-        return any(not other.lease.waits or _order(other.path) < _order(self._path) for other in others)
+    def _gives_way_to(self, rivals: list[ActiveLease]) -> bool:
+        return any(not other.lease.waits or _order(other.path) < _order(self._path) for other in rivals)
 
-    def _refused(self, others: list[ActiveLease]) -> ConfigError:
-        return ConfigError(f"{self._what}: {self._met(others)}; wait for it, or {EXPIRES_AFTER:.0f} s if it was killed")
+    def _refused(self, rivals: list[ActiveLease]) -> ConfigError:
+        return ConfigError(
+            f"{self._subject}: {self._conflict_text(rivals)}; wait for it, or {EXPIRES_AFTER:.0f} s if it was killed"
+        )
 
-    def _met(self, others: list[ActiveLease]) -> str:
-        first, name = others[0].lease, self._contested(others[0])[0]
+    def _conflict_text(self, rivals: list[ActiveLease]) -> str:
+        first, name = rivals[0].lease, self._contested(rivals[0])[0]
         otherwise = " with other settings" if self._lease.holds[name] and first.holds[name] else ""
         at = f" ({first.run})" if first.run else ""
         return f"expected no other run{otherwise} on {name}, got one that works on it now: {first.owner}{at}"
@@ -213,12 +215,12 @@ class _Own:
         while not self._ended.wait(pause):
             pause = min(RENEW_INTERVAL, 2 * pause)
             with suppress(ToolkitError, OSError):  # the next time, or the lease ends
-                gone = store_of(self._path).age(self._path) is None
+                is_deleted = store_of(self._path).age(self._path) is None
                 self._write()
-                if gone and (others := self._others()):
+                if is_deleted and (rivals := self._conflicts()):
                     current().fault = ToolkitError(
-                        f"{self._what}: this run's lease has expired (was the machine asleep?): {self._met(others)}; "
-                        "run again later"
+                        f"{self._subject}: this run's lease has expired (was the machine asleep?): "
+                        f"{self._conflict_text(rivals)}; run again later"
                     )
                     return
 
@@ -229,11 +231,11 @@ def _order(path: str) -> str:
 
 
 def active(folder: str, *, own: str | None = None) -> list[ActiveLease]:
-    """Return the leases of runs that are alive.
+    """Return the leases of live runs.
 
     Args:
         folder: Folder of the leases.
-        own: the caller's own lease. It is not among them; those of runs that are not alive are then deleted.
+        own: The caller's own lease, which is skipped; leases of dead runs are then deleted.
 
     Raises:
         DataError: for one that is damaged: nobody knows what its run works on.
@@ -243,7 +245,7 @@ def active(folder: str, *, own: str | None = None) -> list[ActiveLease]:
     results = []
     for name in list_files(folder, hidden=True):
         path = join(folder, name)
-        if path == own or path in _left() or not name.endswith(".json"):
+        if path == own or path in _undeleted() or not name.endswith(".json"):
             continue
         age = store_of(path).age(path)
         if age is None:

@@ -1,6 +1,6 @@
-"""The worker on a node of a cluster: does a task as the calling process would, and ends when that one does.
+"""Runs tasks on the nodes of a cluster, and ends them with the driver.
 
-driver: Lifeline(address) listens <──a connection for each running task──> node: held(address) around the task
+driver: DriverServer listens <──a connection for each running task──> node: watched_by_driver(address)
 
 The driver never sends anything. The end of a connection is its message, so that it comes also from one that was killed.
 A task sends its token, then from time to time what it has done since it last did.
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self
 
 from toolkit import distribution
 from toolkit.distribution import NAME
-from toolkit.execution.executors import Report, Sending, Task, attempt, packed
+from toolkit.execution.executors import Report, Sending, Task, pickle_result, run_task
 from toolkit.interrupts import forget, stop
 from toolkit.session import current
 
@@ -44,7 +44,7 @@ NEWS_SECONDS = 1.0
 _NEWS = struct.Struct("!qq")
 
 
-class News(NamedTuple):
+class ProgressUpdate(NamedTuple):
     """Progress of a task since its last update."""
 
     token: bytes
@@ -52,8 +52,8 @@ class News(NamedTuple):
     bytes: int
 
 
-class Lifeline:
-    """The driver's side: a server in a thread of its own, in a context manager.
+class DriverServer:
+    """The driver's end of the connections of running tasks; a server thread in a context manager.
 
     Args:
         host: Host of this machine, as other nodes reach it.
@@ -65,8 +65,8 @@ class Lifeline:
         self._server = socket.create_server((bound, 0), family=family, backlog=BACKLOG)
         self._host = host
         self._server.setblocking(False)
-        self._told, self._tell = socket.socketpair()
-        self._news: deque[News] = deque()
+        self._wakeup_reader, self._wakeup_writer = socket.socketpair()
+        self._news: deque[ProgressUpdate] = deque()
         self._full = False
         self._cut = False
         self._closed = False
@@ -83,31 +83,31 @@ class Lifeline:
 
     def __exit__(self, *_: object) -> None:
         self._closed = True
-        self._tell.send(b".")
+        self._wakeup_writer.send(b".")
         self._thread.join()
-        for one in (self._server, self._told, self._tell):
+        for one in (self._server, self._wakeup_reader, self._wakeup_writer):
             one.close()
 
     def cut(self) -> None:
-        """Interrupt the tasks that run, and each that begins from now on."""
+        """Interrupt the running tasks, and each that starts from now on."""
         self._cut = True
-        self._tell.send(b".")
+        self._wakeup_writer.send(b".")
 
-    def news(self) -> Iterator[News]:
-        """Yield what tasks have sent since the last call; some of a task's may come after its result."""
+    def news(self) -> Iterator[ProgressUpdate]:
+        """Yield new progress; a task's last updates may follow its result."""
         while self._news:
             yield self._news.popleft()
 
     def _serve(self) -> None:
         with selectors.DefaultSelector() as watched:
-            watched.register(self._told, selectors.EVENT_READ)
+            watched.register(self._wakeup_reader, selectors.EVENT_READ)
             watched.register(self._server, selectors.EVENT_READ)
             while not self._closed:
                 for key, _ in watched.select():
                     if key.fileobj is self._server:
                         self._accept(watched)
-                    elif key.fileobj is self._told:
-                        self._told.recv(1)
+                    elif key.fileobj is self._wakeup_reader:
+                        self._wakeup_reader.recv(1)
                     elif not self._hear(key):
                         self._end(watched, key)
                 if self._cut:
@@ -127,18 +127,18 @@ class Lifeline:
         watched.register(connection, selectors.EVENT_READ, bytearray())
 
     def _hear(self, key: selectors.SelectorKey) -> bool:
-        """Note what a task has sent; return whether the connection goes on."""
+        """Read the updates of a task; return False if its connection has ended."""
         assert isinstance(key.fileobj, socket.socket)
         try:
             data = key.fileobj.recv(1 << 12)
         except OSError:  # reset
             return False
-        held: bytearray = key.data
-        held += data
-        whole = TOKEN_BYTES + (max(len(held) - TOKEN_BYTES, 0) // _NEWS.size) * _NEWS.size
-        for documents, size in _NEWS.iter_unpack(held[TOKEN_BYTES:whole]):
-            self._news.append(News(bytes(held[:TOKEN_BYTES]), documents, size))
-        del held[TOKEN_BYTES:whole]
+        buffer: bytearray = key.data
+        buffer += data
+        whole = TOKEN_BYTES + (max(len(buffer) - TOKEN_BYTES, 0) // _NEWS.size) * _NEWS.size
+        for documents, size in _NEWS.iter_unpack(buffer[TOKEN_BYTES:whole]):
+            self._news.append(ProgressUpdate(bytes(buffer[:TOKEN_BYTES]), documents, size))
+        del buffer[TOKEN_BYTES:whole]
         return bool(data)
 
     def _end(self, watched: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
@@ -150,32 +150,33 @@ class Lifeline:
             self._full = False
 
     def _tasks(self, watched: selectors.BaseSelector) -> list[selectors.SelectorKey]:
-        own = (self._server, self._told)
+        own = (self._server, self._wakeup_reader)
         return [key for key in watched.get_map().values() if key.fileobj not in own]
 
 
 @contextlib.contextmanager
-def held(address: Address, token: bytes = b"") -> Iterator[Report]:
-    """Let `toolkit.interrupts.check` raise `KeyboardInterrupt` in the ``with`` block when the driver ends or stops.
+def watched_by_driver(address: Address, token: bytes = b"") -> Iterator[Report]:
+    """Interrupt the block by `toolkit.interrupts.check` when the driver ends or stops. If the driver cannot be reached,
+    the block runs to its end.
 
     Where the driver cannot be reached, the block runs to its end.
 
     Args:
-        address: Address of the driver's `Lifeline`.
-        token: by which the driver knows the task.
+        address: Address of the driver's `DriverServer`.
+        token: Token of the task.
 
     Yields:
         What sends the driver what has been done; nothing without a token.
     """
-    unreachable = current().kept("unreachable drivers", set[Address])
+    unreachable = current().get_or_make("unreachable drivers", set[Address])
     if address in unreachable:
-        yield _keep_quiet
+        yield _report_nothing
         return
     try:
         line = socket.create_connection(address, CONNECT_SECONDS)
     except OSError:
         unreachable.add(address)
-        yield _keep_quiet
+        yield _report_nothing
         return
     line.settimeout(None)
     over = threading.Lock()
@@ -194,7 +195,7 @@ def held(address: Address, token: bytes = b"") -> Iterator[Report]:
     thread.start()
     try:
         send(token)
-        yield Sending(lambda *done: send(_NEWS.pack(*done)), NEWS_SECONDS) if token else _keep_quiet
+        yield Sending(lambda *counts: send(_NEWS.pack(*counts)), NEWS_SECONDS) if token else _report_nothing
     finally:
         over.acquire(blocking=False)
         forget()
@@ -203,12 +204,12 @@ def held(address: Address, token: bytes = b"") -> Iterator[Report]:
         line.close()
 
 
-def _keep_quiet(documents: int, size: int) -> None:
+def _report_nothing(documents: int, size: int) -> None:
     """Send nothing."""
 
 
-class Caller(NamedTuple):
-    """The state that a task takes over from the calling process."""
+class DriverState(NamedTuple):
+    """The state that a task copies from the driver."""
 
     version: str
     folder: str
@@ -217,14 +218,14 @@ class Caller(NamedTuple):
     token: bytes = b""
 
 
-class Unfit(NamedTuple):
-    """Why a node cannot do any task."""
+class UnfitNode(NamedTuple):
+    """The reason why a node cannot do any task."""
 
     reason: str
 
 
-class Returned(NamedTuple):
-    """The reply of a node: the result, pickled by `packed`, and its reports."""
+class TaskReply(NamedTuple):
+    """The reply of a node: the result, pickled by `pickle_result`, and its reports."""
 
     result: bytes
     documents: int = 0
@@ -232,56 +233,56 @@ class Returned(NamedTuple):
 
 
 def version() -> str:
-    """Return the version that is installed here."""
+    """Return the installed version."""
     return distribution.version()
 
 
-def caller(line: Address | None = None) -> Caller:
-    """Return what tasks take over from this process; they hold on to `line` while they run. `token` is a task's own."""
+def driver_state(line: Address | None = None) -> DriverState:
+    """Return the state of this process for tasks, which connect to `line`. `token` is a task's own."""
     carried = {name: value for name, value in os.environ.items() if name.startswith(CARRIED)}
-    return Caller(version(), os.getcwd(), carried, line)
+    return DriverState(version(), os.getcwd(), carried, line)
 
 
-def work(given: Caller, pickled: bytes) -> bytes:
-    """Do a task.
+def run_remote(driver: DriverState, pickled: bytes) -> bytes:
+    """Run a task.
 
     Args:
-        given: from whom it comes.
-        pickled: the function and the task.
+        driver: State of the driver.
+        pickled: Pickled function and task.
 
     Returns:
-        `Returned` or `Unfit`, pickled.
+        `TaskReply` or `UnfitNode`, pickled.
     """
-    with held(given.line, given.token) if given.line else contextlib.nullcontext() as tell:
-        return pickle.dumps(_unfitness(given) or _done(pickled, tell))
+    with watched_by_driver(driver.line, driver.token) if driver.line else contextlib.nullcontext() as tell:
+        return pickle.dumps(_take_over(driver) or _run(pickled, tell))
 
 
-def _unfitness(given: Caller) -> Unfit | None:
-    """Make this process like the calling one; return why that is impossible, None if it was possible."""
+def _take_over(driver: DriverState) -> UnfitNode | None:
+    """Make this process like the driver; return the obstacle, or None."""
     here = socket.gethostname()
-    if version() != given.version:
-        return Unfit(f"expected {NAME} {given.version} on every node, got {version()} on {here}; install the same")
+    if version() != driver.version:
+        return UnfitNode(f"expected {NAME} {driver.version} on every node, got {version()} on {here}; install the same")
     try:
-        os.chdir(given.folder)
+        os.chdir(driver.folder)
     except OSError as error:
-        return Unfit(
-            f"expected the working directory {given.folder} on every node, got on {here}: {error.strerror}; "
+        return UnfitNode(
+            f"expected the working directory {driver.folder} on every node, got on {here}: {error.strerror}; "
             "run in a folder that all nodes share"
         )
     for prefix in CARRIED:  # half of the one's credentials and half of the other's are none
-        if any(name.startswith(prefix) for name in given.environment):
+        if any(name.startswith(prefix) for name in driver.environment):
             for name in [name for name in os.environ if name.startswith(prefix)]:
                 del os.environ[name]
-    os.environ.update(given.environment)
+    os.environ.update(driver.environment)
     return None
 
 
-def _done(pickled: bytes, tell: Report | None) -> Returned | Unfit:
+def _run(pickled: bytes, tell: Report | None) -> TaskReply | UnfitNode:
     try:
         loaded: tuple[Callable[[Any, Report], Any], Task[Any]] = pickle.loads(pickled)  # noqa: S301  # from the caller
     except Exception as error:
         here, problem = socket.gethostname(), f"{type(error).__name__}: {error}"
-        return Unfit(f"expected the Python modules of the calling process on every node, got on {here}: {problem}")
+        return UnfitNode(f"expected the Python modules of the calling process on every node, got on {here}: {problem}")
     function, task = loaded
     documents = size = 0
 
@@ -291,5 +292,5 @@ def _done(pickled: bytes, tell: Report | None) -> Returned | Unfit:
         if tell:
             tell(more, longer)
 
-    result = packed(attempt(function, task, report))
-    return Returned(result, documents, size)
+    result = pickle_result(run_task(function, task, report))
+    return TaskReply(result, documents, size)

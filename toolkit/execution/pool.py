@@ -1,4 +1,4 @@
-"""Processes that work for this one, all in one way: a call is pickled, done, and answered; a death costs that call.
+"""Runs calls in processes: each is pickled, done, and answered; a death costs one call.
 
     Pool.give(call) ──its argument──> pipe ──> a process: function(argument) ──answer──> pipe ──> Pool.receive()
 
@@ -55,7 +55,7 @@ Make = Callable[[Any, Tell], Callable[[Any], Any]]
 
 
 class Died(Exception):
-    """A process has ended; the message says how: ``was ended by SIGKILL``, ``ended with status 3``.
+    """A process has ended; the message tells the cause: ``was ended by SIGKILL``, ``ended with status 3``.
 
     Attributes:
         cause: ``SIGKILL``, ``exit status 3``.
@@ -73,12 +73,12 @@ class Died(Exception):
 
 
 class Limits(NamedTuple):
-    """Limits of a process; the kernel ends one whose call takes longer, and refuses it more memory.
+    """Limits of a process, which the kernel enforces.
 
     Attributes:
-        cpu: seconds of processor time of a call.
-        wall: seconds of a call by the clock.
-        memory: bytes that it holds.
+        cpu: Seconds of processor time of a call.
+        wall: Seconds of a call by the clock.
+        memory: Bytes of memory.
     """
 
     cpu: float = 0
@@ -86,7 +86,7 @@ class Limits(NamedTuple):
     memory: int | None = None
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function gives within the limits of a call."""
+        """Return the result of a function within the limits of a call."""
         timers = [(signal.ITIMER_PROF, self.cpu), (signal.ITIMER_REAL, self.wall)] if self.cpu or self.wall else []
         try:
             for timer, seconds in timers:
@@ -97,7 +97,7 @@ class Limits(NamedTuple):
                 signal.setitimer(timer, 0)
 
     def bound(self) -> None:
-        """Bound this process: what it holds in memory counts, addresses without memory do not."""
+        """Bound this process: memory in use counts, addresses without memory do not."""
         if self.cpu or self.wall:
             signal.signal(signal.SIGPROF, signal.SIG_DFL)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -109,36 +109,36 @@ class Limits(NamedTuple):
 
 
 class Call:
-    """A call, and what became of it.
+    """A call and its result.
 
     Args:
         argument: Argument of the function; can be pickled.
 
     Attributes:
-        done: whether there is a result, or an error.
-        deaths: how many processes have ended that worked on it.
+        is_done: True if there is a result, or an error.
+        deaths: Number of processes that have ended during it.
     """
 
     def __init__(self, argument: Any) -> None:
         self.argument = argument
-        self.done, self.deaths = False, 0
+        self.is_done, self.deaths = False, 0
         self._result: Any = None
         self._error: BaseException | None = None
 
     def begun(self) -> None:
-        """Note that a process is given it; again after one has died."""
+        """Note the start; again after a process has died."""
 
-    def told(self, news: Any) -> None:
-        """Take news."""
+    def update(self, news: Any) -> None:
+        """Take an update."""
 
     def answered(self, result: Any) -> None:
-        self._result, self.done, self.argument = result, True, None
+        self._result, self.is_done, self.argument = result, True, None
 
     def failed(self, error: BaseException) -> None:
-        self._error, self.done, self.argument = error, True, None
+        self._error, self.is_done, self.argument = error, True, None
 
     def died(self, died: Died) -> None:
-        """Note that a process has ended that worked on it: what has ended one may have come from outside, not two."""
+        """Note the death of its process. One death may have a cause outside, two may not."""
         self.deaths += 1
         if died.is_late or self.deaths > 1:
             self.failed(died)
@@ -154,11 +154,11 @@ class Pool:
     """Processes, begun when there is a call for them. A context manager, which ends them, whatever they do.
 
     Args:
-        make: gives the function. A module-level function, or a class.
-        work: what the function is made of.
-        processes: the most that there are.
+        make: Function that returns the function of a process. A module-level function, or a class.
+        work: Argument of `make`.
+        processes: Largest number of processes.
         limits: Limits of each process.
-        ahead: the most calls that a process has.
+        ahead: Largest number of calls of a process.
         recycle: calls after which a process is replaced.
         tidy: SIGTERM unwinds what a process does, so that temporary files are deleted, and it may have processes of
             its own; else it leaves nothing behind and is killed.
@@ -194,24 +194,24 @@ class Pool:
 
     @property
     def has_room(self) -> bool:
-        """Return whether one of them takes another call."""
+        """Return True if a process takes another call."""
         return len(self._all) < self._processes or any(len(process.calls) < self._ahead for process in self._all)
 
     def give(self, call: Call) -> None:
-        """Give a call to a process that has none, which may be a new one, or to the one that has the fewest."""
-        for gone in [process for process in self._all if not (process.calls or process.process.is_alive())]:
-            self._all.remove(gone)
-            gone.kill()
+        """Give a call to the least busy process, or to a new one."""
+        for dead in [process for process in self._all if not (process.calls or process.process.is_alive())]:
+            self._all.remove(dead)
+            dead.kill()
         process = min(self._all, key=lambda item: len(item.calls), default=None)
         if process is None or (process.calls and len(self._all) < self._processes):
             self._all.append(process := self._begin())
         process.give(call)
 
     def receive(self, seconds: float | None = None) -> None:
-        """Take what they have answered.
+        """Receive answers.
 
         Args:
-            seconds: how long an answer is waited for; None for as long as it takes.
+            seconds: Longest time to wait for an answer; None for as long as it takes.
 
         Raises:
             KeyboardInterrupt: if a signal has come that ends this process.
@@ -225,15 +225,15 @@ class Pool:
         end = None if seconds is None else time.monotonic() + seconds
         while True:
             check()
-            left = AWAKE if end is None else min(AWAKE, max(0, end - time.monotonic()))
-            ready = wait(list(busy), left) if busy else []
+            timeout = AWAKE if end is None else min(AWAKE, max(0, end - time.monotonic()))
+            ready = wait(list(busy), timeout) if busy else []
             if ready or not busy or (end is not None and time.monotonic() >= end):
                 break
         for process in dict.fromkeys(busy[thing] for thing in ready):  # type: ignore[index]  # they are ours
             if died := process.receive():
                 self._all.remove(process)
                 process.calls[0].died(died)
-                for call in [call for call in process.calls if not call.done]:
+                for call in [call for call in process.calls if not call.is_done]:
                     self.give(call)
             elif process.is_spent:
                 self._all.remove(process)
@@ -243,7 +243,7 @@ class Pool:
 
 
 class _Process:
-    """A process, and the calls that it has, in order."""
+    """A process, and its calls, in order."""
 
     def __init__(self, make: Make, work: Any, limits: Limits, recycle: int | None, *, tidy: bool, wide: bool) -> None:
         theirs, self._requests = Pipe(duplex=False)
@@ -255,12 +255,12 @@ class _Process:
         self.calls: deque[Call] = deque()
         self._unsent: deque[bytes] = deque()
         self._ahead: deque[int] = deque()  # bytes of those that were sent and have no answer
-        self._left = recycle
+        self.calls_left = recycle
         self._has_function = False
 
     @property
     def is_spent(self) -> bool:
-        return self._left is not None and self._left <= 0 and not self.calls
+        return self.calls_left is not None and self.calls_left <= 0 and not self.calls
 
     def give(self, call: Call) -> None:
         call.begun()
@@ -273,7 +273,7 @@ class _Process:
         self._send()
 
     def _send(self) -> None:
-        """Send what the pipe has room for; what is larger waits until the process waits for it."""
+        """Send calls as far as the pipe has room; larger ones wait for an idle process."""
         while self._unsent and (
             not self._ahead or sum(self._ahead) - self._ahead[0] + len(self._unsent[0]) <= self._room
         ):
@@ -282,7 +282,7 @@ class _Process:
                 self._requests.send_bytes(self._unsent.popleft())
 
     def receive(self) -> Died | None:
-        """Take one message; return how the process has ended, if it has."""
+        """Receive one message; return the death of the process, if it has ended."""
         try:
             if not self.answers.poll():  # what it has begun may hold the other end of the pipe
                 return self._death()
@@ -298,17 +298,17 @@ class _Process:
         except BaseException as error:
             kind, value = _ERROR, _Raised(error)
         if kind == _NEWS:
-            self.calls[0].told(value)
+            self.calls[0].update(value)
             return None
         self._ahead.popleft()
-        self._left = None if self._left is None else self._left - 1
+        self.calls_left = None if self.calls_left is None else self.calls_left - 1
         call = self.calls.popleft()
         self._send()
         call.answered(value) if kind == _RESULT else call.failed(value.error())
         return None
 
     def leave(self) -> None:
-        """Tell one that has no call to end."""
+        """Tell an idle process to end."""
         with contextlib.suppress(OSError):
             self._requests.send(None)
 
@@ -325,7 +325,7 @@ class _Process:
 
 
 def _widened(pipe: "Connection[Any, Any]") -> int:
-    """Let a pipe hold more, if the system does; return how much it holds."""
+    """Enlarge a pipe, if the system can; return its size."""
     with contextlib.suppress(AttributeError, OSError):
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE)
     with contextlib.suppress(AttributeError, OSError):
@@ -346,7 +346,7 @@ def _live(
     limits: Limits,
     made_of: tuple[Make, Any],
 ) -> None:
-    """Run a process from its beginning to its end: do one call after the other, until told to leave."""
+    """Run a process from start to end: do calls until told to leave."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if tidy:
         note_signals(Ended, sigint=False)
@@ -390,7 +390,7 @@ def _end_with_parent() -> None:
 
 @dataclass
 class _Raised:
-    """An error of a call, pickled by itself so that the caller is told what cannot be sent."""
+    """An error of a call, pickled by itself, so that a failure to pickle is reported."""
 
     data: bytes
     cause: str
@@ -418,7 +418,7 @@ class _Remote(Exception):  # it is the cause of an error
 
 
 def not_the_end(error: StopIteration) -> RuntimeError:
-    """Return the error to raise for one of a function, which would end the iterator that calls it."""
+    """Return an error in place of StopIteration, which would end the caller's iterator."""
     return RuntimeError(f"StopIteration: {error}")
 
 
@@ -429,7 +429,7 @@ WALL_FACTOR = 50
 
 
 class Lost(Exception):
-    """A call that gave no result.
+    """A call without a result.
 
     Attributes:
         reason: ``timeout`` or ``crash``.
@@ -444,14 +444,16 @@ class Lost(Exception):
 
 
 class Isolated(Generic[P, R]):
-    """Calls a function in a process of its own, so that what it does to that process costs one call.
+    """Calls a function in a separate process, so that a crash costs one call. For native code on input that nobody has
+    vetted: it may crash, or take minutes for one page. The limit is on processor time, so that a loaded machine does
+    not decide what is too slow. A context manager; the process starts with the first call and again after it has died.
 
     For native code on input that nobody has vetted: it may crash, or take minutes for one page. The limit is on
     processor time, so that a loaded machine does not decide what is too slow. A context manager; the process is begun
     with the first call and again after it has died.
 
     Args:
-        make: gives the function, in the process; its time (imports, models) is not counted.
+        make: Function that returns the function, in the process; its time (imports, models) does not count.
         seconds: Seconds of processor time for a call.
     """
 
@@ -474,7 +476,7 @@ class Isolated(Generic[P, R]):
         """
         self._pool.give(call := Call(argument))
         try:
-            while not call.done:
+            while not call.is_done:
                 self._pool.receive()
             return cast("R", call.result())
         except Died as died:
@@ -485,7 +487,7 @@ class Isolated(Generic[P, R]):
                 raise Lost("timeout", f"expected a result, got none in {spent}") from None
             raise Lost("crash", f"expected a result, got the end of its process ({died.cause})") from None
         except BaseException:
-            if not call.done:  # interrupted: its answer would be taken for that to the next call
+            if not call.is_done:  # interrupted: its answer would be taken for that to the next call
                 self._pool.__exit__()
             raise
 

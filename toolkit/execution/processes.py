@@ -14,7 +14,8 @@ is_program = False
 
 
 def hold_standard_streams() -> set[int]:
-    """Open the standard streams that the caller has closed, so that no file of ours gets their numbers; return which.
+    """Reopen closed standard streams, so that no file gets their numbers; return which. Writing to a closed standard
+    output stays an error; text for a closed standard error is dropped.
 
     Writing to a closed standard output stays an error; text for a closed standard error is dropped.
     """
@@ -37,7 +38,8 @@ _M_ARENA_MAX = -8
 
 
 def one_thread_each() -> None:
-    """Keep libraries of this process, and of those that it begins, to one thread, unless the user has said otherwise.
+    """Limit libraries to one thread, here and in child processes. Settings of the user stay. To be called before numpy
+    is imported.
 
     To be called before numpy is imported.
     """
@@ -46,7 +48,9 @@ def one_thread_each() -> None:
 
 
 def share_arenas() -> None:
-    """Let the threads of this process take memory from one arena of glibc, unless the user has said otherwise.
+    """Use one memory arena of glibc for all threads. Settings of the user stay. With one for each thread, memory that a
+    thread has freed serves no other: a fifth of the memory of plans over very many shards, whose records several
+    threads read. Allocators of other systems stay as they are.
 
     With one for each thread, what a thread has freed serves no other: a fifth of the memory of plans over very many
     shards, whose records several threads read. Of other systems' allocators nothing is asked.
@@ -65,7 +69,8 @@ def available_cores() -> int:
 
 
 def import_no_scripts() -> None:
-    """Remove the folder of the console script from where modules are looked for.
+    """Remove the folder of the console script from the module path. Python puts it in front of all others, and packages
+    put scripts there that have the names of modules: jsonpath-rw, which mlcroissant needs, a ``jsonpath.py``.
 
     Python puts it there, in front of all others, and packages put scripts into it that have the names of modules:
     jsonpath-rw, which mlcroissant needs, a ``jsonpath.py``.
@@ -75,7 +80,8 @@ def import_no_scripts() -> None:
 
 
 def _whole(path: str) -> str | None:
-    """Return an entry of `sys.path` as a path that links and the working directory have no part in; None if it is none.
+    """Return an entry of `sys.path` without links, absolute; None if that is impossible. A relative one is None if the
+    working directory is gone: the command reports that itself, a moment later.
 
     A relative one is none where the working directory is gone: the command says that of itself, a moment later.
     """

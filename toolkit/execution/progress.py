@@ -43,11 +43,11 @@ Clock = Callable[[], float]
 
 
 class Position:
-    """Reports how far a task is in the bytes of its input.
+    """Reports the progress of a task in bytes of its input.
 
     Args:
-        report: takes documents and bytes.
-        stored: returns how many bytes of the input have been read, as they are stored.
+        report: Function of documents and bytes.
+        stored: Function that returns the stored bytes of the input read so far.
     """
 
     def __init__(self, report: Report, stored: Callable[[], int]) -> None:
@@ -56,79 +56,79 @@ class Position:
         self._at = 0
 
     def __call__(self, documents: int) -> None:
-        """Report documents that are done, and the bytes that have been read for them."""
+        """Report finished documents, and the bytes read for them."""
         at = self._stored()
         self._report(documents, at - self._at)
         self._at = at
 
 
 class Share:
-    """Reports how far a task is in the bytes of its input, where only its documents are counted.
+    """Reports the progress of a task by its share of documents.
 
     Args:
-        report: takes documents and bytes.
-        whole: how many documents there are.
-        size: bytes of the input, as they are stored.
+        report: Function of documents and bytes.
+        whole: Number of all documents.
+        size: Stored bytes of the input.
     """
 
     def __init__(self, report: Report, whole: int, size: int) -> None:
         self._report = report
         self._whole, self._size = max(whole, 1), size
-        self._done = self._at = 0
+        self._documents = self._at = 0
 
     def __call__(self, documents: int) -> None:
-        """Report documents that are done, and their share of the bytes."""
-        self._done += documents
-        at = min(self._size * self._done // self._whole, self._size)
+        """Report finished documents, and their share of the bytes."""
+        self._documents += documents
+        at = min(self._size * self._documents // self._whole, self._size)
         self._report(documents, at - self._at)
         self._at = at
 
 
 class Pace:
-    """Counts what the tasks of a stage have done, and tells how fast and how long it will take.
+    """Counts the work of a stage, and computes pace and remaining time.
 
     Bytes of tasks that had nothing to do count as done, and not for the pace.
 
     Args:
-        input_sizes: bytes of the input of each task; None where that is not known.
-        clock: gives seconds.
+        input_sizes: Bytes of the input of each task; None if unknown.
+        clock: Clock in seconds.
 
     Attributes:
-        total: bytes of all inputs; None if one of them is not known, or all are empty.
-        tasks: ended so far.
-        documents: done so far.
+        total: Bytes of all inputs; None if one is unknown, or all are empty.
+        tasks: Number of ended tasks.
+        documents: Number of documents done.
     """
 
     def __init__(self, input_sizes: Iterable[int | None], clock: Clock = time.monotonic) -> None:
-        known = list(input_sizes)
-        self.total = (sum(size for size in known if size is not None) or None) if None not in known else None
+        sizes = list(input_sizes)
+        self.total = (sum(size for size in sizes if size is not None) or None) if None not in sizes else None
         self.tasks = self.documents = 0
         self._worked = self._ended = self._ended_worked = 0
         self._clock = clock
         self._start = clock()
-        self._seen = deque([(self._start, 0)])
+        self._samples = deque([(self._start, 0)])
 
     def add(self, documents: int, size: int) -> None:
-        """Add documents and bytes of input; fewer than none where what was reported is done again."""
+        """Add documents and bytes of input; negative for work that is done again."""
         self.documents += documents
         self._worked += size
 
     def end(self, size: int | None, worked: int) -> None:
-        """Add a task that has ended.
+        """Add a finished task.
 
         Args:
-            size: bytes of its input.
-            worked: how many of them it has reported.
+            size: Bytes of its input.
+            worked: Bytes that it has reported.
         """
         self.tasks += 1
         self._ended += worked if size is None else size
         self._ended_worked += worked
 
     @property
-    def done(self) -> int:
-        """Return the bytes of input that are done: all those of the tasks that have ended, some of the others."""
-        done = self._ended + max(self._worked - self._ended_worked, 0)
-        return done if self.total is None else min(done, self.total)
+    def bytes_done(self) -> int:
+        """Return the processed bytes of input: all of ended tasks, some of the others."""
+        worked = self._ended + max(self._worked - self._ended_worked, 0)
+        return worked if self.total is None else min(worked, self.total)
 
     @property
     def seconds(self) -> float:
@@ -142,33 +142,33 @@ class Pace:
     def look(self) -> None:
         """Note how far it is: `rate` is about the time since looks of a minute ago."""
         now = self._clock()
-        self._seen.append((now, self._worked))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW_SECONDS:
-            self._seen.popleft()
+        self._samples.append((now, self._worked))
+        while len(self._samples) > 2 and self._samples[1][0] <= now - WINDOW_SECONDS:
+            self._samples.popleft()
 
     def rate(self) -> float:
-        """Return the bytes of input a second that are worked on now."""
-        then, worked = self._seen[0]
+        """Return the current bytes of input a second."""
+        then, worked = self._samples[0]
         return max(self._worked - worked, 0) / max(self._clock() - then, 1e-9)
 
-    def left(self) -> float | None:
-        """Return the seconds that the rest takes at this pace; None if that cannot be told."""
+    def seconds_left(self) -> float | None:
+        """Return the estimated remaining seconds; None if unknown."""
         rate = self.rate()
-        return (self.total - self.done) / rate if self.total is not None and rate else None
+        return (self.total - self.bytes_done) / rate if self.total is not None and rate else None
 
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a stage is.
+    """The progress of a stage.
 
     Attributes:
-        stage: what is done: ``1 of 3: ingest``.
-        tasks: shards, or what else is shared among processes, that are done.
-        of: how many there are.
-        unit: what they are.
+        stage: Name of the step: ``1 of 3: ingest``.
+        tasks: Number of finished tasks: shards, or other units of work.
+        of: Number of all tasks.
+        unit: Noun for tasks.
         documents: Documents that are done.
         bytes: Bytes of input that are done, as they are stored.
-        total: bytes of all input; None where that is not known.
-        seconds: since the stage began.
+        total: Bytes of all input; None if unknown.
+        seconds: Seconds since the stage started.
     """
 
     stage: str
@@ -185,22 +185,22 @@ Watch = Callable[[Reached], object]
 
 
 class Progress:
-    """Shows how far a stage is. A context manager, within which a thread draws the bar, or writes a line.
+    """Shows the progress of a stage. A context manager; a thread draws the bar, or writes lines.
 
     Args:
         what: the stage.
-        input_sizes: bytes of the input of each task; None where that is not known.
-        unit: what tasks are.
-        quiet: show nothing.
-        watch: is told as often as the bar is drawn, and at the end; by the thread that runs the stage. Its error ends
-            the stage when the next task has ended.
-        more: returns what to show in place of bytes a second and of the time that is left.
-        clock: gives seconds.
+        input_sizes: Bytes of the input of each task; None if unknown.
+        unit: Noun for tasks.
+        quiet: True to show nothing.
+        watch: Function to call as often as the bar is drawn, and at the end, by the thread that runs the stage. Its
+            error ends the stage when the next task has ended.
+        more: Function that returns facts in place of bytes a second and remaining time.
+        clock: Clock in seconds.
     """
 
     def __init__(
         self,
-        what: str,
+        title: str,
         input_sizes: Iterable[int | None],
         unit: str = "shards",
         *,
@@ -211,11 +211,11 @@ class Progress:
     ) -> None:
         listed = list(input_sizes)
         self.pace = Pace(listed, clock)
-        self._what, self._unit, self._tasks = what, unit, len(listed)
+        self._title, self._unit, self._tasks = title, unit, len(listed)
         self._quiet = quiet
         self._terminal = not quiet and sys.stderr.isatty()
         self._clock = clock
-        self._last = self._told = clock()
+        self._last = self._watched_at = clock()
         self._watch, self._more = watch, more
         self._fault: Exception | None = None
         self._bar: _Bar | None = None
@@ -225,7 +225,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         if self._terminal:
-            self._bar = _bar(self._what, self.pace.total or max(self._tasks, 1))
+            self._bar = _bar(self._title, self.pace.total or max(self._tasks, 1))
         if not self._quiet:
             self._thread.start()
         return self
@@ -245,7 +245,7 @@ class Progress:
         self._write(", ".join(facts) + (" done" if kind is None else " stopped"))
 
     def report(self, documents: int, size: int) -> None:
-        """Add documents and bytes of input that were done since the last call."""
+        """Add documents and bytes since the last call."""
         self.pace.add(documents, size)
         try:
             self._tell_watch()
@@ -253,7 +253,7 @@ class Progress:
             self._fault = error
 
     def end(self, size: int | None, worked: int) -> None:
-        """Count a task that has ended, as `Pace.end`; raise the error of `watch`, if there was one."""
+        """Count an ended task, see `Pace.end`; raise the error of `watch`, if any."""
         self.pace.end(size, worked)
         if self._fault:
             raise self._fault
@@ -261,18 +261,18 @@ class Progress:
 
     def _tell_watch(self, *, last: bool = False) -> None:
         now = self._clock()
-        if self._watch is None or self._fault or (now - self._told < BAR_SECONDS and not last):
+        if self._watch is None or self._fault or (now - self._watched_at < BAR_SECONDS and not last):
             return
-        self._told = now
+        self._watched_at = now
         pace = self.pace
         self._watch(
             Reached(
-                stage=self._what,
+                stage=self._title,
                 tasks=pace.tasks,
                 of=self._tasks,
                 unit=self._unit,
                 documents=pace.documents,
-                bytes=pace.done,
+                bytes=pace.bytes_done,
                 total=pace.total,
                 seconds=pace.seconds,
             )
@@ -294,8 +294,8 @@ class Progress:
             elif self._clock() - self._last >= LINE_SECONDS:
                 self._last = self._clock()
                 facts = [*self._facts(self.pace.rate()), duration(self.pace.seconds)]
-                left = None if self._more else self.pace.left()
-                self._write(", ".join(facts) + ("" if left is None else f", about {duration(left)} left"))
+                remaining = None if self._more else self.pace.seconds_left()
+                self._write(", ".join(facts) + ("" if remaining is None else f", about {duration(remaining)} left"))
 
     def _keep_showing(self) -> None:
         with suppress(OSError):  # nobody reads it any more
@@ -304,12 +304,12 @@ class Progress:
 
     def _draw(self, bar: "_Bar") -> None:
         pace, columns = self.pace, _columns()
-        bar.n = pace.done if pace.total is not None else pace.tasks
+        bar.n = pace.bytes_done if pace.total is not None else pace.tasks
         bar.ncols = columns
         tasks, *counted = self._facts(pace.rate())
-        left = None if self._more else pace.left()
-        facts = [*counted[1:], *([] if left is None else [f"{duration(left)} left"]), *counted[:1], tasks]
-        while len(facts) > 1 and len(self._what) + len(", ".join(facts)) > columns - BAR_COLUMNS:
+        remaining = None if self._more else pace.seconds_left()
+        facts = [*counted[1:], *([] if remaining is None else [f"{duration(remaining)} left"]), *counted[:1], tasks]
+        while len(facts) > 1 and len(self._title) + len(", ".join(facts)) > columns - BAR_COLUMNS:
             facts.pop()
         bar.facts = ", ".join(facts)
         bar.refresh()
@@ -317,17 +317,17 @@ class Progress:
     def _facts(self, rate: float) -> list[str]:
         """Return tasks, documents, bytes, and their rate, in words; of a step that counts neither, its tasks alone."""
         pace, tasks = self.pace, f"{self.pace.tasks}/{self._tasks} {self._unit}"
-        if pace.total is None and not (pace.documents or pace.done or self._more):
+        if pace.total is None and not (pace.documents or pace.bytes_done or self._more):
             return [tasks]
         return [
             tasks,
             amount(pace.documents, "document"),
-            size_in_words(pace.done, pace.total),
+            size_in_words(pace.bytes_done, pace.total),
             *(self._more() if self._more else [f"{rate / 1e6:.1f} MB/s"]),
         ]
 
     def _write(self, text: str) -> None:
-        print(f"{self._what}: {text}", file=sys.stderr, flush=True)
+        print(f"{self._title}: {text}", file=sys.stderr, flush=True)
 
 
 def _columns() -> int:
@@ -350,7 +350,7 @@ class _Bar(Protocol):
     def close(self) -> object: ...
 
 
-def _bar(what: str, total: int) -> _Bar:
+def _bar(title: str, total: int) -> _Bar:
     from tqdm import tqdm
 
     class Bar(tqdm):  # type: ignore[type-arg]  # it is none of an iterable
@@ -361,4 +361,4 @@ def _bar(what: str, total: int) -> _Bar:
         def format_dict(self) -> MutableMapping[str, Any]:
             return {**super().format_dict, "facts": self.facts}
 
-    return Bar(total=total, desc=what, bar_format=_BAR, file=sys.stderr, leave=False, ncols=_columns(), nrows=ROWS)
+    return Bar(total=total, desc=title, bar_format=_BAR, file=sys.stderr, leave=False, ncols=_columns(), nrows=ROWS)

@@ -1,4 +1,4 @@
-"""The section ``executor:`` of a configuration, and the executor that it asks for, begun when it is needed."""
+"""Reads the section ``executor:``, and starts its executor on demand."""
 
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -24,19 +24,19 @@ LARGE = 8 << 20
 
 
 class Chosen(NamedTuple):
-    """An executor that a configuration names, and its settings."""
+    """The executor of a configuration, and its settings."""
 
     kind: type[Executor]
     settings: ConfigStruct
 
 
 def read(executor: dict[str, Any], source: ConfigNode, processes: int | None) -> Chosen:
-    """Return the executor that the section names; by default `DEFAULT`, which one process does without.
+    """Return the executor of the section; by default `DEFAULT`, or this process alone.
 
     Args:
-        executor: what the section says.
-        source: the whole configuration, for messages.
-        processes: Processes that may work at a time on this machine, if the configuration says so.
+        executor: Value of the section.
+        source: Node of the configuration, for messages.
+        processes: Number of processes at a time on this machine, if configured.
 
     Raises:
         ConfigError: with the line of what is unknown or wrong.
@@ -54,27 +54,27 @@ def read(executor: dict[str, Any], source: ConfigNode, processes: int | None) ->
 
 
 class Workers:
-    """Gives the executor for each stage, and keeps it from one stage to the next.
+    """Provides the executor for each stage, and keeps it between stages.
 
     Args:
-        chosen: the executor.
-        processes: Processes that may work at a time on this machine; None for as many as there are cores.
-        report: gets what tasks report.
-        begun: is told of each task that has begun.
+        chosen: Executor and settings.
+        processes: Number of processes at a time on this machine; None for as many as there are cores.
+        report: Function that receives the reports of tasks.
+        begun: Function to call with each started task.
     """
 
     def __init__(self, chosen: Chosen, processes: int | None, report: Report, begun: Begun) -> None:
-        self._made = chosen.kind(report, begun, processes=processes or available_cores(), settings=chosen.settings)
+        self._executor = chosen.kind(report, begun, processes=processes or available_cores(), settings=chosen.settings)
         self._open = ExitStack()
-        self._kept: Executor | None = None
+        self._active: Executor | None = None
 
     def check(self) -> None:
-        """Raise MissingExtra if the executor needs a package that is not installed."""
-        self._made.check()
+        """Raise MissingExtra if a package of the executor is missing."""
+        self._executor.check()
 
     def begin(self) -> None:
-        """Begin what processes are forked from, if there may be several; to be followed by `close`."""
-        if self._made.processes > 1:
+        """Start the fork server, if there may be several processes; to be followed by `close`."""
+        if self._executor.processes > 1:
             from toolkit.execution import forkserver
 
             self._open.enter_context(forkserver.opened())
@@ -85,11 +85,11 @@ class Workers:
 
     @property
     def cores(self) -> int:
-        """Return the number of processes that may work at a time."""
+        """Return the number of processes at a time."""
         return self._begun().cores[0]
 
     def spread(self, tasks: Iterable[Task[P]]) -> list[Task[P]]:
-        """Return the tasks, with several processes for those that would else be running when all others are done."""
+        """Return the tasks, with several processes for the largest ones."""
         listed = list(tasks)
         cores, largest = self._begun().cores
         total = sum(task.size or 0 for task in listed)
@@ -108,6 +108,6 @@ class Workers:
         self._open.close()
 
     def _begun(self) -> Executor:
-        if self._kept is None:
-            self._kept = self._open.enter_context(self._made)
-        return self._kept
+        if self._active is None:
+            self._active = self._open.enter_context(self._executor)
+        return self._active

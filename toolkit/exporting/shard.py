@@ -1,4 +1,4 @@
-"""A shard of a set as a Parquet file, and the record that it is complete.
+"""Exports a shard of a set as a Parquet file, and indexes of raw files.
 
 ``FOLDER/<set>/<shard>.parquet``  columns ``id``, ``source``, ``row``, and one for each key
 ``FOLDER/.toolkit/exported/``     an `Exported` of each: forgotten before its file is replaced, written last
@@ -56,12 +56,12 @@ LEVEL = 3
 
 
 class Exported(Derived, frozen=True, kw_only=True):
-    """The record that a file is complete.
+    """The record of a complete file.
 
     Attributes:
-        made_of: digest of the attributes, their types, and the version of what is written.
-        size, stamp, sha256: of the file.
-        rows: in it.
+        made_of: Digest of the attributes, their types, and the version of the format.
+        size, stamp, sha256: State of the file.
+        rows: Number of its rows.
     """
 
     size: int
@@ -71,7 +71,7 @@ class Exported(Derived, frozen=True, kw_only=True):
 
 
 class ShardToExport(ConfigStruct):
-    """A shard of one set, which is joined to it, and the folder of files."""
+    """A shard joined with one set, and the folder of files."""
 
     work: JoinedShard
     folder: str
@@ -88,7 +88,7 @@ class ShardToExport(ConfigStruct):
 
     @property
     def place(self) -> Place:
-        """Return where the record is."""
+        """Return the key of the record."""
         return place_of(self.joined.set, self.work.shard)
 
 
@@ -117,7 +117,7 @@ def origin_of(dataset: Dataset) -> Origin:
 
 
 def check_source(folder: str, dataset: Dataset, *, overwrite: bool) -> str:
-    """Check that a folder has no files of another dataset's sets; return what is replaced if it may be.
+    """Check that a folder has no files of another dataset; return a notice if they are replaced.
 
     Raises:
         ConfigError: if it has; they would be deleted as gone.
@@ -149,7 +149,7 @@ def _made_of(joined: JoinedSet, content: str) -> str:
 
 
 def state_of(shard: ShardToExport, made_of: str | None = None) -> State:
-    """Return the state of a file, by the quick tests; `made_of` if that is known."""
+    """Return the state of a file, by the quick tests; `made_of` if it is known."""
     record = log_of(shard.folder).load(*shard.place, Exported)
 
     def now() -> Iterator[tuple[str, str | None]]:
@@ -208,8 +208,8 @@ def _write(shard: ShardToExport, output: Output) -> None:
         ) as file,
     ):
         pieces = _pieces(shard, schema, types)
-        while held := list(islice(pieces, GROUP // PIECE)):
-            file.write_table(pa.Table.from_batches(held, schema), GROUP)
+        while batches := list(islice(pieces, GROUP // PIECE)):
+            file.write_table(pa.Table.from_batches(batches, schema), GROUP)
 
 
 def _pieces(shard: ShardToExport, schema: Any, types: Mapping[str, Type]) -> Iterator[Any]:
@@ -232,7 +232,7 @@ def _pieces(shard: ShardToExport, schema: Any, types: Mapping[str, Type]) -> Ite
 
 
 def _rows(work: JoinedShard, joined: JoinedSet) -> Iterator[list[Any]]:
-    """Yield the rows of a set, some at a time, held against the row index."""
+    """Yield batches of rows of a set, checked against the row index."""
     decoder = row_decoder(joined, {key.name for key in joined.keys})
     index = row_index.read(work.dataset, work.shard, PIECE)
     with ExitStack() as stack:
@@ -243,15 +243,15 @@ def _rows(work: JoinedShard, joined: JoinedSet) -> Iterator[list[Any]]:
 
 
 def forget_others(folder: str, set_name: str, shards: list[ShardToExport]) -> int:
-    """Delete the files of a set whose shards are gone, which we have written; return how many."""
-    log, known = log_of(folder), {shard.work.shard for shard in shards}
+    """Delete our files of missing shards of a set; return how many."""
+    log, existing = log_of(folder), {shard.work.shard for shard in shards}
     kind, _ = place_of(set_name, "")
-    gone = [shard for shard in log.keys(kind) if shard not in known]
-    for shard in gone:
-        left = ShardToExport(work=msgspec.structs.replace(shards[0].work, shard=shard), folder=folder)
-        log.forget([left.place])
-        remove(left.path)
-    return len(gone)
+    deleted = [shard for shard in log.keys(kind) if shard not in existing]
+    for shard in deleted:
+        stale = ShardToExport(work=msgspec.structs.replace(shards[0].work, shard=shard), folder=folder)
+        log.forget([stale.place])
+        remove(stale.path)
+    return len(deleted)
 
 
 # --- indexes of raw files ---------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ _BLOCK = 1 << 20
 
 
 class Indexed(Artifact, frozen=True, kw_only=True):
-    """The record that an index is complete: path and state of the raw file, state of the index, number of lines."""
+    """The record of a complete index: raw file, its state, the state of the index, number of lines."""
 
     path: str
     raw: Stat
@@ -290,7 +290,7 @@ class RawFileToIndex(ConfigStruct):
         return join(self.folder, self.name + line_index.SUFFIX)
 
     def is_done(self) -> bool:
-        """Return whether the index is there, and its raw file has not changed since."""
+        """Return True if the index of the unchanged raw file exists."""
         record = log_of(self.folder).load("raw index", self.name, Indexed)
         return state(
             record, files=lambda result: [FileRecord.of(self.path, result.raw), FileRecord.of(self.index, result.index)]
@@ -343,13 +343,13 @@ def index_file(work: RawFileToIndex, report: Report) -> bool:
 
 
 def indexes_in(folder: str) -> list[str]:
-    """Return the paths of all indexes of raw files in a mirrored folder; none where it is none."""
+    """Return the paths of the indexes in a mirrored folder; none in another one."""
     names = log_of(folder).keys("raw index") if is_folder(join(bookkeeping(folder), "exported")) else ()
     return [join(folder, name + line_index.SUFFIX) for name in sorted(names)]
 
 
 def raw_file_of(index: str) -> str | None:
-    """Return the path of the raw file that an index in a mirrored folder was made of; None of any other index."""
+    """Return the raw file of an index in a mirrored folder; None for any other index."""
     folder = index
     while folder := folder.rpartition("/")[0]:
         if is_folder(join(bookkeeping(folder), "exported")):

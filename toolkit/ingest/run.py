@@ -19,7 +19,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError
 from toolkit.execution.blocks import BLOCK_BYTES, BLOCK_ROWS
 from toolkit.execution.executors import Failure, P, R, Report, Result, Task
-from toolkit.execution.grouped import one_by_one
+from toolkit.execution.grouped import run_sequentially
 from toolkit.execution.progress import Position
 from toolkit.ingest.attempts import Grouped, ShardOwnership, forget_shards
 from toolkit.ingest.inputs import input_state, is_of_these, of_entry
@@ -196,7 +196,7 @@ def in_group(
         report: told of what is done.
     """
     with Grouped(works) as grouped:
-        return one_by_one(lambda payload, report: do(payload, report, grouped), tasks, report, grouped.group)
+        return run_sequentially(lambda payload, report: do(payload, report, grouped), tasks, report, grouped.group)
 
 
 def _there(work: InputToIngest) -> list[Stat]:

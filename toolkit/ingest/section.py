@@ -446,7 +446,7 @@ def settings_of(entry: Entry) -> dict[str, Any]:
     The first version of a reader is not named, nor is gzip, nor that inputs are not packed: records from before there
     was anything else stay as they are.
     """
-    last = current().kept(settings_of, dict[int, tuple[Entry, dict[str, Any]]])  # 100,000 inputs of an entry ask
+    last = current().get_or_make(settings_of, dict[int, tuple[Entry, dict[str, Any]]])  # 100,000 inputs of an entry ask
     if id(entry) not in last:
         last[id(entry)] = entry, _settings_of(entry)
     return last[id(entry)][1]

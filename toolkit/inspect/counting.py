@@ -30,7 +30,7 @@ from toolkit.data.documents import BAD_ROW, Document, LateDocument, Rejected
 from toolkit.data.schema import Type
 from toolkit.errors import DAMAGED, ConfigError, DataError
 from toolkit.execution.executors import Report
-from toolkit.execution.grouped import Work, in_one_group
+from toolkit.execution.grouped import Work, run_batch
 from toolkit.execution.progress import Position
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, shard_documents
 from toolkit.inspect.targets import Format, Home
@@ -299,7 +299,7 @@ def _log_of(work: CountJob) -> RecordLog:
     return record_logs.of(work.shard.dataset)
 
 
-COUNT = Work(count_file, partial(in_one_group, count_file, _log_of))
+COUNT = Work(count_file, partial(run_batch, count_file, _log_of))
 """Counts shards; `count_file` alone counts files of an output."""
 
 

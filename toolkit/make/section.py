@@ -25,7 +25,7 @@ from toolkit.data.places import Place, check_apart
 from toolkit.errors import ConfigError, DataError, MissingExtra, UnknownPlugin, Unreadable, in_words, mismatch
 from toolkit.execution.blocks import in_order, threads_for
 from toolkit.execution.executors import Report
-from toolkit.execution.grouped import ShardDone, ShardWork, Work, in_one_group
+from toolkit.execution.grouped import ShardDone, ShardWork, Work, run_batch
 from toolkit.make.stage import STAGES, Stage, made_of_each
 from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, inputs_of, joint_blocks
 from toolkit.plugins import default_name
@@ -331,7 +331,7 @@ def make_shard(work: ShardToMake, report: Report, group: Group | None = None) ->
     return ShardDone(shard=work.shard, documents=state.rows, written=[name], rows=output.rows)
 
 
-WORK = Work(make_shard, partial(in_one_group, make_shard, _log_of))
+WORK = Work(make_shard, partial(run_batch, make_shard, _log_of))
 
 
 def others_in(home: Dataset, shards: Iterable[str]) -> list[str]:

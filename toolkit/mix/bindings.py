@@ -58,7 +58,7 @@ def compile_rules(settings: MixSettings, stream: Stream, sets: list[JoinedSet], 
     """
     output = (settings.output.format, settings.options, settings.output.provenance, settings.label, settings.place)
     key = msgspec.msgpack.encode((output, stream.all_rules, stream.text, sets, stream.own, translates))
-    result = current().kept((RuleSet, key), lambda: _compile(settings, stream, sets, translates=translates))
+    result = current().get_or_make((RuleSet, key), lambda: _compile(settings, stream, sets, translates=translates))
     result.start_over()
     return result
 

@@ -179,7 +179,7 @@ def row_decoder(joined: JoinedSet, keys: set[str], fields: Mapping[str, set[str]
     """Return the decoder of rows of a set, made once in a process of the command; arguments as of `RowDecoder`."""
     wanted = {key.name: fields and fields.get(key.name) for key in joined.keys if key.name in keys}
     key = msgspec.msgpack.encode((joined, wanted), order="sorted")
-    return current().kept((RowDecoder, key), lambda: RowDecoder(joined, keys, fields))
+    return current().get_or_make((RowDecoder, key), lambda: RowDecoder(joined, keys, fields))
 
 
 def narrowed(type_: schema.Type, fields: set[str] | None) -> schema.Type:

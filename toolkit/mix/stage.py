@@ -16,7 +16,7 @@ from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError
 from toolkit.execution.blocks import in_order, threads_for
 from toolkit.execution.executors import Report, Result, Task
-from toolkit.execution.grouped import ShardDone, Work, one_by_one
+from toolkit.execution.grouped import ShardDone, Work, run_sequentially
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import Counted, GroupCount, RuleCount, SizesByLabel, Totals, finish
 from toolkit.mix.encode import Encoded, Encoder
@@ -218,7 +218,7 @@ def as_it_was(work: ShardToMix) -> ShardDone | None:
 def mix_together(tasks: list[Task[ShardToMix]], report: Report) -> list[Result[ShardDone]]:
     """Do what `mix_shard` does for small shards, which become durable together."""
     with _group(tasks[0].payload) as group:
-        return one_by_one(partial(mix_shard, group=group), tasks, report, group)
+        return run_sequentially(partial(mix_shard, group=group), tasks, report, group)
 
 
 def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> ShardDone:

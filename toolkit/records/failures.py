@@ -21,9 +21,9 @@ class FailureRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The failure of a task.
 
     Attributes:
-        task: its name.
-        message: for the user.
-        details: traceback, where the message does not say it all.
+        task: Name of the task.
+        message: Message for the user.
+        details: Traceback, if the message is not enough.
     """
 
     task: str
@@ -49,21 +49,21 @@ class FailureRecords:
         return record_logs.of_output(self._owner) if isinstance(self._owner, str) else record_logs.of(self._owner)
 
     def load(self) -> dict[str, FailureRecord]:
-        """Return all of them, by key."""
+        """Return all failures, by key."""
         results = {key: self._log.load(self._kind, key, FailureRecord) for key in self._log.keys(self._kind)}
         return {key: record for key, record in results.items() if record}
 
     def note(self, key: str, record: FailureRecord) -> None:
-        """Note that a task failed. What cannot be noted is still told at the end of the run."""
+        """Record a failure. If that is impossible, the end of the run still reports it."""
         with suppress(ToolkitError, OSError):
             self._log.save({(self._kind, key): msgspec.json.encode(record)})
 
     def forget(self, *keys: str) -> None:
-        """Forget the failures of tasks that are done."""
+        """Forget the failures of finished tasks."""
         with suppress(ToolkitError, OSError):
             self._log.forget((self._kind, key) for key in keys)
 
     def keep_only(self, keys: Collection[str]) -> None:
-        """Forget the failures of tasks with other keys, which are not wanted any more."""
+        """Forget the failures of tasks with other keys."""
         with suppress(ToolkitError, OSError):
             self.forget(*{*self._log.keys(self._kind)}.difference(keys))

@@ -1,4 +1,4 @@
-"""Attribute sets that other programs wrote: read once, and what was found is kept.
+"""Reads external attribute sets once, and caches their contents.
 
 ``seen SET`` SHARD  a `Seen`, in the record log of the dataset
 """
@@ -27,7 +27,7 @@ _DECODER = msgspec.json.Decoder(AttributesRow)
 
 
 class Seen(Artifact, frozen=True, kw_only=True):
-    """An attribute file that another program wrote, as it was read once."""
+    """The recorded content of an external attribute file."""
 
     size: int
     stamp: str
@@ -42,22 +42,22 @@ External = Callable[[str], list[Seen]]
 
 
 def seen_now(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
-    """Return what `look_at` found in an attribute file that another program wrote, if the file is as it was then."""
-    seen = _load(dataset, set_name, shard)
-    return seen if _is_current(seen, dataset.attribute_file(set_name, shard)) else None
+    """Return the recorded content of an external file, if it is unchanged."""
+    record = _load(dataset, set_name, shard)
+    return record if _is_current(record, dataset.attribute_file(set_name, shard)) else None
 
 
-def _is_current(seen: Seen | None, path: str) -> bool:
-    return state(seen, files=lambda seen: [FileRecord(path, seen.size, seen.stamp)]).is_done
+def _is_current(record: Seen | None, path: str) -> bool:
+    return state(record, files=lambda record: [FileRecord(path, record.size, record.stamp)]).is_done
 
 
 def place_of(set_name: str, shard: str) -> Place:
-    """Return the place of what was found in an attribute file, in the record log of its dataset."""
+    """Return the key of an external file's content in the record log."""
     return f"seen {set_name}", shard
 
 
 def look_at(dataset: Dataset, set_name: str, shard: str, group: Group | None = None) -> Seen:
-    """Read an attribute file that another program wrote, once; return its types, rows and digest.
+    """Read an external attribute file, once; return its types, rows and digest.
 
     Raises:
         DataError: if it is not an attribute file, or lacks keys that it had when it was read before.
@@ -68,19 +68,19 @@ def look_at(dataset: Dataset, set_name: str, shard: str, group: Group | None = N
     result = stat(path)
     if result is None:
         raise missing_file(path, dataset, shard, None)
-    seen = _look_at_table(path, result) if path.endswith(TABLE) else _look_at_rows(path, result)
-    if before and seen.rows and (gone := _gone(before, seen)):
+    current = _look_at_table(path, result) if path.endswith(TABLE) else _look_at_rows(path, result)
+    if before and current.rows and (lost := _lost_keys(before, current)):
         raise DataError(
-            f"expected the keys that the file had before, got none of {', '.join(gone)}; restore the file, or run "
+            f"expected the keys that the file had before, got none of {', '.join(lost)}; restore the file, or run "
             f"`toolkit clean --forget {set_name}` if they are not needed",
             path=path,
         )
-    _save(dataset, set_name, shard, seen, group)
-    return seen
+    _save(dataset, set_name, shard, current, group)
+    return current
 
 
-def _gone(before: Seen, now: Seen) -> list[str]:
-    """Return the keys that a file has lost, sorted; spans that only some documents had may be those of none now."""
+def _lost_keys(before: Seen, now: Seen) -> list[str]:
+    """Return the lost keys of a file, sorted. Spans that only some documents had may be those of none now."""
     return sorted(
         key
         for key in before.types.keys() - now.types.keys()
@@ -89,22 +89,22 @@ def _gone(before: Seen, now: Seen) -> list[str]:
 
 
 def sets_seen(dataset: Dataset) -> list[str]:
-    """Return the external sets of which files have been read, sorted."""
+    """Return the external sets with recorded content, sorted."""
     log = record_logs.of(dataset)
     return [name for name in dataset.sets() if log.keys(place_of(name, "")[0])]
 
 
 def forget(dataset: Dataset, shards: Iterable[str], set_names: Iterable[str]) -> None:
-    """Forget what was found in the files of shards in all external sets, and in all files of some sets."""
+    """Forget the recorded content of shards in all external sets, and of whole sets."""
     log, listed = record_logs.of(dataset), list(shards)
     whole = [place_of(name, shard) for name in set_names for shard in log.keys(place_of(name, "")[0])]
     log.forget([*whole, *(place_of(name, shard) for name in sets_seen(dataset) for shard in listed)])
 
 
-def types_of(seen: Iterable[Seen]) -> dict[str, tuple[schema.Type, schema.Type | None]]:
+def types_of(records: Iterable[Seen]) -> dict[str, tuple[schema.Type, schema.Type | None]]:
     """Return the type of each key of an external set; and that where rows have it, if some lack it."""
     types: dict[str, schema.Type] = {}
-    files = [result for result in seen if result.rows]
+    files = [result for result in records if result.rows]
     for file in files:
         for key, value in file.types.items():
             type_ = schema.from_json(value)
@@ -122,7 +122,7 @@ def types_of(seen: Iterable[Seen]) -> dict[str, tuple[schema.Type, schema.Type |
 
 
 def values_of(dataset: Dataset, set_name: str, shard: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of an attribute file that another program wrote: number and values.
+    """Yield the rows of an external attribute file: number and values.
 
     Raises:
         DataError: as `look_at`.
@@ -141,11 +141,11 @@ def _load(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
     return record_logs.of(dataset).load(*place_of(set_name, shard), Seen)
 
 
-def _save(dataset: Dataset, set_name: str, shard: str, seen: Seen, group: Group | None) -> None:
+def _save(dataset: Dataset, set_name: str, shard: str, contents: Seen, group: Group | None) -> None:
     if apart.is_needed(dataset.bookkeeping):
-        save(apart.path_of(dataset.bookkeeping, set_name, shard) + apart.RECORD, seen)
+        save(apart.path_of(dataset.bookkeeping, set_name, shard) + apart.RECORD, contents)
         return
-    place, record, log = place_of(set_name, shard), msgspec.json.encode(seen), record_logs.of(dataset)
+    place, record, log = place_of(set_name, shard), msgspec.json.encode(contents), record_logs.of(dataset)
     if group:
         group.save(place, record, log)
     else:
@@ -170,13 +170,13 @@ def _look_at_rows(path: str, stat: Stat) -> Seen:
     types: dict[str, schema.Type] = {}
     counts: dict[str, int] = {}
     whole = 0  # rows that have all keys and no new types
-    known: msgspec.json.Decoder[Any] | None = None
+    decoder: msgspec.json.Decoder[Any] | None = None
     with attribute_lines(path, digest=True) as lines:
         rows = Rows(lines, _DECODER, path)
         for row, _ in rows:
             try:
-                if known:
-                    known.decode(row.attributes)
+                if decoder:
+                    decoder.decode(row.attributes)
                     whole += 1
                     continue
             except BAD_ROW:
@@ -190,7 +190,7 @@ def _look_at_rows(path: str, stat: Stat) -> Seen:
                 counts = {key: counts[key] + (whole if key in before else 0) for key in counts}
                 whole = 0
                 struct = schema.exact(types)
-                known = decoder_of(struct) if struct else None
+                decoder = decoder_of(struct) if struct else None
     counts = {key: count + whole for key, count in counts.items()}
     return Seen(
         size=stat.size,

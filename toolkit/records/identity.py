@@ -1,4 +1,4 @@
-"""Finds documents that share (source, id), out of core, and records of which shards that was checked.
+"""Finds documents with equal (source, id), out of core, and records the check.
 
 row indexes, 8 bytes a document ──ranges of hashes, on local disk──> sorted ──equal hashes──> their documents are read
 """
@@ -83,7 +83,7 @@ class Duplicate(NamedTuple):
     second: tuple[int, int]
 
     def error(self, shards: Sequence[Documents], advice: str = "") -> DataError:
-        """Return the error that names the id and both rows."""
+        """Return the error with the id and both rows."""
         (first, first_place), (second, place) = self
         before = f"{shards[first].name}:{shards[first].row(first_place)}"
         message = f"expected each (source, id) once, got that of {before} again"
@@ -92,7 +92,8 @@ class Duplicate(NamedTuple):
 
 
 def find_duplicate_ids(shards: Sequence[Documents], memory: int = MEMORY) -> Iterator[Duplicate]:
-    """Yield the documents that have the source, id and copy number of an earlier one, each with the first of these.
+    """Yield documents that repeat (source, id, copy number), each with the first. Documents are read only where hashes
+    are equal, which alone proves nothing.
 
     Documents are read only where hashes are equal, which alone proves nothing.
 
@@ -105,7 +106,7 @@ def find_duplicate_ids(shards: Sequence[Documents], memory: int = MEMORY) -> Ite
 
 
 def repeated_hashes(shards: Sequence[Documents], memory: int = MEMORY) -> Iterator[Array]:
-    """Yield the hashes that several documents have, sorted; arguments as of `find_duplicate_ids`."""
+    """Yield repeated hashes, sorted; arguments as of `find_duplicate_ids`."""
     for hashes in _ranges(shards, memory):
         hashes.sort()
         repeated = hashes[1:][hashes[1:] == hashes[:-1]]
@@ -115,7 +116,7 @@ def repeated_hashes(shards: Sequence[Documents], memory: int = MEMORY) -> Iterat
 
 
 def _ranges(shards: Sequence[Documents], memory: int) -> Iterator[Array]:
-    """Yield the hashes of all documents, those of a range at a time."""
+    """Yield the hashes of all documents, one range at a time."""
     count = 1 + sum(shard.rows for shard in shards) * _COST // memory
     blocks = (block for shard in shards for block in shard.hashes())
     if count == 1:
@@ -135,21 +136,21 @@ def _ranges(shards: Sequence[Documents], memory: int) -> Iterator[Array]:
 
 
 def _confirmed(shards: Sequence[Documents], repeated: Array) -> Iterator[Duplicate]:
-    """Yield the duplicates among documents with these hashes, which are sorted; first those with the first of them."""
+    """Yield the duplicates among documents with these sorted hashes, those of the first hash first."""
     places: list[Array] = []
-    which: list[Array] = []
+    indexes: list[Array] = []
     for shard in shards:
         first, results, mine = 0, [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for block in shard.hashes():
             near = np.minimum(np.searchsorted(repeated, block), len(repeated) - 1)
-            there = np.flatnonzero(repeated[near] == block)
-            results.append(there + first)
-            mine.append(near[there])
+            matches = np.flatnonzero(repeated[near] == block)
+            results.append(matches + first)
+            mine.append(near[matches])
             first += len(block)
         places.append(np.concatenate(results))
-        which.append(np.concatenate(mine))
+        indexes.append(np.concatenate(mine))
     for low, high in ((0, 1), (1, len(repeated))):  # who looks for one reads a few documents
-        chosen = [place[(low <= of) & (of < high)] for place, of in zip(places, which, strict=True)]
+        chosen = [place[(low <= of) & (of < high)] for place, of in zip(places, indexes, strict=True)]
         number = np.repeat(np.arange(len(shards)), list(map(len, chosen)))
         place = np.concatenate(chosen)
         keys = np.concatenate([np.empty(0, KEY), *(s.keys(p) for s, p in zip(shards, chosen, strict=True) if len(p))])
@@ -167,7 +168,7 @@ def _confirmed(shards: Sequence[Documents], repeated: Array) -> Iterator[Duplica
 
 @dataclass(frozen=True)
 class IndexedDocuments:
-    """The documents of a shard whose row index is there."""
+    """The documents of a shard with a row index."""
 
     dataset: Dataset
     shard: str
@@ -193,25 +194,25 @@ class IndexedDocuments:
         return next(self._read(np.array([place]))).id
 
     def _read(self, places: Array) -> Iterator[DocumentRow]:
-        path, first, done = self.name, 0, 0
+        path, first, position = self.name, 0, 0
         with self.dataset.lines(self.shard, MAX_ROW) as lines:
             for block in lines.blocks():
                 behind = int(places.searchsorted(first + len(block)))
-                for place in places[done:behind].tolist():
+                for place in places[position:behind].tolist():
                     yield next(Rows(iter([block[place - first]]), DOCUMENT_DECODER, path, place))[0]
-                first, done = first + len(block), behind
-                if done == len(places):
+                first, position = first + len(block), behind
+                if position == len(places):
                     return
         raise DataError("expected the documents that were indexed, got fewer; run again", path=path)
 
 
 @dataclass(frozen=True)
 class ChosenDocuments:
-    """Some documents of a shard whose row index is there.
+    """Some documents of a shard with a row index.
 
     Attributes:
         name: Path for people.
-        bits: A bit of each document of the shard, whether it is chosen.
+        bits: A bit of each document of the shard, set for the chosen ones.
         indexed: All documents of the shard.
     """
 
@@ -221,7 +222,7 @@ class ChosenDocuments:
 
     @property
     def places(self) -> Array:
-        """Return the places of the documents among all of the shard, ascending, from 0."""
+        """Return the places of the documents in the shard, ascending, from 0."""
         return np.flatnonzero(np.unpackbits(np.frombuffer(self.bits, np.uint8)))
 
     @property
@@ -247,7 +248,7 @@ NOTED = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<u4")])
 
 @dataclass(frozen=True)
 class NotedDocuments:
-    """The documents of a shard that a mix has written.
+    """The documents of a shard in the output of a mix.
 
     Attributes:
         name: Path for people.
@@ -298,18 +299,18 @@ class _Checked(Artifact, frozen=True):
         return {"": self.shards.hex()}
 
     def among(self, digests: set[bytes]) -> Self:
-        """Return the record of the same check, of these shards alone: as far as they were in it."""
+        """Return the record of the same check, restricted to these shards."""
         return self.of({self.shards[i : i + 8] for i in range(0, len(self.shards), 8)} & digests)
 
 
 def check_unique(dataset: Dataset, shards: Sequence[str], max_bytes: int, *, write: bool = True) -> None:
-    """Check that no two documents have equal (source, id); nothing is read where that was checked before.
+    """Check that (source, id) is unique; skip shards that were checked before.
 
     Args:
         dataset: Dataset of the shards.
         shards: Shards to search.
         max_bytes: Bytes of a document, at most.
-        write: Whether to record that it was checked.
+        write: True to record the check.
 
     Raises:
         DataError: for the first two that have, naming both.

@@ -1,4 +1,4 @@
-"""The records of inputs that are ingested, which every later stage asks which shards there should be.
+"""Provides the records of ingested inputs, which list the shards of a dataset.
 
 ``.toolkit/inputs/``  a record log: an `InputRecord` of each input, or pack, by its key; from the begin of an attempt
                       until its good end an `Attempt` in its place
@@ -25,13 +25,13 @@ from toolkit.storage.record_log import RecordLog
 
 
 class InputOfPack(msgspec.Struct, frozen=True, kw_only=True):
-    """An input whose documents share their shards with others.
+    """An input of a pack.
 
     Attributes:
-        input: its path.
-        key: its name in records (see `toolkit.ingest.plan.InputFile`).
-        size, stamp, content: as in `InputRecord`.
-        rows: documents that it became.
+        input: Path of the input.
+        key: Name in records (see `toolkit.ingest.plan.InputFile`).
+        size, stamp, content: Fields of `InputRecord`.
+        rows: Number of its documents.
     """
 
     input: str
@@ -43,24 +43,24 @@ class InputOfPack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InputRecord(Artifact, frozen=True, kw_only=True):
-    """The record that an input file is ingested, or a pack of them.
+    """The record of an ingested input file, or a pack of them.
 
     Attributes:
-        input: its path; of a pack, those of the first and the last.
-        size, stamp, content: of the input as stored: the quick test, and xxh3-128. A pack has the sum of the sizes, no
-            stamp, and the digest of the inputs' keys and contents.
+        input: Path; of a pack, those of the first and the last input.
+        size, stamp, content: Stored input: the quick test, and xxh3-128. A pack has the sum of the sizes, no stamp, and
+            the digest of the inputs' keys and contents.
         settings: Settings of the entry.
-        shards: written, each with its digest.
+        shards: Shards, each with its digest.
         counts: Counts by reason.
-        deleted: True if the shards were deleted when they had been mixed.
+        deleted: True if the shards were deleted after the mix.
         entry: Entry of the configuration that the input belongs to, by its name.
-        max_rejected: share of the entry's items that may be bad.
-        rejects: the reject file below the bookkeeping folder; empty if there is none.
-        salvaged: what was read of damaged inputs, a sentence for each.
-        left_out: the file of the items that became no document, below the bookkeeping folder; empty if each item became
-            one; None by a version that did not note them.
+        max_rejected: Share of the entry's items that may be bad.
+        rejects: Reject file below the bookkeeping folder; empty if there is none.
+        salvaged: Remarks on damaged inputs, a sentence each.
+        left_out: File of the items without document, below the bookkeeping folder; empty if each item became one; None
+            from a version that did not note them.
         inputs: Inputs of a pack, in the order of their documents.
-        types: Types that the own fields of the documents were held against; None if that was not done.
+        types: Types to which the own fields of the documents were checked; None without a check.
     """
 
     version: int = 1
@@ -89,7 +89,7 @@ class InputRecord(Artifact, frozen=True, kw_only=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt at an input that has begun and not ended well, with the shards that it may have written.
+    """An unfinished attempt at an input, with its possible shards.
 
     Attributes:
         input: Path of the input, or paths of a pack.
@@ -107,19 +107,19 @@ class _Begun(msgspec.Struct, frozen=True):
 
 
 def keys(dataset: Dataset) -> list[str]:
-    """Return the keys of all inputs, or packs, that have a record, sorted."""
+    """Return the keys of all recorded inputs, or packs, sorted."""
     return [key for key, record in record_logs.inputs_of(dataset).items(INGEST) if not _is_attempt(record)]
 
 
 def attempts(dataset: Dataset) -> dict[str, Attempt]:
-    """Return the attempts that did not end, by the keys of inputs, sorted."""
+    """Return the unfinished attempts, by the keys of inputs, sorted."""
     log = record_logs.inputs_of(dataset)
     results = {key: _attempt(log, key) for key, record in log.items(INGEST) if _is_attempt(record)}
     return {key: attempt for key, attempt in results.items() if attempt}
 
 
 def load_attempt(dataset: Dataset, key: str) -> Attempt | None:
-    """Return the attempt at an input that did not end; None if there is none, or it is damaged: that is told."""
+    """Return the unfinished attempt at an input, or None. A damaged one gives None and a warning."""
     return _attempt(record_logs.inputs_of(dataset), key)
 
 
@@ -137,25 +137,25 @@ def _record(log: RecordLog, key: str) -> InputRecord | None:
 
 
 def begin(dataset: Dataset, attempts: Mapping[str, Attempt]) -> None:
-    """Make durable that attempts begin, in place of the records of their inputs, before data is replaced."""
+    """Record durably that attempts start, in place of the records of their inputs."""
     encoded = {(INGEST, key): msgspec.json.encode(_Begun(attempt)) for key, attempt in attempts.items()}
     record_logs.inputs_of(dataset).save(encoded)
 
 
 def load(dataset: Dataset, key: str) -> InputRecord | None:
-    """Return the record of an input; None if there is none, or it is damaged: that is told, once."""
+    """Return the record of an input, or None. A damaged one gives None and, once, a warning."""
     return load_told(dataset, key)[0]
 
 
 def load_told(dataset: Dataset, key: str) -> tuple[InputRecord | None, bool]:
-    """Return what `load` does, and whether it is damaged, or may be lost in a damaged file."""
+    """Return the record of an input, and whether it is damaged or lost."""
     log = record_logs.inputs_of(dataset)
-    record, known = _record(log, key), log.get(INGEST, key)
-    return record, record is None and (bool(log.damaged) or not (known is None or _is_attempt(known)))
+    record, raw = _record(log, key), log.get(INGEST, key)
+    return record, record is None and (bool(log.damaged) or not (raw is None or _is_attempt(raw)))
 
 
 def save(dataset: Dataset, key: str, record: InputRecord) -> None:
-    """Save the record of an input whose documents are durable."""
+    """Save the record of an input with durable documents."""
     record_logs.inputs_of(dataset).save({(INGEST, key): msgspec.json.encode(record)})
 
 
@@ -165,18 +165,18 @@ def forget(dataset: Dataset, keys: Iterable[str]) -> None:
 
 
 def shards_now(dataset: Dataset, keys: Iterable[str]) -> set[str]:
-    """Return the shards of inputs by their records and attempts as they are now: other runs may work on them."""
+    """Return the shards of inputs by current records and attempts. Other runs may work on them."""
     log = record_logs.open_inputs(dataset)
     result = (_record(log, key) or _attempt(log, key) for key in keys)
     return {shard for item in result if item for shard in item.shards}
 
 
 class Inputs(Mapping[str, InputRecord]):
-    """The records of inputs by their keys, sorted; each is decoded when it is asked for, so that none is held.
+    """The records of inputs by key, sorted; each is decoded on access, so that none stays in memory.
 
     Args:
-        log: has the records.
-        keys: Keys of those that are not damaged, sorted.
+        log: Record log.
+        keys: Keys of the undamaged records, sorted.
     """
 
     def __init__(self, log: RecordLog, keys: Sequence[str]) -> None:
@@ -201,7 +201,7 @@ class Inputs(Mapping[str, InputRecord]):
         return _Values(self)
 
     def in_order(self) -> Iterator[tuple[str, InputRecord]]:
-        """Yield keys and records, as they stand in the log one after the other."""
+        """Yield keys and records in the order of the log."""
         for key, record in self._log.items(INGEST):
             if key in self._keys:
                 yield key, msgspec.json.decode(record, type=InputRecord)
@@ -234,14 +234,14 @@ def load_all(dataset: Dataset) -> Inputs:
 
 
 def load_undamaged(dataset: Dataset) -> Iterator[InputRecord]:
-    """Yield the records of all inputs, one at a time, without those that are damaged."""
-    return (record for _, record in _each(dataset) if not isinstance(record, str))
+    """Yield the undamaged records of all inputs, one at a time."""
+    return (record for _, record in _scan(dataset) if not isinstance(record, str))
 
 
 def load_each(dataset: Dataset) -> tuple[Inputs, list[str]]:
-    """Return the records of all inputs, and a message for each that is damaged, or each file."""
+    """Return the records of all inputs, and a message for each damage."""
     keys, damaged = list[str](), list[str]()
-    for key, record in _each(dataset):
+    for key, record in _scan(dataset):
         if isinstance(record, str):
             damaged.append(record)
         else:
@@ -249,7 +249,7 @@ def load_each(dataset: Dataset) -> tuple[Inputs, list[str]]:
     return Inputs(record_logs.inputs_of(dataset), keys), damaged
 
 
-def _each(dataset: Dataset) -> Iterator[tuple[str, InputRecord | str]]:
+def _scan(dataset: Dataset) -> Iterator[tuple[str, InputRecord | str]]:
     """Yield the key and the record of each input; a message for each that is damaged, or each damaged file."""
     log = record_logs.inputs_of(dataset)
     for fault in log.damaged.values():
@@ -265,11 +265,11 @@ def _each(dataset: Dataset) -> Iterator[tuple[str, InputRecord | str]]:
 
 
 def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
-    """Check that each input is in one pack, or in a shard of its own; it may be in two while packs are made anew.
+    """Check that each input is in one pack, or a shard. It may be in two while packs are made anew.
 
     Args:
         dataset: Dataset of the records.
-        inputs: by `load_all`.
+        inputs: Records, from `load_all`.
 
     Raises:
         DataError: naming the shards of both.
@@ -289,7 +289,7 @@ def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
 
 
 def deleted_shards(dataset: Dataset) -> list[str]:
-    """Return the shards whose documents were deleted when they had been mixed, sorted."""
+    """Return the shards whose documents were deleted after the mix, sorted."""
     return sorted(shard for record in load_undamaged(dataset) if record.deleted for shard in record.shards)
 
 
@@ -302,18 +302,18 @@ def lost_shards(
     inputs: Mapping[str, InputRecord],
     concern: Callable[[str], bool] = lambda shard: True,
 ) -> dict[str, str]:
-    """Return a message for each shard that was ingested or indexed and whose documents are gone, by shard, sorted.
+    """Return messages about known shards without documents, by shard, sorted.
 
     Args:
         dataset: Dataset of the documents.
-        shards: Shards that are there.
+        shards: Existing shards.
         inputs: Records of inputs, by `load_all`.
-        concern: Tells whether a shard matters.
+        concern: Function that returns True for relevant shards.
     """
-    there, lost = set(shards), dict[str, str]()
+    existing, lost = set(shards), dict[str, str]()
     for key, record in inputs.items():
         for shard in record.shards:
-            if shard not in there and concern(shard) and _is_gone(dataset, shard):
+            if shard not in existing and concern(shard) and _is_gone(dataset, shard):
                 path = dataset.shard_path(shard)
                 got = "`run --per-shard` has deleted them" if record.deleted else f"got {lacking(path)}"
                 lost[shard] = (
@@ -322,7 +322,7 @@ def lost_shards(
                 )
     root = row_index.root_of(dataset)
     for shard in record_logs.of(dataset).keys(record_logs.ROWS) if store_of(dataset.documents).can_list else ():
-        if shard in there or shard in lost or not concern(shard):
+        if shard in existing or shard in lost or not concern(shard):
             continue
         state = row_index.recorded(dataset, shard)
         if state and (state.root, state.reader) == (root, row_index.reader_of(dataset)) and _is_gone(dataset, shard):
@@ -335,7 +335,7 @@ def lost_shards(
 
 
 def _is_gone(dataset: Dataset, shard: str) -> bool:
-    """Return whether a shard that was not listed has no file, and is not left out by a glob."""
+    """Return True if an unlisted shard has no file, and no glob excludes it."""
     file, pattern = dataset.file_of(shard), dataset.in_place.pattern if dataset.in_place else ""
     inside = pattern[len(fixed_part(pattern)) :].lstrip("/")
     if not dataset.admits(file) or (is_glob(pattern) and not glob_regex(inside).match(file)):

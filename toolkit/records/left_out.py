@@ -1,4 +1,4 @@
-"""The items of inputs that became no documents, with their reasons; and which item each document was.
+"""Records the items of inputs that became no documents, and the items of documents.
 
 ``.toolkit/left-out/<shard>.jsonl.gz``  a `Lines` for some items of an input; no file if each item became a document
 
@@ -42,15 +42,15 @@ class Lines(msgspec.Struct, omit_defaults=True):
     """Some items of an input, as columns.
 
     Attributes:
-        input: key of the input.
-        numbers: ordinals in the input, each as its distance from the one before; the first from 0.
-        reasons: names of the counts in the record of the input.
-        ids: empty for the next of `uuids`, null where none is known; none at all if all are such UUIDs.
-        uuids: 16 bytes each, in base64.
-        urls: empty where none is known; none at all if none is.
-        sources: null for that of the entry; none at all if all are.
-        jumps: pairs: documents of the input since the jump before, and what the number of the next one differs by from
-            one more than that of the document before it.
+        input: Key of the input.
+        numbers: Ordinals in the input, each as its distance from the one before; the first from 0.
+        reasons: Names of the counts in the record of the input.
+        ids: Ids: empty for the next of `uuids`, null if unknown; no list if all are such UUIDs.
+        uuids: UUIDs, 16 bytes each, in base64.
+        urls: URLs: empty if unknown; no list if all are.
+        sources: Sources: null for that of the entry; no list if all are.
+        jumps: Pairs: documents of the input since the jump before, and the difference of the next number from one more
+            than that of the document before it.
     """
 
     input: str
@@ -64,13 +64,13 @@ class Lines(msgspec.Struct, omit_defaults=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """An item that became no document.
+    """An item without a document.
 
     Attributes:
-        input: path of the input.
-        number: ordinal of the item in the input, as messages count, from 1.
-        reason: name of the count in the record of the input: ``trim``, ``rejected.not json``.
-        id, url, source: of the document that it would be, as far as they are known.
+        input: Path of the input.
+        number: Ordinal of the item in the input, from 1, as in messages.
+        reason: Name of the count in the record of the input: ``trim``, ``rejected.not json``.
+        id, url, source: Names of the missing document, as far as they are known.
     """
 
     input: str
@@ -86,7 +86,7 @@ class LeftOutOutput(OptionalRows):
 
     Args:
         path: Path of the file.
-        together: the files that it appears with.
+        together: Files that appear at the same time.
     """
 
     def __init__(self, path: str, together: Together) -> None:
@@ -95,12 +95,12 @@ class LeftOutOutput(OptionalRows):
         self._number, self._since, self._next = 0, 0, 1
 
     def begin(self, key: str) -> None:
-        """Go on with the next input."""
+        """Start the next input."""
         self._flush()
         self._lines, self._number, self._since, self._next = Lines(key), 0, 0, 1
 
     def document(self, number: int) -> None:
-        """Note that an item became a document."""
+        """Note an item with a document."""
         if number != self._next:
             self._lines.jumps += [self._since, number - self._next]
             self._since = 0
@@ -109,7 +109,7 @@ class LeftOutOutput(OptionalRows):
         self._next = number + 1
 
     def add(self, number: int, reason: str, id: str | None, url: str | None, source: str | None) -> None:
-        """Note that an item became none."""
+        """Note an item without a document."""
         lines = self._lines
         lines.numbers.append(number - self._number)
         lines.reasons.append(reason)
@@ -146,12 +146,12 @@ class LeftOutOutput(OptionalRows):
 
 
 def path_of(shard: str) -> str:
-    """Return where the file of an input is below the bookkeeping folder, by the name of its shard."""
+    """Return the path of an input's file in the bookkeeping folder, by its shard."""
     return join("left-out", shard + ".jsonl.gz")
 
 
 class _Named(msgspec.Struct):
-    """The fields of a row that may have its id or URL."""
+    """The fields of a row with its id or URL."""
 
     id: Any = None
     url: Any = None
@@ -162,7 +162,7 @@ _NAMED = msgspec.json.Decoder(_Named)
 
 
 def identity(row: bytes) -> tuple[str | None, str | None]:
-    """Return the id and the URL in a row of JSON, as far as it has them."""
+    """Return the id and the URL in a row of JSON, if any."""
     try:
         result = _NAMED.decode(row)
     except (*BAD_ROW, RecursionError):
@@ -171,19 +171,19 @@ def identity(row: bytes) -> tuple[str | None, str | None]:
     return (result.id if isinstance(result.id, str) else None), url
 
 
-def is_called(row: bytes, id: str, wanted: str) -> bool:
-    """Return whether a document has an id, or a URL.
+def is_called(row: bytes, id: str, name: str) -> bool:
+    """Return True if a document has this id or URL.
 
     Args:
         row: Row of the document, as JSON.
-        id: of the document.
-        wanted: an id or a URL.
+        id: Id of the document.
+        name: Id or URL to compare.
     """
-    return id == wanted or (has_scheme(wanted) and identity(row)[1] == wanted)
+    return id == name or (has_scheme(name) and identity(row)[1] == name)
 
 
 def forget(dataset: Dataset, record: InputRecord) -> None:
-    """Delete the file of an input that is forgotten."""
+    """Delete the file of a forgotten input."""
     if record.left_out:
         remove(join(dataset.bookkeeping, record.left_out))
 
@@ -191,23 +191,23 @@ def forget(dataset: Dataset, record: InputRecord) -> None:
 # --- looking --------------------------------------------------------------------------------------------------------
 
 
-def find(dataset: Dataset, wanted: str) -> list[LeftOut]:
-    """Return the items that became no documents, by their id or URL."""
+def find(dataset: Dataset, name: str) -> list[LeftOut]:
+    """Return the items without documents that have an id or URL."""
     return [
         item
         for record in ingested.load_undamaged(dataset)
         for lines in _lines_of(dataset, record)
         for item in _items(lines, record)
-        if wanted[:LONGEST] in (item.id, item.url)
+        if name[:LONGEST] in (item.id, item.url)
     ]
 
 
 def input_of(dataset: Dataset, shard: str, row: int) -> tuple[str, int | None] | None:
-    """Return the path of the input that a document is from, and the ordinal of its item, None if that is not known.
+    """Return the input path and item ordinal of a document. The ordinal is None if it is unknown.
 
     Args:
         dataset: Dataset of the shard.
-        shard: with the document.
+        shard: Shard with the document.
         row: Row of the document, from 1.
 
     Returns:
@@ -292,15 +292,15 @@ Judged = InputRecord | Tally
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of which too much was rejected.
+    """An entry with too many rejected items.
 
     Attributes:
-        entry: its name.
-        read: items of all its inputs.
-        rejected: of these, the bad ones.
-        reasons: how many for each reason.
-        max_rejected: the share that it tolerates.
-        file: a reject file, that of the input with most bad items; there may be others beside it.
+        entry: Name of the entry.
+        read: Number of items of all its inputs.
+        rejected: Number of bad items.
+        reasons: Number of bad items for each reason.
+        max_rejected: Share that it tolerates.
+        file: Path of a reject file, that of the input with most bad items; there may be others beside it.
     """
 
     entry: str
@@ -321,16 +321,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_items(counts: Mapping[str, int]) -> int:
-    """Return how many items an input had, by the counts of its record."""
+    """Return the number of items of an input, by its counts."""
     return sum(n for name, n in counts.items() if name not in _NO_ITEMS and (name in _ITEMS or name.startswith(_KINDS)))
 
 
 def too_many(inputs: Iterable[Judged], bookkeeping: str) -> list[Verdict]:
-    """Return a verdict for each entry of which too many items were rejected, sorted by name.
+    """Return a verdict for each entry with too many rejected items, sorted.
 
     Args:
-        inputs: the records, or the tallies, of all inputs.
-        bookkeeping: folder of the records, below which reject files are.
+        inputs: Records, or tallies, of all inputs.
+        bookkeeping: Folder of the records and reject files.
     """
     entries: dict[str, _Items] = {}
     for input_ in inputs:
@@ -344,7 +344,7 @@ class _Items:
     """The items of an entry, counted input by input.
 
     Args:
-        limit: share of them that may be bad, by the first input.
+        limit: Share of bad items that the first input tolerates.
     """
 
     def __init__(self, limit: float) -> None:
@@ -352,13 +352,13 @@ class _Items:
         self.reasons: Counter[str] = Counter()
         self.worst = (0, "")
 
-    def add(self, each: Judged) -> None:
-        reasons = _reasons(each)
-        self.read += read_items(each.counts)
-        self.limit = min(self.limit, each.max_rejected)
+    def add(self, tally: Judged) -> None:
+        reasons = _reasons(tally)
+        self.read += read_items(tally.counts)
+        self.limit = min(self.limit, tally.max_rejected)
         self.reasons.update(reasons)
         if (bad := sum(reasons.values())) > self.worst[0]:
-            self.worst = (bad, each.rejects)
+            self.worst = (bad, tally.rejects)
 
     def judged(self, name: str, bookkeeping: str) -> Verdict | None:
         bad = self.reasons.total()
@@ -375,13 +375,13 @@ class _Items:
 
 
 def by_reason(inputs: Iterable[Judged]) -> dict[str, int]:
-    """Return how many items of some inputs were rejected, by reason, the most first."""
+    """Return the number of rejected items by reason, the most frequent first."""
     result: Counter[str] = Counter()
     for input_ in inputs:
         result.update(_reasons(input_))
     return dict(sorted(result.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _reasons(each: Judged) -> dict[str, int]:
+def _reasons(tally: Judged) -> dict[str, int]:
     prefix = "rejected."
-    return {name.removeprefix(prefix): n for name, n in each.counts.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): n for name, n in tally.counts.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""The dataset that an output was made from: an output replaces only what was made from its own.
+"""Records the dataset of an output: an output replaces only one of its own dataset.
 
 ``FOLDER/.toolkit/origins.json`` has the `Origin` of an output (``.``), and of the files that describe it, by name.
 """
@@ -32,11 +32,11 @@ LONGEST = 1 << 30
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """The datasets that something was made from.
+    """The datasets of an output.
 
     Attributes:
-        datasets: their places, by the paths in the configuration.
-        shards: content digests of documents, by shard.
+        datasets: Places, by the paths in the configuration.
+        shards: Content digests of documents, by shard.
     """
 
     datasets: dict[str, str]
@@ -47,17 +47,17 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def without_places(self) -> "Origin":
-        """Return the origin with digests of places, for files that are shown to others."""
+        """Return the origin with digests of places, for published files."""
         digests = {name: xxhash.xxh3_128_hexdigest(place.encode()) for name, place in self.datasets.items()}
         return Origin(datasets=digests, shards=self.shards)
 
     def meets(self, other: "Origin") -> bool:
-        """Return whether two origins have a place or a shard in common."""
+        """Return True if two origins share a place or a shard."""
         places = {*self.datasets.values()} & {*other.datasets.values()}
         return bool(places or self.shards.items() & other.shards.items())
 
     def is_of(self, datasets: Sequence[Dataset]) -> bool:
-        """Return whether one of the datasets is at a place of the origin, or has one of its shards."""
+        """Return True if a dataset shares a place or shard with the origin."""
         if {*places_of(datasets).values()} & {*self.datasets.values()}:
             return True
         return any(map(self._has_shard_of, datasets))
@@ -67,11 +67,11 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             shards = [shard for shard in dataset.shards() if shard in self.shards]
         except ToolkitError:  # the documents are not there yet, or not readable: whoever reads them tells
             return False
-        known = contents_of(dataset, shards)
-        if any(self.shards[shard] == content for shard, content in known.items()):
+        contents = contents_of(dataset, shards)
+        if any(self.shards[shard] == content for shard, content in contents.items()):
             return True
-        sizes = dataset.sizes() if len(known) < len(shards) else {}
-        unknown = sorted((shard for shard in shards if shard not in known), key=lambda shard: sizes.get(shard, 0))
+        sizes = dataset.sizes() if len(contents) < len(shards) else {}
+        unknown = sorted((shard for shard in shards if shard not in contents), key=lambda shard: sizes.get(shard, 0))
         return any(_content(dataset, shard) == self.shards[shard] for shard in unknown[:TRIES])
 
 
@@ -95,13 +95,13 @@ def places_of(datasets: Iterable[Dataset]) -> dict[str, str]:
 
 
 def contents_of(dataset: Dataset, shards: Sequence[str]) -> dict[str, str]:
-    """Return the content digests of shards, as far as row indexes have them; none of a shard without documents."""
+    """Return the content digests of shards with a row index. A shard without documents has none."""
     states = for_each(lambda shard: row_index.current(dataset, shard), shards)
     return {shard: state.content for shard, state in zip(shards, states, strict=True) if state and state.rows}
 
 
 def origin_of(datasets: Sequence[Dataset]) -> Origin:
-    """Return the origin of what is made from datasets now."""
+    """Return the origin of a new output of datasets."""
     contents: dict[str, str] = {}
     for dataset in datasets:
         with suppress(ToolkitError):
@@ -110,7 +110,7 @@ def origin_of(datasets: Sequence[Dataset]) -> Origin:
 
 
 def union(origins: Iterable[Origin]) -> Origin:
-    """Return the origin of what is made from several things."""
+    """Return the common origin of several outputs."""
     listed = list(origins)
     shards = {shard: content for origin in listed for shard, content in origin.shards.items()}
     return Origin(
@@ -120,19 +120,19 @@ def union(origins: Iterable[Origin]) -> Origin:
 
 
 def least(shards: Iterable[str]) -> list[str]:
-    """Return the shards that an origin names, sorted."""
+    """Return the shards to name in an origin, sorted."""
     return sorted(sorted(shards, key=lambda shard: xxhash.xxh3_64_intdigest(shard.encode()))[:MOST])
 
 
-def check(what: str, origin: Origin | None, new: Origin | Sequence[Dataset], goes: str, *, overwrite: bool) -> str:
-    """Check that what is there was made from its own dataset; return what is replaced if it was not.
+def check(place: str, origin: Origin | None, new: Origin | Sequence[Dataset], goes: str, *, overwrite: bool) -> str:
+    """Check the dataset of an existing output; return a notice if it is replaced.
 
     Args:
-        what: the path of what is there, for messages.
-        origin: its origin; None if there is nothing, or nothing of the toolkit.
-        new: the datasets, or the origin, of what would replace it.
-        goes: a sentence part that says what would be replaced.
-        overwrite: True if it may be replaced in any case.
+        place: Path of the output, for messages.
+        origin: Origin of the output; None if there is none, or it is not ours.
+        new: Datasets, or origin, of the new output.
+        goes: Part of a sentence about the replaced files.
+        overwrite: True to replace it in any case.
 
     Raises:
         ConfigError: if it was made from another dataset, and may not be replaced.
@@ -140,10 +140,10 @@ def check(what: str, origin: Origin | None, new: Origin | Sequence[Dataset], goe
     if origin is None or (origin.meets(new) if isinstance(new, Origin) else origin.is_of(new)):
         return ""
     if overwrite:
-        return f"{what}: replaces what was made from {origin}: {goes}"
+        return f"{place}: replaces what was made from {origin}: {goes}"
     mine = new if isinstance(new, Origin) else Origin(datasets=places_of(new))
     raise ConfigError(
-        f"{what}: expected nothing, or what was made from {mine}, got what was made from {origin}: {goes} would be "
+        f"{place}: expected nothing, or what was made from {mine}, got what was made from {origin}: {goes} would be "
         "replaced; choose another folder or file, or add --overwrite"
     )
 
@@ -157,7 +157,7 @@ class _Origins(msgspec.Struct, frozen=True):
 
 
 def load(folder: str, name: str = OUTPUT) -> Origin | None:
-    """Return the origin of an output, or of a file in its folder; None if none is recorded."""
+    """Return the recorded origin of an output, or of a file in its folder."""
     origins = json_files.load(path_of(folder), _Origins)
     return origins.origins.get(name) if origins else None
 

@@ -31,14 +31,14 @@ class KeySchema(msgspec.Struct, frozen=True, omit_defaults=True):
     """One key of a set.
 
     Attributes:
-        type: in the form of `toolkit.data.schema`.
+        type: Type in the form of `toolkit.data.schema`.
         settings: Settings of its tagger (see `toolkit.tag.tagger.settings`).
-        code: digests of the tagger's own code, where it does not belong to the toolkit (see `plugin_code`).
-            Apart from the settings, because who edits it can say that the values stay the same.
-        descriptions: what the value and its parts are, by `toolkit.data.schema.descriptions`; who words one otherwise
+        code: Digests of the tagger's own code, if it does not belong to the toolkit (see `plugin_code`). They are no
+            settings, because the author of an edit can declare that the values stay the same.
+        descriptions: Descriptions of the value and its parts, by `toolkit.data.schema.descriptions`; another wording
             changes no value.
-        models: where its tagger's models were, by option; the settings have their digests. Also the file of a
-            prompt, whose content the settings have.
+        models: Paths of its tagger's models, by option; the settings have their digests. Also the file of a prompt,
+            whose content the settings have.
     """
 
     type: Any
@@ -54,16 +54,16 @@ def key_schema(
     code: Mapping[str, str] | None = None,
     models: Mapping[str, str] | None = None,
 ) -> KeySchema:
-    """Return what is recorded of a key whose values are of a type."""
+    """Return the schema of a key from the type of its values."""
     return KeySchema(schema.to_json(type_), settings, dict(code or {}), schema.descriptions(type_), dict(models or {}))
 
 
 class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts that all shards of a set have in common.
+    """The common facts of all shards of a set.
 
     Attributes:
-        keys: in the order in which they are written.
-        reads: for each set that it was made from, the digest of that set's schema.
+        keys: Keys in the order of writing.
+        reads: Digest of the schema of each set that it reads.
     """
 
     version: int = 1
@@ -74,7 +74,7 @@ class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
         return {key: schema.described(schema.from_json(k.type), k.descriptions) for key, k in self.keys.items()}
 
     def of_values(self) -> "SetSchema":
-        """Return the schema without what says nothing of values: code, descriptions, places of models."""
+        """Return the schema without code, descriptions and places of models."""
         keys = {
             key: msgspec.structs.replace(key_schema, code={}, descriptions={}, models={})
             for key, key_schema in self.keys.items()
@@ -83,13 +83,13 @@ class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutputState(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that we wrote.
+    """The state of a file that we wrote.
 
     Attributes:
-        size, stamp: of the stored file, the quick test.
+        size, stamp: Stored file, for the quick test.
         sha256: hex, of the stored bytes.
-        content: xxh3-128 (hex) of the uncompressed bytes, by which lineage is told.
-        content_size: uncompressed bytes.
+        content: Digest (xxh3-128, hex) of the uncompressed bytes, for lineage.
+        content_size: Number of uncompressed bytes.
         content_sha256: hex, of the uncompressed bytes.
     """
 
@@ -114,15 +114,15 @@ def output_state(output: RowOutput) -> OutputState:
 
 
 class ShardRecord(Artifact, frozen=True, kw_only=True):
-    """The record that a shard of a set is complete; if what it names has changed, the shard is done again.
+    """The record of a complete shard of a set; if its inputs have changed, the shard is done again.
 
     Attributes:
-        input: the version of the documents that it describes.
+        input: Version of the documents.
         settings: Settings of the set's taggers, in full.
-        reads: content digest of the same shard in each set that was read.
-        rows: in and out, which are equal.
+        reads: Content digest of the same shard in each set that it reads.
+        rows: Number of rows, of input and output.
         counts: Counts by reason.
-        output: the attribute file.
+        output: State of the attribute file.
         seconds: Seconds of work.
     """
 
@@ -150,7 +150,7 @@ def load_schema(dataset: Dataset, set_name: str) -> SetSchema | None:
 
 
 def command_of(dataset: Dataset, set_name: str) -> str:
-    """Return the command that makes a set of ours: ``tag``, or another one, which its settings tell."""
+    """Return the command that makes a set: ``tag``, or another one, by its settings."""
     set_schema = load_schema(dataset, set_name)
     settings = [key.settings for key in set_schema.keys.values()] if set_schema else []
     if any("align" in setting for setting in settings):
@@ -164,7 +164,7 @@ def command_of(dataset: Dataset, set_name: str) -> str:
 
 
 def missing_attributes(dataset: Dataset, set_name: str, shard: str) -> AlignmentError:
-    """Return the error for a set, ours or an external one, that has no file for a shard."""
+    """Return the error for a set, ours or external, without a file for a shard."""
     path = dataset.attribute_file(set_name, shard)
     return missing_file(path, dataset, shard, command_of(dataset, set_name) if load_schema(dataset, set_name) else None)
 
@@ -188,10 +188,10 @@ def load_models(dataset: Dataset, set_name: str) -> dict[str, str]:
 
 def save_models(dataset: Dataset, set_name: str, names: dict[str, str], *, only: bool = False) -> None:
     """Note the names of models, by sha256; a model that is known keeps its name. With `only`, there are no others."""
-    known = load_models(dataset, set_name)
-    if names.keys() - known.keys() or (only and known != names):
-        known = {} if only else known
-        record_logs.of(dataset).save({("models", set_name): msgspec.json.encode(names | known, order="sorted")})
+    recorded = load_models(dataset, set_name)
+    if names.keys() - recorded.keys() or (only and recorded != names):
+        recorded = {} if only else recorded
+        record_logs.of(dataset).save({("models", set_name): msgspec.json.encode(names | recorded, order="sorted")})
 
 
 def load_record(dataset: Dataset, set_name: str, shard: str) -> ShardRecord | None:
@@ -199,24 +199,24 @@ def load_record(dataset: Dataset, set_name: str, shard: str) -> ShardRecord | No
 
 
 def is_recorded(dataset: Dataset, set_name: str, shard: str) -> bool:
-    """Return whether there is a completion record, be it one of another version."""
+    """Return True if there is a completion record, even of another version."""
     return record_logs.of(dataset).get(*place_in_set(set_name, shard)) is not None
 
 
 def is_damaged(dataset: Dataset, set_name: str, shard: str) -> bool:
-    """Return whether there is a completion record that cannot be read, or there may have been one in a damaged file."""
+    """Return True if a completion record is damaged, or may be lost in a damaged file."""
     if is_recorded(dataset, set_name, shard):
         return load_record(dataset, set_name, shard) is None
     return bool(record_logs.of(dataset).damaged) and stat(dataset.attribute_path(set_name, shard)) is not None
 
 
 def recorded_shards(dataset: Dataset, set_name: str) -> list[str]:
-    """Return the shards of which a set has a completion record, sorted."""
+    """Return the shards of a set with completion records, sorted."""
     return record_logs.of(dataset).keys(place_in_set(set_name, "")[0])
 
 
 def save_records(dataset: Dataset, shard: str, records: Mapping[str, ShardRecord], group: Group | None = None) -> None:
-    """Save the completion records of a shard in some sets, whose data is durable, or belongs to a group."""
+    """Save the completion records of a shard in some sets. Its data is durable, or belongs to a group."""
     encoded = {place_in_set(name, shard): msgspec.json.encode(record) for name, record in records.items()}
     if group is None:
         record_logs.of(dataset).save(encoded)
@@ -226,12 +226,12 @@ def save_records(dataset: Dataset, shard: str, records: Mapping[str, ShardRecord
 
 
 def forget(dataset: Dataset, set_name: str, shard: str) -> None:
-    """Forget the record of a shard in a set, before its data is replaced."""
+    """Forget the record of a shard before its data is replaced."""
     forget_all(dataset, [set_name], [shard])
 
 
 def forget_all(dataset: Dataset, set_names: Iterable[str], shards: Collection[str]) -> None:
-    """Forget the records of shards in sets, before their data is replaced."""
+    """Forget the records of shards in sets before their data is replaced."""
     record_logs.of(dataset).forget(place_in_set(name, shard) for name in set_names for shard in shards)
 
 
@@ -256,28 +256,28 @@ class Aligned(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def contents(self) -> list[str]:
-        """Return the digests of the inputs, by which two versions are told apart."""
+        """Return the digests of the inputs, to compare versions."""
         return [input_.content for input_ in self.inputs]
 
 
 def place_of_aligned(set_name: str) -> Place:
-    """Return the place of what a set was made from, in the journal of its dataset."""
+    """Return the key of a set's inputs in the record log."""
     return "aligned", set_name
 
 
 def load_aligned(dataset: Dataset, set_name: str) -> Aligned | None:
-    """Return what a set was made from; None of other sets."""
+    """Return the inputs of a set of aligned values; None for other sets."""
     return record_logs.of(dataset).load(*place_of_aligned(set_name), Aligned)
 
 
 def changed_input(aligned: Aligned) -> str:
-    """Return the path of an input that is another now; one that is not there any more has not changed."""
+    """Return the path of a changed input; a missing one has not changed."""
     paths = [input_.path for input_ in aligned.inputs]
-    there = {path: stat for path, stat in zip(paths, stat_each(paths), strict=True) if stat}
+    stats = {path: stat for path, stat in zip(paths, stat_each(paths), strict=True) if stat}
     files = [
         FileRecord(input_.path, input_.size, input_.stamp, input_.content, stored_xxh3) for input_ in aligned.inputs
     ]
-    return files_state((file for file in files if file.path in there), stat=there.get).changed
+    return files_state((file for file in files if file.path in stats), stat=stats.get).changed
 
 
 NOT_INDEXED = State("stale", "its documents are not indexed, or have changed")
@@ -285,13 +285,13 @@ NOT_INDEXED = State("stale", "its documents are not indexed, or have changed")
 
 @dataclass(frozen=True)
 class ShardAttributes:
-    """The attributes of a shard in a set, ours or an external one.
+    """The attributes of a shard in a set, ours or external.
 
     Attributes:
         dataset: Dataset of the shard.
         set: Name of the set.
         shard: Shard of the dataset.
-        documents: Documents as they are now; None if that is not known.
+        documents: Current documents; None if unknown.
     """
 
     dataset: Dataset
@@ -324,9 +324,9 @@ class ShardAttributes:
         """Return the state of attributes of ours.
 
         Args:
-            settings: Settings that the set is to be made with; None if any will do.
-            reads: Sets that it is to be made from; by default, those that it was made from.
-            quick: As of `toolkit.storage.artifact.state`.
+            settings: Settings to make the set with; None if any will do.
+            reads: Sets to make it from; by default, the recorded ones.
+            quick: Argument of `toolkit.storage.artifact.state`.
             learn: True if the record is to learn another stamp; those who only look write nothing.
         """
         record = self.record
@@ -340,31 +340,32 @@ class ShardAttributes:
         return result
 
     def inputs(self, reads: Iterable[str], *, quick: bool = False) -> Iterator[tuple[str, str | None]]:
-        """Yield the digests of the documents and of the shard in sets, for `toolkit.storage.artifact.state`."""
+        """Yield the digests of the documents and of the sets, for `toolkit.storage.artifact.state`."""
         yield "", self.documents.content if self.documents else None
         for name in reads:
             yield name, replace(self, set=name).digest(quick=quick)
 
     def digest(self, *, quick: bool = False) -> str | None:
-        """Return the content digest; None if the attributes are not what their inputs make of them now.
+        """Return the content digest; None if the attributes are out of date.
 
         Raises:
             DataError: if there is no such file of an external set, or it is not one of attributes.
         """
         if load_schema(self.dataset, self.set) is None:
             look = foreign.seen_now if quick else foreign.look_at
-            seen = look(self.dataset, self.set, self.shard)
-            return seen.content if seen else None
+            contents = look(self.dataset, self.set, self.shard)
+            return contents.content if contents else None
         is_done = self.state(quick=quick).is_done
         return self.record.output.content if self.record and is_done else None
 
     def content(self, *, learn: bool = False) -> str:
-        """Return the content digest, by the record or, of an external set, by what was seen.
+        """Return the content digest from the record or, for an external set, from the file. Without `documents`, the
+        inputs do not matter.
 
         Without `documents` it does not matter what the attributes were made of.
 
         Args:
-            learn: As of `state`.
+            learn: Argument of `state`.
 
         Raises:
             StaleError: if they were made from other documents, or other attributes, than there are now.

@@ -34,7 +34,7 @@ _NO_NULL = ("nullable", "any", "null", "never")
 
 
 class Takedown:
-    """The entries of lists, and the documents that they name.
+    """The entries of takedown lists, and a search for their documents.
 
     Args:
         files: Paths of the lists.
@@ -49,23 +49,23 @@ class Takedown:
         self.entries = Blocklist(files)
 
     def find(self, document: Document) -> list[int]:
-        """Return the numbers of the entries that name a document."""
+        """Return the numbers of the entries for a document."""
         url = url_of({METADATA: document.metadata}) if self.entries.needs_url else None
         return self.entries.find(document.id, document.source, url)
 
     def has(self, document: Document) -> bool:
-        """Return True for a document that is listed, or was cleared: then no entry of a URL or a host names it."""
+        """Return True for a listed or cleared document. No entry of a URL or a host names a cleared one."""
         return bool(self.find(document)) or (self.entries.needs_url and not document.text)
 
     def names(self, raw: bytes, source: str) -> bool:
-        """Return True for an item of an input (JSON, or a WARC record) whose id or URL is listed."""
+        """Return True for a listed item of an input. An item is JSON, or a WARC record."""
         headers = {name.lower(): value.decode(errors="replace") for name, value in _HEADERS.findall(raw)}
         id, url = identity(raw)
         url = url or headers.get(b"target-uri")
         return bool(self.entries.find(id or headers.get(b"record-id", ""), source, url))
 
     def rows(self, documents: Sequence[Document]) -> list[int]:
-        """Return the indexes of the documents that are listed, or were cleared."""
+        """Return the indexes of listed or cleared documents."""
         return [i for i, document in enumerate(documents) if self.has(document)]
 
 
@@ -79,7 +79,7 @@ class Located(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListedDocument(Located, frozen=True, kw_only=True):
-    """A document that a list names.
+    """A document of a takedown list.
 
     Attributes:
         sha256: sha256 (hex) of the text in UTF-8.
@@ -92,17 +92,17 @@ class ListedDocument(Located, frozen=True, kw_only=True):
 
 
 class Copy(Located, frozen=True, kw_only=True):
-    """A document that is not listed, with the text of one that is, or nearly so.
+    """An unlisted document with the text of a listed one, or nearly so.
 
     Attributes:
-        by: `text` if it has the same text; else the set that says so.
+        by: Reason: `text` for the same text; else the set that relates them.
     """
 
     by: str
 
 
 class ChangedFile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file in which rows were cleared.
+    """A file with cleared rows.
 
     Attributes:
         set: Set of the file; empty for documents.
@@ -117,22 +117,22 @@ class ChangedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """What a takedown clears in a shard: rows from 1, and the records of the shard as they were, by kind."""
+    """The open work of a takedown in a shard: rows from 1, and its former records by kind."""
 
     rows: list[int]
     records: dict[str, msgspec.Raw]
 
 
 class ClearedShard(msgspec.Struct, frozen=True, kw_only=True):
-    """The record of a shard to which lists were applied.
+    """The record of a takedown in a shard.
 
     Attributes:
         lists: Numbers of the entries that name documents, by the sha256 of each list.
-        content: xxh3-128 of all documents, once nothing is left to do for these and the lists; else empty.
+        content: Digest (xxh3-128) of all documents, once nothing is left to do for these and the lists; else empty.
         documents: Documents that were cleared.
         changes: Files that were rewritten, in order.
         output: Documents as they were written last; None of external files, which stay.
-        pending: What is not cleared yet.
+        pending: Rows that are not cleared yet.
     """
 
     lists: dict[str, list[int]] = {}
@@ -159,23 +159,23 @@ def paths_of(dataset: Dataset) -> list[str]:
 
 
 def takedown_of(dataset: Dataset) -> Takedown | None:
-    """Return the takedown that a dataset applies; None without one."""
+    """Return the takedown of a dataset; None without one."""
     files = paths_of(dataset)
     return opened(files) if files else None
 
 
 def opened(files: Sequence[str]) -> Takedown:
     """Return the takedown of some lists, read once in a process."""
-    return current().kept((Takedown, *files), lambda: Takedown(files))
+    return current().get_or_make((Takedown, *files), lambda: Takedown(files))
 
 
 def load(dataset: Dataset, shard: str) -> ClearedShard | None:
-    """Return the record of what was cleared in a shard; None if nothing was."""
+    """Return the takedown record of a shard; None if nothing was cleared."""
     return record_logs.of(dataset).load(KIND, shard, ClearedShard)
 
 
 def load_all(dataset: Dataset) -> dict[str, ClearedShard]:
-    """Return the records of all shards in which something was cleared, sorted."""
+    """Return the takedown records of all shards, sorted."""
     result = ((shard, load(dataset, shard)) for shard in record_logs.of(dataset).keys(KIND) if shard)
     return {shard: cleared for shard, cleared in result if cleared}
 
@@ -184,7 +184,7 @@ def load_all(dataset: Dataset) -> dict[str, ClearedShard]:
 
 
 def empty(type_: Type) -> Any:
-    """Return the value of a type that says nothing: null, or the zero of a type without null.
+    """Return the empty value of a type: null, or a zero without null.
 
     >>> empty(from_json({"object": {"label": {"nullable": "str"}, "lines": "int"}}))
     {'label': None, 'lines': 0}
@@ -207,8 +207,8 @@ def without_nulls(values: Iterable[Any], type_: Type) -> Iterator[Any]:
     """Yield Structs; a field that is null, but whose type has no null, has the value of `empty`."""
     zeros = {name: empty(inner) for name, inner in type_.fields if inner.kind not in _NO_NULL}
     for value in values:
-        lacking = {name: zero for name, zero in zeros.items() if getattr(value, name, zero) is None}
-        yield msgspec.structs.asdict(value) | lacking if lacking else value
+        defaults = {name: zero for name, zero in zeros.items() if getattr(value, name, zero) is None}
+        yield msgspec.structs.asdict(value) | defaults if defaults else value
 
 
 def cleared_row(source: str, id: str, types: OwnTypes | None) -> bytes:

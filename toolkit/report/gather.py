@@ -15,7 +15,7 @@ from toolkit.aggregate.histogram import REST, Spread
 from toolkit.data import record_logs, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import row_hash
-from toolkit.execution.grouped import Work, in_one_group
+from toolkit.execution.grouped import Work, run_batch
 from toolkit.mix import orphans
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import added
@@ -43,8 +43,8 @@ def _log_of(task: counted.ShardToCount | samples.ShardToShow) -> RecordLog:
     return record_logs.of(task.work.dataset)
 
 
-_COUNT = Work(counted.count_shard, partial(in_one_group, counted.count_shard, _log_of))
-_SHOW = Work(samples.show_shard, partial(in_one_group, samples.show_shard, _log_of))
+_COUNT = Work(counted.count_shard, partial(run_batch, counted.count_shard, _log_of))
+_SHOW = Work(samples.show_shard, partial(run_batch, samples.show_shard, _log_of))
 
 Run = Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, ShardToMix]]], list[Any]]
 """Runs a function on the payloads of shards, each with its name and its work; gives the results in their order."""

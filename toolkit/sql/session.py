@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
-from toolkit.interrupts import AWAKE, check, noted
+from toolkit.interrupts import AWAKE, check, interrupts_deferred
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import STREAM, View, literal, quoted
 from toolkit.storage.json_files import know_types
@@ -160,7 +160,7 @@ class Database:
 
     def apart(self, work: Callable[[], T]) -> T:
         """Return what a function gives, in a thread of its own: a signal that comes meanwhile ends the query."""
-        with noted():
+        with interrupts_deferred():
             done = self._thread.submit(work)
             try:
                 while not done.done():

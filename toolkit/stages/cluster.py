@@ -9,7 +9,7 @@ from toolkit.errors import NothingThere
 from toolkit.ingest.plan import makers
 from toolkit.ingest.shares import Dealer
 from toolkit.stages.context import INPUTS, Context, table
-from toolkit.stages.disk import DOCUMENTS, Kept
+from toolkit.stages.disk_quota import DOCUMENTS, DiskUse
 from toolkit.stages.stage import Kind, ToDo
 from toolkit.storage_options import size_in_words
 
@@ -44,7 +44,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         nodes: Number of nodes, each of which has the shards that ``--shard I/NODES`` gives it.
         cores: Number of cores of each, which take tasks, the largest first.
-        stages: What each stage would do, by its name, in the order of the run.
+        stages: Plan of each stage, by its name, in the order of the run.
         unknown: Names of stages of which it is not known.
     """
 
@@ -75,11 +75,11 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def on_cluster(context: Context, works: Iterable[ToDo], nodes: int, cores: int) -> Cluster:
-    """Return what a run would do on several nodes.
+    """Return the plan of a run on several nodes.
 
     Args:
         context: Context of the configuration.
-        works: What there is to do, as `toolkit.stages.stage.to_do` yields it.
+        works: Open work, from `toolkit.stages.stage.to_do`.
         nodes: Number of nodes.
         cores: Number of cores of each.
     """
@@ -102,21 +102,21 @@ def on_cluster(context: Context, works: Iterable[ToDo], nodes: int, cores: int) 
         tasks.setdefault(work.stage, set()).update(work.row.shards.get(key, key) for key in shards)
     joined, stages = 0.0, dict[str, StageOnCluster]()
     for name, of_stage in tasks.items():
-        kept = context.stages[name].kept(context)
-        beside = joined / DOCUMENTS if kept.mixed or not kept.reads_documents else 0.0  # the attributes
+        use = context.stages[name].disk_use(context)
+        beside = joined / DOCUMENTS if use.mixed or not use.reads_documents else 0.0  # the attributes
         reads = {
-            shard: sizes.get(shard) if name == INPUTS else _times(documents.get(shard), kept.reads_documents + beside)
+            shard: sizes.get(shard) if name == INPUTS else _times(documents.get(shard), use.reads_documents + beside)
             for shard in of_stage
         }
         by_node: list[dict[str, int | None]] = [{} for _ in range(nodes)]
         homes = {shard: made_by.shard if (made_by := maker(shard)) else shard for shard in reads}
-        others = Dealer(nodes).deal({shard: size for shard, size in reads.items() if homes[shard] not in dealt})
+        new = Dealer(nodes).deal({shard: size for shard, size in reads.items() if homes[shard] not in dealt})
         for shard, size in reads.items():
-            by_node[others[shard] if shard in others else dealt[homes[shard]]][shard] = size
-        known = sum(documents.get(shard) or 0 for shard in of_stage)
-        written = known if name == INPUTS else _written(kept, known / DOCUMENTS)
+            by_node[new[shard] if shard in new else dealt[homes[shard]]][shard] = size
+        stored = sum(documents.get(shard) or 0 for shard in of_stage)
+        written = stored if name == INPUTS else _written(use, stored / DOCUMENTS)
         stages[name] = _stage(kinds[name], by_node, written, cores)
-        joined += kept.attributes
+        joined += use.attributes
     return Cluster(nodes=nodes, cores=cores, stages=stages, unknown=[*unknown])
 
 
@@ -124,14 +124,14 @@ def _times(size: int | None, factor: float) -> int | None:
     return None if size is None else round(size * factor)
 
 
-def _written(kept: Kept, text: float) -> int | None:
-    """Return the bytes that a stage writes of bytes of text; None if it does not say."""
-    rate = kept.attributes + kept.signatures + 2 * kept.mixed * kept.chosen
+def _written(use: DiskUse, text: float) -> int | None:
+    """Return the bytes that a stage writes, by bytes of text; None if unknown."""
+    rate = use.attributes + use.signatures + 2 * use.mixed * use.chosen
     return round(text * rate) if rate or not text else None
 
 
 def _stage(kind: Kind, by_node: Sequence[Mapping[str, int | None]], written: int | None, cores: int) -> StageOnCluster:
-    """Return what a stage would do, by what the tasks of each node read."""
+    """Return the plan of a stage from the tasks of each node."""
     busiest = idle = 0
     for tasks in by_node:
         loads = [0] * cores

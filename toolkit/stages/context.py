@@ -1,11 +1,11 @@
-"""The context of a command: what its configuration comes to, and the share of its run; and its outcome, as text."""
+"""Provides the context of a command: configuration, dataset, share, and the outcome as text."""
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
@@ -20,7 +20,6 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount
 from toolkit.execution import leases
 from toolkit.execution.executors import Result
-from toolkit.execution.room import Room
 from toolkit.ingest import attempts, in_place, own_types
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
@@ -31,14 +30,12 @@ from toolkit.records import ingested, left_out, sets
 from toolkit.records.foreign import Seen
 from toolkit.records.ingested import lost_shards
 from toolkit.source import LOOK, Source
+from toolkit.stages.disk_quota import DiskPlan, DiskQuota
 from toolkit.stages.running import Running, merge
 from toolkit.stages.state import state_of
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import absolute, remove_stale_temporaries
 from toolkit.storage_options import StorageOptions
-
-if TYPE_CHECKING:
-    from toolkit.stages.disk import Disk
 
 INPUTS = ingest_section.SECTION
 NAMED = 3
@@ -48,15 +45,15 @@ T = TypeVar("T")
 
 @dataclass
 class Context(Running):
-    """A configuration that is being worked on; a context manager that ends the processes which it has begun.
+    """The configuration of a command; a context manager that ends the processes of the command.
 
     Attributes:
-        waiting: sets that this run cannot make, because they depend on all shards, of which it has a share, or some
-            have failed.
-        is_broken: True if an earlier stage of the run has failed: later ones do what they do per shard, and no more.
-        failed: shards of the dataset that have failed in an earlier stage, which later ones leave out.
-        faults: what is wrong with settings that are left out; a command that only looks goes on without them.
-        written: the configuration with all outputs, if this one is of an edition, or of tokens.
+        waiting: Sets that this run cannot make, because they depend on all shards, and it has a share, or some have
+            failed.
+        is_broken: True if an earlier stage of the run has failed: later ones do their work per shard, and no more.
+        failed: Shards of the dataset that have failed in an earlier stage; later ones leave them out.
+        faults: Messages about settings that are left out; a command that only looks goes on without them.
+        written: Configuration with all outputs, if this one is of an edition, or of tokens.
     """
 
     waiting: set[str] = field(default_factory=set)
@@ -67,17 +64,17 @@ class Context(Running):
     _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
     _external: dict[str, list[Seen]] = field(default_factory=dict)
     _before: str = ""
-    _known: dict[str, Any] = field(default_factory=dict, init=False)
+    _values: dict[str, Any] = field(default_factory=dict, init=False)
 
     def once(self, key: str, read: Callable[[], T]) -> T:
-        """Return what something comes to, such as a section; it is read once."""
-        if key not in self._known:
-            self._known[key] = read()
-        return cast("T", self._known[key])
+        """Return the value of a key, such as a section, and read it only once."""
+        if key not in self._values:
+            self._values[key] = read()
+        return cast("T", self._values[key])
 
     @cached_property
     def stages(self) -> dict[str, Any]:
-        """Return the declarations of the stages that the configuration has, by name, in the order of a run."""
+        """Return the declared stages of the configuration by name, in run order."""
         return {name: cast("Any", command_line.find(name)).STAGE for name in settings.stages() if self.has(name)}
 
     @cached_property
@@ -105,12 +102,12 @@ class Context(Running):
 
     @property
     def is_dolma(self) -> bool:
-        """Tell whether the configuration is one of Dolma's."""
+        """Return whether this is a configuration of Dolma."""
         return is_dolma(self.source)
 
     @property
     def has_dataset(self) -> bool:
-        """Tell whether the configuration names a dataset of its own; the streams of a mix may name theirs."""
+        """Return whether the configuration names a dataset; streams of a mix may name theirs."""
         return self.config.dataset is not None or self.config.documents is not None
 
     @cached_property
@@ -121,7 +118,7 @@ class Context(Running):
         return ingest_section.read_section(self.section(INPUTS), self.config.compression or ingest_section.COMPRESSION)
 
     def known_sets(self, name: str) -> dict[str, sets.SetSchema]:
-        """Return the schemas of the sets on disk that inputs carry, and that sections before one make."""
+        """Return the schemas of sets of inputs and of sections before one."""
         results = [item for command in settings.sets_before(name) for item in getattr(self.config, command)]
         names = [*ingest_section.set_schemas(self.entries), *results]
         loaded = {name: sets.load_schema(self.dataset, name) for name in names}
@@ -129,32 +126,29 @@ class Context(Running):
 
     @property
     def works_on_dataset(self) -> bool:
-        """Tell whether there is a dataset of the configuration's own, or a stage needs one."""
+        """Return whether the configuration has a dataset, or a stage needs one."""
         return self.has_dataset or any(stage.on_dataset for stage in self.stages.values()) or not self.stages
 
     @property
     def made_sets(self) -> list[str]:
-        """Return the names of the sets that the sections of the configuration make."""
+        """Return the names of the sets that sections make."""
         return [name for section in settings.stages("sets", "whole") for name in getattr(self.config, section)]
 
     @property
-    def room(self) -> Room | None:
-        """Return the bound of what is on disk; None if there is none."""
-        return None if self.config.max_disk is None else self.disk.room
+    def quota(self) -> DiskQuota | None:
+        return None if self.config.max_disk is None else self.disk.quota
 
     @cached_property
-    def disk(self) -> "Disk":
-        """Return what is expected to be needed on disk, and the bound.
+    def disk(self) -> DiskPlan:
+        """Return the bound on disk, and estimates of the command's need.
 
         Raises:
-            ConfigError: if it bounds what is not on disk.
+            ConfigError: if it bounds places that are not on disk.
         """
-        from toolkit.stages.disk import Disk
-
-        return Disk(self)
+        return DiskPlan(self)
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a section."""
+        """Return whether there is a section."""
         return bool(getattr(self.config, name))
 
     def __enter__(self) -> Self:
@@ -165,7 +159,7 @@ class Context(Running):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """End the processes that worked for it, and merge what they, or those of a run that failed, have noted."""
+        """End the processes, and merge the record logs of the command, or of a failed run."""
         self._workers.close()
         try:
             if kind is None and self._writes:
@@ -178,26 +172,26 @@ class Context(Running):
         return self.options.WRITES and not self.options.only_shows
 
     def merge_records(self) -> None:
-        """Merge the records that were asked for, of which the command, or a run that failed, has noted some."""
-        for asked in record_logs.asked():
-            merge(asked.log, leases.folder_in(asked.bookkeeping), forgive=self._remakes(asked.name))
+        """Merge the record logs that the command has opened."""
+        for request in record_logs.asked():
+            merge(request.log, leases.folder_in(request.bookkeeping), forgive=self._remakes(request.name))
 
     def merge_inputs(self) -> None:
-        """Merge the records of inputs if some were lost, and all inputs were ingested: later stages need them."""
+        """Merge damaged records of inputs after ingesting all: later stages need them."""
         log = record_logs.inputs_of(self.dataset)
         if log.damaged:
             merge(log, leases.folder_in(self.dataset.bookkeeping), forgive=True)
 
     def _remakes(self, log: str) -> bool:
-        """Tell whether the command makes again what is lost of a record log, by the name of its folder."""
+        """Return whether the command restores losses from a record log, by its folder's name."""
         remakes = self.options.remakes
         return remakes == "all" and not self.in_part if log == record_logs.INPUTS else remakes != ""
 
-    def inputs(self, *, there: bool = False, asks_web: bool = True) -> list[ingest_plan.InputToIngest]:
+    def inputs(self, *, skip_missing: bool = False, asks_web: bool = True) -> list[ingest_plan.InputToIngest]:
         """Return the inputs of the section ``ingest:``, sorted by shard; they are listed once.
 
         Args:
-            there: leave out what is not there any more, and say nothing of it.
+            skip_missing: True if missing inputs are left out silently.
             asks_web: True if the web may be asked; if it must be, and may not, there are none.
 
         Raises:
@@ -221,12 +215,12 @@ class Context(Running):
             )
             self._inputs = planned, absent
         inputs, absent = self._inputs
-        if absent and not there:
+        if absent and not skip_missing:
             raise absent[0]
         return inputs
 
     def typed(self, works: list[ingest_plan.InputToIngest]) -> list[ingest_plan.InputToIngest]:
-        """Return some of the inputs of the section ``ingest:`` with the types of their documents' own fields.
+        """Return inputs with the types of their documents' own fields.
 
         Raises:
             ConfigError: for a declared type that cannot be.
@@ -236,22 +230,22 @@ class Context(Running):
 
     @cached_property
     def own_types(self) -> own_types.Told:
-        """Return the types of the own fields of all documents that the section ``ingest:`` makes.
+        """Return the types of own fields of all documents of ``ingest:``.
 
         Raises:
             ConfigError: for a declared type that cannot be.
         """
-        return own_types.told(self.inputs(there=True), self.dataset)
+        return own_types.told(self.inputs(skip_missing=True), self.dataset)
 
     def own_types_known(self) -> OwnTypes | None:
-        """Return the types of the own fields of all documents that there are; in a run, that there will be."""
+        """Return the types of own fields of all documents, in a run after its ingest."""
         return self.own_types_to_be() if self.options.command == "run" else own_types.of_all(self.dataset)
 
     def own_types_to_be(self) -> OwnTypes | None:
-        """Return the types of the own fields of all documents that there will be behind the ingest."""
+        """Return the types of own fields of all documents after the ingest."""
         if not self.has(INPUTS):
             return own_types.of_all(self.dataset)
-        return own_types.to_be(self.typed(self.inputs(there=True)), self.dataset)
+        return own_types.to_be(self.typed(self.inputs(skip_missing=True)), self.dataset)
 
     @cached_property
     def share(self) -> Share | None:
@@ -263,7 +257,7 @@ class Context(Running):
         if self.options.shard is None:
             return None
         try:
-            inputs = self.inputs(there=True) if self.has(INPUTS) else []
+            inputs = self.inputs(skip_missing=True) if self.has(INPUTS) else []
         except DataError as error:
             raise ConfigError(
                 f"--shard: expected inputs that can be listed, because shares divide them, got: {error}; correct "
@@ -272,7 +266,7 @@ class Context(Running):
         return Share(*self.options.shard, self.dataset if self.has_dataset else None, inputs)
 
     def is_mine(self, dataset: Dataset, shard: str) -> bool:
-        """Tell whether a shard of a dataset is in this run's share."""
+        """Return whether a shard of a dataset is in this run's share."""
         return self.share is None or self.share.owns(dataset, shard)
 
     def mine(self, dataset: Dataset) -> list[str]:
@@ -297,14 +291,15 @@ class Context(Running):
         return results
 
     def shards(self, dataset: Dataset, *, judges: bool = False, writes: bool = False) -> tuple[list[str], str]:
-        """Return the shards of the run's share that have not failed before, and notes on inputs that are not in them.
+        """Return the share's shards that have not failed, with notes on missing inputs. With `--limit`, they are the
+        first ones; the notes are about all.
 
         With `--limit`, they are the first ones; the notes are about all.
 
         Args:
             dataset: Dataset of the shards.
-            judges: True if a dataset of which too many items were rejected is refused; else that is told.
-            writes: True if attributes are written beside them, which have the compression of their documents.
+            judges: True if a dataset with too many rejected items is refused; else a warning is printed.
+            writes: True if attributes are written beside the shards, with the compression of the documents.
 
         Raises:
             NothingThere: if there are none where there should be some.
@@ -330,7 +325,7 @@ class Context(Running):
             self._check_compression(dataset, self.config.compression, results)
         return results, notes
 
-    def _check_compression(self, dataset: Dataset, wanted: str, shards: list[str]) -> None:
+    def _check_compression(self, dataset: Dataset, expected: str, shards: list[str]) -> None:
         """Raise ConfigError if a shard has another compression than the configuration names."""
         if dataset.in_place:
             raise self.source.error(
@@ -339,36 +334,36 @@ class Context(Running):
                 "of external files are gzip",
             )
         for shard in shards:
-            if (compression := compression_of(shard)) != wanted:
+            if (compression := compression_of(shard)) != expected:
                 raise self.source.error(
                     ("compression",),
-                    f"expected documents of the compression {wanted}, got {dataset.shard_path(shard)}, which has "
+                    f"expected documents of the compression {expected}, got {dataset.shard_path(shard)}, which has "
                     f"{compression or 'none'}; attributes have the names of their documents, and so their compression. "
                     "Leave the key out, or ingest the documents anew (--overwrite)",
                 )
 
-    def _not_in_this(self, dataset: Dataset, found: list[str]) -> str:
-        """Return notes on inputs of the share that are not ingested; without a share, on former attempts, too."""
+    def _not_in_this(self, dataset: Dataset, shards: list[str]) -> str:
+        """Return notes on missing inputs of the share; without a share, on former attempts, too."""
         inputs = self._inputs_of(dataset)
         failed = attempts.unfinished(dataset, inputs if self.share else None)
-        new = ingest_records.not_begun(inputs, dataset, found)
+        new = ingest_records.not_begun(inputs, dataset, shards)
         return "".join(
             f"\n{amount(len(names), 'input')} {'is' if len(names) == 1 else 'are'} not in this: "
-            f"{'its' if len(names) == 1 else 'their'} ingest {what} "
+            f"{'its' if len(names) == 1 else 'their'} ingest {reason} "
             f"({', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''}); run `toolkit ingest`"
-            for names, what in ((failed, "failed or was interrupted"), (new, "has not begun"))
+            for names, reason in ((failed, "failed or was interrupted"), (new, "has not begun"))
             if names
         )
 
     def _inputs_of(self, dataset: Dataset) -> list[ingest_plan.InputToIngest]:
-        """Return the share's inputs that a dataset is made of; none if the web would have to be asked for them."""
+        """Return the share's inputs of a dataset; none if the web would have to be asked for them."""
         if self.share:
             return self.share.inputs if self.share.is_of_inputs(dataset) else []
         own = self.dataset if self.has(INPUTS) and self.has_dataset else None
         if own is None or absolute(own.documents) != absolute(dataset.documents):
             return []
         try:
-            return self.inputs(there=True, asks_web=False)
+            return self.inputs(skip_missing=True, asks_web=False)
         except ToolkitError:  # without them, what is there can be worked on all the same
             return []
 
@@ -397,20 +392,20 @@ class Context(Running):
         return shards[: self.options.limit]
 
     def source_of(self, dataset: Dataset, shards: list[str]) -> Source:
-        """Return what reads rows of these shards of a dataset."""
+        """Return the source of rows of some shards of a dataset."""
         mine, complete = set(shards), not (self.in_part or dataset.include or dataset.exclude)
         return Source(
             dataset=dataset,
             shards=shards,
-            others=[shard for shard in dataset.shards() if shard not in mine] if self.share else [],
+            other_shards=[shard for shard in dataset.shards() if shard not in mine] if self.share else [],
             run=lambda tasks: self.run("looking at attributes of other programs", LOOK, tasks, "files"),
-            state_of=lambda of, name, known: state_of(of, name, shards, complete=complete, known=known),
+            state_of=lambda of, name, states: state_of(of, name, shards, complete=complete, states=states),
             check_settings=self.check_settings,
             warn=self.warn,
         )
 
     def check_sets_read(self, shards: list[str], schemas: Mapping[str, sets.SetSchema]) -> None:
-        """Check the sets of the dataset that others, by their schemas, are made from.
+        """Check the sets of the dataset that other sets, by their schemas, read.
 
         Raises:
             ConfigError: if one was made with other settings than are configured now.
@@ -420,7 +415,7 @@ class Context(Running):
         self.source_of(self.dataset, shards).check(sorted(names), "strict")
 
     def external(self, name: str) -> list[Seen]:
-        """Return the contents of all files of an external set of the dataset.
+        """Return the contents of all files of an external set.
 
         Raises:
             ConfigError: if a section of the configuration makes the set, so that only its records are missing.
@@ -429,14 +424,14 @@ class Context(Running):
         if name in self.made_sets:
             raise ConfigError(f"expected the set {name!r} with its records, got files without them")
         if name not in self._external:
-            seen, unreadable = self.source_of(self.dataset, self.dataset.shards()).external([name])
+            contents, unreadable = self.source_of(self.dataset, self.dataset.shards()).external([name])
             if unreadable:
                 raise ToolkitError("\n".join(unreadable.values()))
-            self._external[name] = seen[name]
+            self._external[name] = contents[name]
         return self._external[name]
 
     def check_settings(self, dataset: Dataset, names: Collection[str]) -> None:
-        """Check that sets of a dataset were made as the sections that make them say now.
+        """Check that sets of a dataset have the settings of their sections.
 
         Raises:
             ConfigError: if one was made otherwise.
@@ -445,43 +440,43 @@ class Context(Running):
             return
         for section in settings.stages("sets", "whole"):
             if mine := [name for name in names if name in getattr(self.config, section)]:
-                cast("Any", command_line.find(section)).STAGE.made(self, mine)
+                cast("Any", command_line.find(section)).STAGE.check_settings(self, mine)
 
     @property
     def only_warns(self) -> bool:
-        """Tell whether the run only warns of what a whole run refuses: it leaves shards out, or writes nothing."""
+        """Return whether problems are warnings: the run leaves shards out, or writes nothing."""
         return self.in_part or self.options.only_shows
 
     @staticmethod
     def warn(messages: Iterable[str]) -> None:
-        """Tell on standard error what the user should know, and nothing is refused for."""
+        """Print warnings on standard error."""
         for message in messages:
             print(f"warning: {message}", file=sys.stderr)
 
     @property
     def in_part(self) -> bool:
-        """Tell whether some shards are left to other runs."""
+        """Return whether some shards are left to other runs."""
         return self.options.limit is not None or self.only_per_shard
 
     @property
     def only_per_shard(self) -> bool:
-        """Tell whether no step over the whole dataset may begin: the run has a share of it, or shards have failed."""
+        """Return whether corpus-wide steps wait: the run is a share, or shards have failed."""
         return self.options.shard is not None or self.is_broken
 
     @property
     def named(self) -> str:
-        """Return what the run's share is called in front of what is said of it; empty for a run that is none."""
+        """Return the prefix of messages about the run's share; empty for a run that is none."""
         return f"share {self.share}: " if self.share else ""
 
     @property
     def next_step(self) -> str:
-        """Return when what is `only_per_shard` goes on."""
+        """Return the hint after a run that was `only_per_shard`."""
         if self.is_broken:
             return "correct what has failed, then run the same command again"
         return "when all shares are done, run the same command without --shard"
 
     def sweep(self, *roots: str) -> None:
-        """Delete temporary files that killed runs left below the roots."""
+        """Delete temporary files of killed runs below the roots."""
         count = sum(remove_stale_temporaries(root) for root in roots)
         if count and not self.options.quiet:
             print(f"deleted {count} temporary files of runs that were killed", file=sys.stderr)
@@ -513,9 +508,9 @@ class Outcome:
     """The outcome of a command.
 
     Attributes:
-        text: for people.
-        data: the same for machines: a Struct of the command.
-        failures: messages; any makes the exit status 1.
+        text: Text for people.
+        data: Struct of the command for programs.
+        failures: Messages of failures; any makes the exit status 1.
         exit_code: Exit code of the process.
         for_programs: True if the text is read by programs, which get it as it is; a terminal never does.
     """
@@ -536,7 +531,7 @@ def failures(results: Iterable[Result[Any]]) -> list[str]:
 
 
 class StepFailed(ToolkitError):
-    """Some tasks of a step have failed, or it cannot be done: the next one does not begin."""
+    """Some tasks of a step have failed, or it is impossible: the next one does not start."""
 
     def __init__(self, *messages: str) -> None:
         super().__init__("\n".join(messages))
@@ -544,7 +539,7 @@ class StepFailed(ToolkitError):
 
 
 def all_values(results: Iterable[Result[Any]]) -> list[Any]:
-    """Return what the tasks of a step gave.
+    """Return the values of the tasks of a step.
 
     Raises:
         StepFailed: if any has failed.
@@ -576,23 +571,23 @@ def show_plan(context: Context, plan: dict[str, Any]) -> Outcome:
     """Return the outcome of a dry run; of a share, with what it has of all that there is."""
     if context.share:
         plan = {"share": context.share.plan(), **plan}
-    shown = show_settings(context)
-    shown.text += "\n# plan\n" + settings.dump(plan)
-    shown.data.plan = plan
-    return shown
+    outcome = show_settings(context)
+    outcome.text += "\n# plan\n" + settings.dump(plan)
+    outcome.data.plan = plan
+    return outcome
 
 
 def show_settings(context: Context) -> Outcome:
     """Return the configuration with overrides, variables of the environment and defaults; in the text without those."""
     resolved = settings.plain(context.config)
-    given = {
+    explicit = {
         key: value for key, value in resolved.items() if value not in (None, [], {}, settings.plain(StorageOptions()))
     }
-    return Outcome(text=settings.dump(given), data=DryRun(settings=resolved))
+    return Outcome(text=settings.dump(explicit), data=DryRun(settings=resolved))
 
 
-def told(context: Context, outcome: Outcome) -> Outcome:
-    """Return an outcome with what the run's share has; that of a run that is no share, as it is."""
+def with_share(context: Context, outcome: Outcome) -> Outcome:
+    """Add the plan of the run's share to an outcome, if the run is a share."""
     if context.share:
         plan = context.share.plan()
         outcome.text += "\n\n" + settings.dump({"share": plan}).rstrip()

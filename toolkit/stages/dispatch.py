@@ -31,7 +31,7 @@ def open_context(options: Options) -> Context:
     current().columns = getattr(options, "text_field", None), getattr(options, "id_field", None)
     if options.config is None:
         return _without_file(options)
-    source = options.given
+    source = options.config_node
     if source is None:
         path = recipes.resolved(options.config)
         options = msgspec.structs.replace(options, config=path)
@@ -62,7 +62,7 @@ def open_context(options: Options) -> Context:
 
 @contextmanager
 def opened_apart(options: Options) -> Iterator[Context]:
-    """Open the second configuration of a command, in a session of its own: its section ``storage:`` may be another.
+    """Open the second configuration of a command in its own session. Its section ``storage:`` may be another.
 
     Raises:
         ConfigError: as `open_context`.
@@ -72,7 +72,7 @@ def opened_apart(options: Options) -> Iterator[Context]:
 
 
 def _without_file(options: Options) -> Context:
-    """Return the context where there is no configuration; how remote files are reached stays, unless it is given."""
+    """Return the context without a configuration; storage options stay, unless they are given."""
     source = ConfigNode({}, "command line")
     for assignment in options.overrides if options.SETTINGS else ():
         config.override(source, assignment)
@@ -83,7 +83,7 @@ def _without_file(options: Options) -> Context:
 
 
 def _read_what_can_be(source: ConfigNode) -> tuple[Config, list[str]]:
-    """Return the settings at the top that are what they should be, and what is wrong with the others."""
+    """Return the valid settings at the top, and the errors of the others."""
     good, _ = config.divide(source, ())
     faults = []
     for key, value in source.value.items():
@@ -101,7 +101,7 @@ def run_command(options: Options, begun: Callable[[], None] = lambda: None) -> O
 
     Args:
         options: Options of the command.
-        begun: called when the configuration has been read, before anything is begun that would have to be ended.
+        begun: Function to call after the configuration is read, before processes start.
 
     Raises:
         ToolkitError: for what concerns more than one task.

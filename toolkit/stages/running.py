@@ -1,4 +1,4 @@
-"""Runs the tasks of a command on the configured executor, names its steps, and merges its record log at the end."""
+"""Runs the tasks of a command on the executor, and merges its record logs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -11,28 +11,29 @@ from toolkit.command_line import Options
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, indented
 from toolkit.execution import grouped, leases, workers
-from toolkit.execution.executors import Executor, Failure, P, R, Report, Result, Task, always
+from toolkit.execution.executors import Executor, Failure, P, R, Report, Result, Task, always_start
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.progress import Progress
-from toolkit.execution.room import Needs, Room
 from toolkit.interrupts import pause
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.session import InSession, Session, current
+from toolkit.stages.disk_quota import DiskQuota, EstimateOf
 from toolkit.storage import apart
 from toolkit.storage.paths import work_folder
 from toolkit.storage.record_log import RecordLog
 
 
 def merge(log: RecordLog, leases_folder: str, *, forgive: bool = False) -> None:
-    """Put the segments of a record log into one file, which takes up what others have written until then.
+    """Merge the segments of a record log into one file. Commands that end at once do so one after the other; a command
+    without segments writes nothing.
 
     Commands that end at once do so one after the other; who has nothing left to merge writes nothing.
 
     Args:
-        log: Log that the command has asked for.
-        leases_folder: folder of the leases of the dataset, or output, that it belongs to. The next command that leases
-            something there deletes that of one which was killed.
-        forgive: as in `RecordLog.merge`.
+        log: Log of the command.
+        leases_folder: Folder of the leases of the dataset, or output. The next command that leases something there
+            deletes the lease of one that was killed.
+        forgive: Argument of `RecordLog.merge`.
 
     Raises:
         Unreadable: if it is not known what there is.
@@ -52,7 +53,7 @@ def merge(log: RecordLog, leases_folder: str, *, forgive: bool = False) -> None:
 
 @dataclass
 class _Stage:
-    """A stage that is being worked on: the keys of its tasks, and groups of them, by name; of those that have begun."""
+    """A running stage: the keys of its tasks, and groups, by name; the started ones."""
 
     keys: dict[str, list[str]]
     doing: set[str] = field(default_factory=set)
@@ -64,11 +65,11 @@ class Running:
 
     Attributes:
         options: Options of the command.
-        config: the whole configuration.
-        source: what was read.
+        config: Configuration.
+        source: YAML node of the configuration.
         session: Session of the command.
-        stage: which of the stages of a run this is, of how many: ``2 of 3``; empty if it is the only one.
-        failures: Failures that one pass met, by stage and key: a stage tells them, and does not begin these tasks.
+        stage: Position among the stages of a run: ``2 of 3``; empty if it is the only one.
+        failures: Failures of the one pass, by stage and key: a stage reports them, and does not start these tasks.
     """
 
     options: Options
@@ -88,13 +89,13 @@ class Running:
         self._workers = workers.Workers(chosen, self.config.processes, self._report, self._begun)
 
     @property
-    def room(self) -> Room | None:
-        """Return the bound of what is on disk; None if there is none."""
+    def quota(self) -> DiskQuota | None:
+        """Return the bound on disk; None if there is none."""
         return None
 
     def run(
         self,
-        what: str,
+        step: str,
         function: Callable[[P, Report], R] | grouped.Work[P, R],
         tasks: Iterable[Task[P]],
         unit: str = "shards",
@@ -102,63 +103,64 @@ class Running:
         spreads: bool = False,
         at_once: int | None = None,
         failed: FailureRecords | None = None,
-        needs: Needs | None = None,
+        needs: EstimateOf | None = None,
     ) -> list[Result[R]]:
         """Run tasks on the configured executor, with progress; return results in the order of the tasks.
 
         Args:
-            what: the step, in words.
-            function: Function of the tasks; with what does small ones in groups, which is done where disk is not bound.
-            tasks: to run.
-            unit: what tasks are.
-            spreads: True if a task can use several processes; its payload says how many.
-            at_once: at most so many tasks, if not as many as there are processes.
-            failed: where failures are noted, by the keys of the tasks.
-            needs: what tasks need on disk, where that is bound.
+            step: Step, in words.
+            function: Function of the tasks; with a function for groups of small ones, which is used if disk is not
+                bound.
+            tasks: Tasks to run.
+            unit: Noun for tasks.
+            spreads: True if a task can use several processes; its payload gives the number.
+            at_once: Largest number of tasks at a time, if not the number of processes.
+            failed: Record of failures, by the keys of the tasks.
+            needs: Estimates of the tasks on disk, with a bound.
 
         Raises:
-            NoRoom: if that is too much.
+            QuotaExceeded: if that is too much.
         """
         listed = list(tasks)
-        told = {
+        early_failures = {
             task.name: why
             for task in listed
-            if failed and task.known is None and (why := self.failures.pop((failed.stage, task.key), None))
+            if failed and task.outcome is None and (why := self.failures.pop((failed.stage, task.key), None))
         }
-        left = [task for task in listed if task.known is None and task.name not in told]
-        left = self._workers.spread(left) if spreads else left
-        room = self.room if needs else None
+        pending = [task for task in listed if task.outcome is None and task.name not in early_failures]
+        pending = self._workers.spread(pending) if spreads else pending
+        quota = self.quota if needs else None
         work = function if isinstance(function, grouped.Work) else grouped.Work(function)
-        left = left if room else work.in_groups(left, self.cores)
-        inside = [member for task in left for member in grouped.members(task)]
-        named = [*listed, *left, *inside]
+        pending = pending if quota else work.in_groups(pending, self.cores)
+        inside = [member for task in pending for member in grouped.members(task)]
+        named = [*listed, *pending, *inside]
         self._stage = _Stage({task.name: [member.key for member in grouped.members(task)] for task in named})
         if failed:
             self._stages[failed.stage] = self._stage
-        executor = InProcess(self._report, self._begun) if self._here else self._workers.executor(len(left))
-        executor.admits = room.admits if room else always
-        if room and needs:
-            room.begin(needs)
+        executor = InProcess(self._report, self._begun) if self._here else self._workers.executor(len(pending))
+        executor.can_start = quota.can_start if quota else always_start
+        if quota and needs:
+            quota.begin(needs)
         sizes = {task.name: task.size for task in listed}
         quiet = self.options.quiet
-        title = ": ".join(part for part in (self.stage, what) if part)
+        title = ": ".join(part for part in (self.stage, step) if part)
         with Progress(title, sizes.values(), unit, quiet=quiet, watch=self.options.watch, more=self._here) as progress:
             self._progress = progress
             output: dict[str, Result[R]] = {}
             for task in listed:
-                if task.known is None:
+                if task.outcome is None:
                     continue
-                output[task.name] = Result(task.name, cast("R", task.known))
-                progress.report(task.known.documents, 0)
+                output[task.name] = Result(task.name, cast("R", task.outcome))
+                progress.report(task.outcome.documents, 0)
                 progress.end(task.size, 0)
                 if failed:
                     self._note(failed, task.key, output[task.name])
 
-            failures: Iterator[Result[R]] = (Result(name, failure=why) for name, why in told.items())
-            for result in chain(failures, work.results(partial(self._results, executor, at_once), left)):
+            failures: Iterator[Result[R]] = (Result(name, failure=why) for name, why in early_failures.items())
+            for result in chain(failures, work.results(partial(self._results, executor, at_once), pending)):
                 output[result.name] = result
-                if room:
-                    room.end(result.name)
+                if quota:
+                    quota.end(result.name)
                 progress.end(sizes[result.name], result.reported)
                 if failed:
                     self._note(failed, self._stage.keys[result.name][0], result)
@@ -172,7 +174,7 @@ class Running:
     def _results(
         self, executor: Executor, at_once: int | None, work: grouped.Work[Any, Any], tasks: list[Task[Any]]
     ) -> Iterator[Result[Any]]:
-        """Yield the results of tasks, which know the records as they are now, and keep no index if nothing is kept."""
+        """Yield the results of tasks, with fresh records; keep no index if nothing is kept."""
         self.session.begin()
         within: Callable[[Any, Report], Any] = work if self.options.keeps_indexes else partial(apart.looking, work)
         for result in executor.run(InSession(self.session.part(), within), tasks, at_once=at_once):
@@ -182,7 +184,7 @@ class Running:
 
     @contextmanager
     def here(self, facts: Callable[[], list[str]]) -> Iterator[None]:
-        """Let stages run in this process within the block, their tasks one after the other; `facts` shows how far."""
+        """Run stages in this process within the block, one task at a time; `facts` shows progress."""
         self._here = facts
         try:
             yield
@@ -191,7 +193,7 @@ class Running:
 
     @property
     def cores(self) -> int:
-        """Return the number of processes that may work at a time."""
+        """Return the number of processes at a time."""
         return self._workers.cores
 
     def _report(self, documents: int, size: int) -> None:
@@ -208,15 +210,15 @@ class Running:
         else:
             failed.forget(key)
 
-    def lease(self, folder: str, what: str, holds: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return a context manager, within which no other run works on something with other settings.
+    def lease(self, folder: str, subject: str, holds: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Hold a lease in the block, against runs with other settings. See `toolkit.execution.leases`.
 
         See `toolkit.execution.leases`.
 
         Args:
-            folder: the bookkeeping folder of a dataset or an output.
-            what: is worked on, for messages.
-            holds: digests of the settings; empty where no other run may work.
+            folder: Bookkeeping folder of a dataset or an output.
+            subject: Name of the leased data, for messages.
+            holds: Digests of the settings; empty to tolerate no other run.
         """
         share = "" if self.options.shard is None else " --shard {}/{}".format(*self.options.shard)
         run = f"toolkit {self.options.command}{share}"
@@ -224,10 +226,10 @@ class Running:
         def doing() -> dict[str, list[str]]:
             return {name: sorted(stage.doing.copy()) for name, stage in self._stages.copy().items()}
 
-        return leases.hold(leases.folder_in(folder), what, holds, run, doing)
+        return leases.hold(leases.folder_in(folder), subject, holds, run, doing)
 
     def lease_output(self, output: str, digest: str = "") -> AbstractContextManager[None]:
-        """Return a context manager, within which no other run works on the output of a mix.
+        """Lease the output of a mix; runs with the same digest share it.
 
         With a digest, runs whose settings have the same one may.
         """

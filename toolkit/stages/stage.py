@@ -1,4 +1,4 @@
-"""Stages as their commands declare them: how far each is, what a run has left to do, and whether it can begin."""
+"""Defines stages: their declaration, progress, open work, and checks before a run."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -13,7 +13,7 @@ from toolkit.errors import ConfigError, NothingThere
 from toolkit.execution import leases
 from toolkit.records import sets as records
 from toolkit.stages.context import Context
-from toolkit.stages.disk import Kept
+from toolkit.stages.disk_quota import DiskUse
 from toolkit.storage.paths import check_writable, work_folder
 
 Kind = Literal["per shard", "whole"]
@@ -24,19 +24,19 @@ STATES: tuple[State, ...] = ("done", "running", "failed", "missing")
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a stage is with one thing that it makes: the inputs, a set, an output.
+    """The progress of a stage with one output: the inputs, a set, an output.
 
     Attributes:
-        name: Name of the thing, for people.
-        work: Name under which leases and failures have its keys.
-        causes: Reason why each shard, or input, is not done, by key; empty for one that is done.
-        unknown: Reason why that is not known.
+        name: Name of the output, for people.
+        work: Name of its keys in leases and failures.
+        causes: Cause for each shard, or input, to be unfinished, by key; empty for a finished one.
+        unknown: Reason for unknown progress.
         failed: Messages of failures beside those of shards and inputs, by name.
-        shards: Shards that inputs become, by key.
-        is_one: True for a thing that is made of all shards, and is no shard.
-        kind: Kind of what makes it, where that is another than the stage's.
+        shards: Shards of inputs, by key.
+        is_one: True for an output of all shards, which is no shard.
+        kind: Kind, if it is not that of the stage.
         tables: Figures by column; those with the same columns stand in one table.
-        notes: Sentences below the tables, each with a word for what it is about.
+        notes: Sentences below the tables, each with its subject.
         data: Further figures for programs.
     """
 
@@ -54,7 +54,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A shard, or an input, in a stage: its state, and why it is not done."""
+    """A shard, or an input, in a stage: its state, and the cause."""
 
     key: str
     state: State
@@ -62,7 +62,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """Open work of a stage: shards (or inputs) to do, all of them, and why that is unknown."""
+    """Open work of a stage: shards (or inputs) to do, all of them, or the reason why it is unknown."""
 
     kind: Kind
     to_do: int
@@ -87,13 +87,14 @@ class ToDo(NamedTuple):
 
 
 def to_do(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | None = None) -> Iterator[ToDo]:
-    """Yield what a run has to do of each thing, in the order of the run.
+    """Yield the open work of a run for each output, in run order. A shard that a stage makes again is done again by all
+    stages after it.
 
     A shard that a stage makes again is done again by all stages after it.
 
     Args:
-        stages: Name and kind of each stage, and how far it is with each thing; nothing where that is not looked at.
-        limit: Number of shards that the run works on.
+        stages: Name, kind and progress of each stage; no progress if it is not inspected.
+        limit: Number of shards of the run.
     """
     pending: set[str] = set()
     for name, kind, rows in stages:
@@ -114,25 +115,25 @@ def to_do(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | N
 
 
 def plan(works: Iterable[ToDo]) -> dict[str, Planned]:
-    """Return what a run has to do of each thing, by its name."""
+    """Return the open work of a run, by the name of the output."""
     return {
         row.name: Planned(kind, len(todo), len(keys), "" if keys else row.unknown) for _, kind, row, todo, keys in works
     }
 
 
 class Faults:
-    """Collects what is wrong, section by section.
+    """Collects errors, section by section.
 
     Attributes:
-        messages: each once: what is wrong with the dataset is met by every section.
+        messages: Messages, each once: every section meets the errors of the dataset.
     """
 
     def __init__(self) -> None:
         self.messages: dict[str, None] = {}
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Note a ConfigError and go on behind the block."""
+    def collected(self) -> Iterator[None]:
+        """Collect a ConfigError of the block, and go on after it."""
         try:
             yield
         except ConfigError as error:
@@ -141,8 +142,8 @@ class Faults:
     def __bool__(self) -> bool:
         return bool(self.messages)
 
-    def tell(self) -> None:
-        """Raise ConfigError if anything is wrong, a line (or more) each."""
+    def raise_all(self) -> None:
+        """Raise ConfigError with all messages, if there are any."""
         if self.messages:
             raise ConfigError("\n".join(self.messages))
 
@@ -154,11 +155,11 @@ class Checked:
     Attributes:
         faults: Faults so far; if there are any, `sets` need not be complete.
         sets: Schemas of the sets that the sections make.
-        holds: What a run works on in the dataset, with digests of the settings, for `toolkit.execution.leases`.
-        outputs: Digests of the settings by the folder of an output that a run works on; empty where it does so alone.
+        holds: Parts of the dataset to lease, with digests of the settings, for `toolkit.execution.leases`.
+        outputs: Digests of the settings by folder of an output; empty to tolerate no other run.
         roots: Folders in which stages write beside the records of the dataset.
-        plans: What each section comes to, by the name of its stage.
-        reads: Names of the sets that those of each section are made from, by the name of its stage.
+        plans: Plan of each section, by the name of its stage.
+        reads: Names of the sets that the sets of each section read, by the name of its stage.
     """
 
     faults: Faults = field(default_factory=Faults)
@@ -172,17 +173,17 @@ class Checked:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A stage, as the module of its command declares it by the name `STAGE`.
+    """A stage, declared as `STAGE` by the module of its command.
 
     Attributes:
         kind: Kind of the stage.
-        progress: Yields how far it is with each thing that it makes; writes nothing.
-        check: Compares its section with sections before it and with what is on disk, and adds what it makes of them;
-            returns what the section comes to. Raises ConfigError, and writes nothing.
-        look: Reads the section; returns the folder of the stage's records, and adds to the `Look` what it needs.
-        made: Raises ConfigError for those of some sets that were made otherwise than its section says now.
-        kept: Returns what it keeps on disk of a byte of text, by its section.
-        goes_on: True if it does what is per shard of it when shards have failed before.
+        progress: Function that yields the progress of each output; it writes nothing.
+        check: Function that compares its section with sections before it and with the disk, adds its sets, and returns
+            the plan of the section. Raises ConfigError, and writes nothing.
+        look: Function that reads the section; returns the folder of the stage's records, and adds to the `Look`.
+        check_settings: Function that raises ConfigError for sets with other settings than its section has now.
+        disk_use: Function that returns the stage's need on disk by its section.
+        continues_after_failure: True if it does its work per shard after shards have failed.
         on_dataset: False if it may work on other datasets than that of the configuration.
     """
 
@@ -190,37 +191,37 @@ class Declaration:
     progress: Callable[["Look"], Iterable[Progress]]
     check: Callable[[Context, Checked], Any]
     look: Callable[["Look"], str] = attrgetter("context.dataset.bookkeeping")
-    made: Callable[[Context, Collection[str]], None] = lambda context, names: None
-    kept: Callable[[Context], Kept] = lambda context: Kept()
-    goes_on: bool = False
+    check_settings: Callable[[Context, Collection[str]], None] = lambda context, names: None
+    disk_use: Callable[[Context], DiskUse] = lambda context: DiskUse()
+    continues_after_failure: bool = False
     on_dataset: bool = True
 
 
 def check(context: Context) -> Checked:
-    """Check the sections against each other, what is on disk, and other runs; write nothing.
+    """Check sections against each other, the disk, and other runs; write nothing.
 
     Raises:
         ConfigError: with all that is wrong.
     """
     result, is_real = Checked(), not context.options.dry_run
     for name, stage in context.stages.items():
-        with result.faults.noted():
+        with result.faults.collected():
             before = {*result.sets}
             result.plans[name] = stage.check(context, result)
             result.reads[name] = {item for output in result.sets.keys() - before for item in result.sets[output].reads}
     if is_real and context.works_on_dataset:
-        with result.faults.noted():
+        with result.faults.collected():
             for root in (context.dataset.bookkeeping, *result.roots):
                 check_writable(root, context.options.config or "")
-    result.faults.tell()
+    result.faults.raise_all()
     if is_real and result.holds:
-        with result.faults.noted():
+        with result.faults.collected():
             dataset = context.dataset
             leases.check(leases.folder_in(dataset.bookkeeping), dataset.documents, result.holds)
     for output, digest in result.outputs.items() if is_real else ():
-        with result.faults.noted():
+        with result.faults.collected():
             leases.check(leases.folder_in(work_folder(output)), output, {"the output": digest})
-    result.faults.tell()
+    result.faults.raise_all()
     return result
 
 
@@ -229,16 +230,16 @@ NOT_BEGUN = "not begun"
 
 
 class Look:
-    """One look at the places that a configuration writes in.
+    """An inspection of the places of a configuration.
 
     Attributes:
         dataset: Dataset of the configuration; None if it has none.
-        faults: Messages of what is wrong with the configuration.
-        folders: Folder of the records of each stage whose section can be read.
+        faults: Messages of errors in the configuration.
+        folders: Folder of the records of each stage with a readable section.
         datasets: Datasets that stages read, beside that of the configuration.
-        listings: Context managers, within which the files of stages are looked at by listings.
-        published: What a stage has published; its `has_changed` tells whether that was replaced since.
-        gone: Shards whose documents were deleted after they were mixed, by key: True if the output has them.
+        listings: Context managers that list the files of stages.
+        published: Manifest that a stage has published; its `has_changed` detects a later one.
+        deleted: Shards whose documents were deleted after the mix, by key: True if the output has them.
     """
 
     def __init__(self, context: Context) -> None:
@@ -254,11 +255,11 @@ class Look:
                 self.folders[name] = stage.look(self)
             except ConfigError as error:
                 self.faults += [] if str(error) in self.faults else [str(error)]
-        self.gone: dict[str, bool] = {}
+        self.deleted: dict[str, bool] = {}
 
     @contextmanager
     def from_listings(self) -> Iterator[None]:
-        """Look at the files of all stages by listings."""
+        """Inspect the files of all stages by listings."""
         with ExitStack() as stack:
             if self.dataset:
                 stack.enter_context(self.dataset.looking(self.context.made_sets))
@@ -267,24 +268,26 @@ class Look:
             yield
 
     def progress(self) -> Iterator[tuple[str, Kind, list[Progress]]]:
-        """Yield name and kind of each stage, and how far it is with each thing that it makes."""
+        """Yield name, kind and progress of each stage."""
         for name, stage in self.context.stages.items():
             unread = [Progress(name, unknown="its section has an error, see below")]
             yield name, stage.kind, [*stage.progress(self)] if name in self.folders else unread
 
     def shards(self, dataset: Dataset) -> list[str]:
-        """Return the shards of the run's share; where documents were mixed and deleted, there may be none."""
+        """Return the shards of the run's share; none if all were mixed and deleted."""
         try:
             return self.context.mine(dataset)
         except NothingThere:
-            if not self.gone:
+            if not self.deleted:
                 raise
             return []
 
     def causes(
         self, set_name: str, shards: Iterable[str], todo: Iterable[str], home: Dataset | None = None
     ) -> dict[str, str]:
-        """Return why shards are not done in a set, of which some are to be made; it is in another dataset's `home`."""
+        """Return the cause for each shard of a set to be unfinished; empty for finished ones. The set is in another
+        dataset's `home`, if that is given.
+        """
         dataset, listed = home or self.context.dataset, {*todo}
 
         def cause(shard: str) -> str:

@@ -1,4 +1,4 @@
-"""The state of an attribute set: whether it is what its inputs, as they are now, make of it."""
+"""Determines whether an attribute set is up to date with its inputs."""
 
 import os
 from collections.abc import Collection
@@ -17,7 +17,7 @@ def state_of(
     shards: Collection[str],
     *,
     complete: bool,
-    known: dict[str, State] | None = None,
+    states: dict[str, State] | None = None,
 ) -> State:
     """Return the state of a set as a whole; rows of single shards are checked when they are joined.
 
@@ -30,17 +30,17 @@ def state_of(
         set_name: Name of the set.
         shards: Shards that are used with the set.
         complete: True if these are all shards of the dataset.
-        known: States of other sets of the same question, to which this one adds.
+        states: States of other sets of the same question, to which this one adds.
     """
-    known = {} if known is None else known
-    if set_name not in known:
-        known[set_name] = DONE  # no set reads itself
-        known[set_name] = _state(dataset, set_name, shards, complete=complete, known=known)
-    return known[set_name]
+    states = {} if states is None else states
+    if set_name not in states:
+        states[set_name] = DONE  # no set reads itself
+        states[set_name] = _state(dataset, set_name, shards, complete=complete, states=states)
+    return states[set_name]
 
 
 def _state(
-    dataset: Dataset, set_name: str, shards: Collection[str], *, complete: bool, known: dict[str, State]
+    dataset: Dataset, set_name: str, shards: Collection[str], *, complete: bool, states: dict[str, State]
 ) -> State:
     schema = sets.load_schema(dataset, set_name)
     if schema is None:
@@ -52,7 +52,7 @@ def _state(
     except StaleError as error:
         return State("stale", str(error), error=error)
     for name in (*schema.reads, *learnt_from):
-        state = state_of(dataset, name, shards, complete=complete, known=known)
+        state = state_of(dataset, name, shards, complete=complete, states=states)
         if state.error:
             message = f"{set_name} was made from {name}, which is out of date: {state.error}"
             return State("stale", message, error=StaleError(message))
@@ -60,7 +60,7 @@ def _state(
 
 
 def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards: Collection[str]) -> list[str]:
-    """Check that files of prompts and models are those that a set was made with; one that is gone has not changed.
+    """Check that the files of prompts and models are unchanged. A missing file has not changed.
 
     Returns:
         The sets of the dataset that the models learnt from.
@@ -106,7 +106,7 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
 
 
 def _check_aligned(dataset: Dataset, set_name: str) -> None:
-    """Check that a set of aligned values was made from its inputs as they are now; other sets are fine.
+    """Check that the inputs of a set of aligned values are unchanged; other sets pass.
 
     Raises:
         StaleError: naming the input that has changed.

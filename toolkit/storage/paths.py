@@ -142,7 +142,7 @@ class _Blocks:
 
 
 def _blocks() -> _Blocks:
-    return current().kept(_Blocks, _Blocks)
+    return current().get_or_make(_Blocks, _Blocks)
 
 
 @contextmanager

@@ -97,7 +97,7 @@ _lock = threading.Lock()
 
 
 def _host(name: str) -> _Host:
-    return current().kept((_Host, name), lambda: _Host(name))
+    return current().get_or_make((_Host, name), lambda: _Host(name))
 
 
 def has_answered(host: str) -> bool:

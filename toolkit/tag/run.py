@@ -19,7 +19,7 @@ from toolkit.data.documents import DOCUMENT_DECODER, LATE_DECODER, Document, Lat
 from toolkit.errors import DataError, did_you_mean, in_words
 from toolkit.execution.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.execution.executors import Report
-from toolkit.execution.grouped import ShardDone, ShardWork, Work, in_one_group, log_of_dataset
+from toolkit.execution.grouped import ShardDone, ShardWork, Work, log_of_dataset, run_batch
 from toolkit.records import foreign, sets
 from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import takedown_of
@@ -122,7 +122,7 @@ def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> S
     return ShardDone(shard=shard, documents=state.rows, written=todo)
 
 
-WORK = Work(tag_shard, partial(in_one_group, tag_shard, log_of_dataset))
+WORK = Work(tag_shard, partial(run_batch, tag_shard, log_of_dataset))
 
 
 class AttributesOutput:

@@ -223,7 +223,7 @@ def works_to_write(
             work,
             signed_shard.record.input.size,
             key=work.shard,
-            known=done,
+            outcome=done,
         )
         for work, signed_shard, done in zip(works, own, before, strict=True)
     ]

@@ -29,7 +29,7 @@ Report = Callable[[int, int], None]
 
 
 class Sending:
-    """Adds up what a task reports, and sends it now and then.
+    """Sums up the reports of a task, and sends them in intervals.
 
     Args:
         send: Function that takes documents and bytes.
@@ -48,7 +48,7 @@ class Sending:
             self.flush()
 
     def flush(self) -> None:
-        """Send what has not been sent."""
+        """Send pending reports."""
         self._send(self._documents, self._bytes)
         self._documents = self._bytes = 0
         self._last = time.monotonic()
@@ -58,7 +58,7 @@ Begun = Callable[[str], None]
 """Called in the calling process with the name of a task that is given away to be done; again when it is retried."""
 
 
-Admits = Callable[["Task[Any]", bool], bool]
+CanStart = Callable[["Task[Any]", bool], bool]
 """Asked in the calling process before a task is given away, and whether others are running: False if it must wait."""
 
 
@@ -75,13 +75,13 @@ class Task(Generic[P]):
     """Something to do.
 
     Attributes:
-        name: for messages; each once in a run.
-        key: in records; each once in a run, too.
-        payload: what the function gets.
-        size: bytes of its input, as stored; None if that is not known. The largest tasks are begun first, so that no
-            core is left with one at the end.
+        name: Name for messages; unique in a run.
+        key: Key in records; unique in a run.
+        payload: Argument of the function.
+        size: Stored bytes of its input; None if unknown. The largest tasks start first, so that no core is left with
+            one at the end.
         processes: Processes that the task itself keeps busy.
-        known: what becomes of it, if that is known before: then no executor gets it.
+        outcome: Result that needs no work: then no executor gets the task.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Task(Generic[P]):
     size: int | None = None
     processes: int = 1
     key: str = ""
-    known: Done | None = None
+    outcome: Done | None = None
 
 
 Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
@@ -101,8 +101,8 @@ class Failure:
     """Why a task failed.
 
     Attributes:
-        message: for the user.
-        details: traceback, for those who debug a tagger of their own; empty where the message says it all.
+        message: Message for the user.
+        details: Traceback, for authors of taggers; empty if the message is enough.
     """
 
     message: str
@@ -114,7 +114,7 @@ class Result(Generic[R]):
     """The outcome of a task: a value, or a failure.
 
     Attributes:
-        reported: bytes of its input that it has worked on; fewer than there are where nothing was to be done.
+        reported: Bytes of its input that it has processed; fewer than all if it had nothing to do.
     """
 
     name: str
@@ -124,62 +124,62 @@ class Result(Generic[R]):
 
 
 def largest_first(tasks: Iterable[Task[P]]) -> list[Task[P]]:
-    """Return tasks in the order in which they are begun; those of unknown size last, as they come."""
+    """Return tasks in start order; those of unknown size last, as they come."""
     return sorted(tasks, key=lambda task: -(task.size or 0))
 
 
-def always(task: Task[Any], running: bool) -> bool:
-    """Let a task begin."""
+def always_start(task: Task[Any], running: bool) -> bool:
+    """Admit a task."""
     return True
 
 
-def unheard(name: str) -> None:
-    """Do nothing about a task that has begun."""
+def ignore_start(name: str) -> None:
+    """Default start callback: do nothing."""
 
 
 class Executor:
     """Runs tasks. A context manager, which may keep its processes from one `run` to the next.
 
     Args:
-        report: gets what tasks report.
-        begun: is told of each task that is given away to be done.
-        processes: Processes that may work at a time on this machine.
+        report: Function that receives the reports of tasks.
+        begun: Function to call with the name of each task that is submitted.
+        processes: Number of processes at a time on this machine.
         settings: Settings of the class's `Settings`; None for their defaults.
 
     Attributes:
-        Settings: the Struct of its options in ``executor:``.
-        admits: says whether a task may begin; where it may not, it is asked again when another has ended, and about
-            once a second. It may raise what ends the run.
+        Settings: Struct of its options in ``executor:``.
+        can_start: Function that decides whether a task may start; after a refusal it is called again when another has
+            ended, and about once a second. It may raise an error that ends the run.
     """
 
     Settings: ClassVar[type[ConfigStruct]] = ConfigStruct
     settings: ConfigStruct
 
     def __init__(
-        self, report: Report, begun: Begun = unheard, *, processes: int = 1, settings: ConfigStruct | None = None
+        self, report: Report, begun: Begun = ignore_start, *, processes: int = 1, settings: ConfigStruct | None = None
     ) -> None:
         self.report = report
         self.begun = begun
-        self.admits: Admits = always
+        self.can_start: CanStart = always_start
         self.processes = processes
         self.settings = self.Settings() if settings is None else settings
 
     def check(self) -> None:
-        """Raise MissingExtra if a package that it needs is not installed; called before anything is written."""
+        """Raise MissingExtra if a package is missing; called before anything is written."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what has been kept."""
+        """End the kept processes."""
 
     @property
     def cores(self) -> tuple[int, int]:
-        """The number of processes that may work at a time, and how many of them on one task."""
+        """The number of processes at a time, and the largest number for one task."""
         return 1, 1
 
     def fitting(self, tasks: int) -> "Executor":
-        """Return the executor for so many tasks: this one, or a simpler one that does as well."""
+        """Return the executor for so many tasks: this one, or a simpler one."""
         return self
 
     def run(
@@ -191,24 +191,24 @@ class Executor:
 
         Args:
             function: Function of the payloads.
-            tasks: to run.
-            at_once: at most so many, if not as many as the executor can.
+            tasks: Tasks to run.
+            at_once: Largest number of tasks at a time, if not as many as the executor can.
         """
         raise NotImplementedError
 
 
-def attempt(
+def run_task(
     function: Callable[[P, Report], R], task: Task[P], report: Report, *, memory: int | None = None
 ) -> Result[Any]:
-    """Return the result of one task; its error is one, too.
+    """Return the result of a task; an error becomes a failure.
 
     Args:
         function: Function of the task.
-        task: to do.
-        report: told of what is done.
-        memory: bytes that this process may hold, for the message of a task that needs more.
+        task: Task to run.
+        report: Function to call with progress.
+        memory: Memory limit of this process in bytes, for the message of a task that needs more.
     """
-    if not (frozen := current().kept("frozen", list[bool])):
+    if not (frozen := current().get_or_make("frozen", list[bool])):
         gc.freeze()  # modules and settings stay: looking at them again and again takes 5 % of the time
         atexit.unregister(gc.unfreeze)
         atexit.register(gc.unfreeze)  # at the end modules go, too; some, such as DuckDB's, complain if they cannot
@@ -230,34 +230,34 @@ def attempt(
 
 
 def failure_of(error: BaseException, name: str, memory: int | None = None) -> Failure:
-    """Return the failure that an error, which has just been caught, is; raise what ends the process.
+    """Return the failure for a caught error; raise errors that end the process.
 
     Args:
         error: Error of a task; native code panics with exceptions that are no `Exception`, and plugins call `sys.exit`.
         name: Name of the task.
-        memory: as of `attempt`.
+        memory: Memory limit, see `run_task`.
     """
     if isinstance(error, KeyboardInterrupt | Ended | GeneratorExit):
         raise error
     if isinstance(error, ToolkitError):
         cause = "".join(traceback.format_exception(error.__cause__)) if error.__cause__ else ""
         return Failure(f"{name}: {error}" if isinstance(error, MissingExtra) else str(error), cause)
-    said = f"{type(error).__name__}: {error}"
+    message = f"{type(error).__name__}: {error}"
     if isinstance(error, OSError):
-        said = str(error)
+        message = str(error)
     elif isinstance(error, MemoryError):
-        said = "expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
+        message = "expected enough memory, got none; use fewer processes, or lower `max_document_bytes`"
         if memory:
-            said = (
+            message = (
                 f"it needs more than the {memory / 1e6:,.0f} MB of executor.memory; raise the limit, with fewer "
                 "processes if need be, and run again"
             )
-    return Failure(f"{name}: {said}", details="".join(traceback.format_exception(error)))
+    return Failure(f"{name}: {message}", details="".join(traceback.format_exception(error)))
 
 
 @contextmanager
-def thawed() -> Iterator[None]:
-    """Let garbage be looked for as before behind the ``with`` block, in all that there was when a task began in it."""
+def gc_unfrozen() -> Iterator[None]:
+    """Undo, after the block, the freeze of the garbage collector by tasks in it."""
     frozen = gc.get_freeze_count()
     try:
         yield
@@ -266,8 +266,8 @@ def thawed() -> Iterator[None]:
             gc.unfreeze()
 
 
-def packed(result: Result[Any]) -> bytes:
-    """Return a result, pickled; or, where it cannot be, the failure that says so."""
+def pickle_result(result: Result[Any]) -> bytes:
+    """Return a result, pickled; if that is impossible, a failure."""
     try:
         return pickle.dumps(result)
     except Exception as error:

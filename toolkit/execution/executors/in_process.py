@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from toolkit.execution.executors import Executor, P, R, Report, Result, Task, attempt
+from toolkit.execution.executors import Executor, P, R, Report, Result, Task, run_task
 
 
 class InProcess(Executor):
@@ -12,6 +12,6 @@ class InProcess(Executor):
         self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
     ) -> Iterator[Result[R]]:
         for task in tasks:
-            self.admits(task, False)
+            self.can_start(task, False)
             self.begun(task.name)
-            yield attempt(function, task, self.report)
+            yield run_task(function, task, self.report)

@@ -19,9 +19,9 @@ from toolkit.execution.executors import (
     Result,
     Sending,
     Task,
-    attempt,
     largest_first,
-    packed,
+    pickle_result,
+    run_task,
 )
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.pool import Call, Died, Limits, Pool, Tell
@@ -61,8 +61,8 @@ class Local(Executor):
     Settings = LocalSettings
     settings: LocalSettings
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._pool: Pool | None = None
         self._keeps = False
 
@@ -82,7 +82,7 @@ class Local(Executor):
         return self.processes, self.processes
 
     def fitting(self, tasks: int) -> Executor:
-        """Return what runs one task, or tasks on one core, in the calling process, unless workers are bounded."""
+        """Return an in-process executor for few tasks, unless workers are bounded."""
         bounded = self.settings != LocalSettings()
         return self if bounded or (self.processes > 1 and tasks > 1) else InProcess(self.report, self.begun)
 
@@ -90,7 +90,7 @@ class Local(Executor):
         self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
     ) -> Iterator[Result[R]]:
         room = min(self.processes, at_once or self.processes)
-        waiting, running = deque(largest_first(tasks)), list[_Given]()
+        waiting, running = deque(largest_first(tasks)), list[_TaskCall]()
         self._pool = self._pool or Pool(
             _tasks, self.settings.memory, self.processes, tidy=True, recycle=self.settings.recycle,
             limits=Limits(wall=self.settings.timeout or 0, memory=self.settings.memory),
@@ -99,10 +99,13 @@ class Local(Executor):
         try:
             while waiting or running:
                 while waiting and self._may_begin(waiting[0], sum(call.task.processes for call in running), room):
-                    running.append(_Given(function, waiting.popleft(), self))
+                    running.append(_TaskCall(function, waiting.popleft(), self))
                     self._pool.give(running[-1])
                 self._pool.receive(ADMIT_SECONDS)
-                ended, running = [call for call in running if call.done], [call for call in running if not call.done]
+                ended, running = (
+                    [call for call in running if call.is_done],
+                    [call for call in running if not call.is_done],
+                )
                 for call in ended:
                     yield self._result(call)
             finished = True
@@ -111,9 +114,9 @@ class Local(Executor):
                 self.__exit__()
 
     def _may_begin(self, task: Task[Any], busy: int, room: int) -> bool:
-        return busy < room and not (busy and busy + task.processes > room) and self.admits(task, busy > 0)
+        return busy < room and not (busy and busy + task.processes > room) and self.can_start(task, busy > 0)
 
-    def _result(self, call: "_Given") -> Result[Any]:
+    def _result(self, call: "_TaskCall") -> Result[Any]:
         name = call.task.name
         try:
             result: Result[Any] = pickle.loads(call.result())  # noqa: S301  # from a process of ours
@@ -133,8 +136,8 @@ class Local(Executor):
         return Result(name, failure=Failure(f"{name}: {why}"))
 
 
-class _Given(Call):
-    """A task that a worker has, and what it has reported of it."""
+class _TaskCall(Call):
+    """A task of a worker, and its reports."""
 
     def __init__(self, function: Callable[..., Any], task: Task[Any], executor: Local) -> None:
         super().__init__((function, task))
@@ -144,25 +147,25 @@ class _Given(Call):
     def begun(self) -> None:
         self._executor.begun(self.task.name)
 
-    def told(self, news: tuple[int, int]) -> None:
+    def update(self, news: tuple[int, int]) -> None:
         self._reported = (self._reported[0] + news[0], self._reported[1] + news[1])
         self._executor.report(*news)
 
     def died(self, died: Died) -> None:
-        """Take back what was reported: the task is done again, or has failed."""
+        """Take back the reports: the task is done again, or has failed."""
         documents, size = self._reported
         if documents or size:
-            self.told((-documents, -size))
+            self.update((-documents, -size))
         super().died(died)
 
 
 def _tasks(memory: int | None, tell: Tell) -> Callable[[Any], bytes]:
-    """Return what does a task in a worker."""
+    """Return the function of a worker."""
 
-    def call(given: tuple[Callable[[Any, Report], Any], Task[Any]]) -> bytes:
-        reporter = Sending(lambda *done: tell(done), REPORT_SECONDS)
-        result = attempt(*given, reporter, memory=memory)
+    def call(request: tuple[Callable[[Any, Report], Any], Task[Any]]) -> bytes:
+        reporter = Sending(lambda *counts: tell(counts), REPORT_SECONDS)
+        result = run_task(*request, reporter, memory=memory)
         reporter.flush()
-        return packed(result)
+        return pickle_result(result)
 
     return call

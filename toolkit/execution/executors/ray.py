@@ -25,7 +25,7 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.distribution import NAME, require_extra
 from toolkit.errors import ConfigError, ToolkitError, amount, duration
 from toolkit.execution.executors import Executor, Failure, P, R, Report, Result, Task, largest_first
-from toolkit.execution.node import TOKEN_BYTES, Lifeline, Returned, Unfit, caller, version, work
+from toolkit.execution.node import TOKEN_BYTES, DriverServer, TaskReply, UnfitNode, driver_state, run_remote, version
 from toolkit.execution.processes import ONE_THREAD
 from toolkit.interrupts import check
 from toolkit.storage_options import Size
@@ -82,16 +82,18 @@ class RaySettings(ConfigStruct):
     ] = None
 
     def __post_init__(self) -> None:
-        for name, asked in self.resources.items():
+        for name, count in self.resources.items():
             if name in _OWN:
                 option = name.lower().replace("cpu", "cpus")
                 raise ValueError(f"resources: expected no {name}; write `{option}:` beside `resources:`")
-            if asked > 1 and asked != int(asked):
-                raise ValueError(f"resources: expected whole numbers, or a part of 1, got {asked:g} of {name}")
+            if count > 1 and count != int(count):
+                raise ValueError(f"resources: expected whole numbers, or a part of 1, got {count:g} of {name}")
 
 
 class Ray(Executor):
-    """Tasks on the nodes of a Ray cluster, each in a worker process that keeps the models it has loaded.
+    """Runs tasks in worker processes on the nodes of a Ray cluster. A worker keeps the models that it has loaded. A
+    worker or a node that dies costs its tasks one of their retries. A node that cannot do tasks at all (another version
+    of the toolkit, no such working directory) ends the run. A context manager that connects and disconnects.
 
     A worker or a node that dies costs its tasks one of their retries. A node that cannot do tasks at all (another
     version of the toolkit, no such working directory) ends the run. A context manager that connects and disconnects.
@@ -100,8 +102,8 @@ class Ray(Executor):
     Settings = RaySettings
     settings: RaySettings
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._connected = False
         self._ray: Any = None
 
@@ -122,7 +124,7 @@ class Ray(Executor):
 
     @property
     def cores(self) -> tuple[int, int]:
-        """The CPUs of all nodes together, and of the largest one; 1 of a cluster that has yet to grow."""
+        """The CPUs of all nodes together, and of the largest one; 1 of an empty cluster."""
         cpus = [1, *(int(node.get("CPU", 0)) for node in self._nodes())]
         return max(sum(cpus) - 1, 1), max(cpus)
 
@@ -135,15 +137,15 @@ class Ray(Executor):
         if waiting:
             growth.look()
         begin = self._ray.remote(max_retries=0, max_calls=self.settings.recycle or 0, scheduling_strategy="SPREAD")(
-            work
+            run_remote
         )
         flying, head = dict[Any, _Flight](), _Head(self._ray.get_runtime_context().gcs_address)
         deaths: Counter[str] = Counter()
         room, looked = at_once or self._limit(), time.monotonic()
-        with Lifeline(self._ray.util.get_node_ip_address()) as lifeline, self._stopping(flying, lifeline):
-            given = caller(lifeline.address)
+        with DriverServer(self._ray.util.get_node_ip_address()) as server, self._stopping(flying, server):
+            driver = driver_state(server.address)
             while waiting or flying:
-                while waiting and len(flying) < room and self.admits(waiting[0], bool(flying)):
+                while waiting and len(flying) < room and self.can_start(waiting[0], bool(flying)):
                     task = waiting.popleft()
                     flight = _Flight(task, os.urandom(TOKEN_BYTES))
                     reference = begin.options(
@@ -153,7 +155,7 @@ class Ray(Executor):
                         resources={k: v for k, v in self.settings.resources.items() if k != GPU},
                         name=task.name,
                         runtime_env=_runtime(),
-                    ).remote(given._replace(token=flight.token), pickle.dumps((function, task)))
+                    ).remote(driver._replace(token=flight.token), pickle.dumps((function, task)))
                     flying[reference] = flight
                     self.begun(task.name)
                 for reference in self._ready(list(flying)):
@@ -161,7 +163,7 @@ class Ray(Executor):
                     growth.goes_on()
                     task = flight.task
                     result = self._received(reference)
-                    if isinstance(result, Returned):
+                    if isinstance(result, TaskReply):
                         self._tell(flight, result.documents, result.bytes)
                         yield pickle.loads(result.result)  # noqa: S301  # from a process of ours
                         continue
@@ -173,9 +175,9 @@ class Ray(Executor):
                     else:
                         waiting.append(task)
                 by_token = {flight.token: flight for flight in flying.values()}
-                for news in lifeline.news():
-                    if known := by_token.get(news.token):
-                        self._tell(known, known.documents + news.documents, known.bytes + news.bytes)
+                for news in server.news():
+                    if sender := by_token.get(news.token):
+                        self._tell(sender, sender.documents + news.documents, sender.bytes + news.bytes)
                 if time.monotonic() - looked > LOOK_SECONDS:
                     looked = time.monotonic()
                     if head.answers():
@@ -194,18 +196,18 @@ class Ray(Executor):
         return self.settings.in_flight or max(1, 2 * self.cores[0] // self.settings.cpus)
 
     def has_room(self, cpus: int) -> bool:
-        """Return whether some node could do a task that asks for so many CPUs."""
-        wanted = {"CPU": cpus, "memory": self.settings.memory or 0, **self.settings.resources}
-        return any(all(node.get(name, 0) >= asked for name, asked in wanted.items()) for node in self._nodes())
+        """Return True if some node could run a task with so many CPUs."""
+        required = {"CPU": cpus, "memory": self.settings.memory or 0, **self.settings.resources}
+        return any(all(node.get(name, 0) >= count for name, count in required.items()) for node in self._nodes())
 
-    def wanted(self, cpus: int) -> str:
-        """Return in words what a task asks for."""
+    def request_text(self, cpus: int) -> str:
+        """Return the resources of a task, in words."""
         memory = [f"{self.settings.memory / 1e6:,.0f} MB of memory"] if self.settings.memory else []
-        others = [f"{asked:g} {name}" for name, asked in self.settings.resources.items()]
-        return " and ".join([amount(cpus, "CPU"), *memory, *others])
+        extras = [f"{count:g} {name}" for name, count in self.settings.resources.items()]
+        return " and ".join([amount(cpus, "CPU"), *memory, *extras])
 
     def listed(self) -> str:
-        """Return in words what the nodes have."""
+        """Return the resources of the nodes, in words."""
         nodes = [
             f"{node.get('CPU', 0):.0f} CPUs with {node.get('memory', 0) / 1e6:,.0f} MB"
             + "".join(f" and {node.get(name, 0):g} {name}" for name in self.settings.resources)
@@ -216,19 +218,19 @@ class Ray(Executor):
     # --- tasks --------------------------------------------------------------------------------------------------------
 
     def _tell(self, flight: "_Flight", documents: int, size: int) -> None:
-        """Report that so much has been done of a task in all."""
+        """Report the progress of a task, by its totals."""
         self.report(documents - flight.documents, size - flight.bytes)
         flight.documents, flight.bytes = documents, size
 
     def _ready(self, references: list[Any]) -> list[Any]:
         check()
-        ready, others = self._ray.wait(references, num_returns=1, timeout=WAIT_SECONDS)
-        if ready and others:
-            ready += self._ray.wait(others, num_returns=len(others), timeout=0)[0]
+        ready, running = self._ray.wait(references, num_returns=1, timeout=WAIT_SECONDS)
+        if ready and running:
+            ready += self._ray.wait(running, num_returns=len(running), timeout=0)[0]
         return list(ready)
 
-    def _received(self, reference: Any) -> Returned | str:
-        """Return what a task gave, or a text that says how its process ended."""
+    def _received(self, reference: Any) -> TaskReply | str:
+        """Return the reply of a task, or a text about the end of its process."""
         errors = self._ray.exceptions
         try:
             result = pickle.loads(self._ray.get(reference))  # noqa: S301  # from a process of ours
@@ -241,14 +243,15 @@ class Ray(Executor):
             return "Ray ended its process, because the memory of the node was exhausted; set executor.memory"
         except errors.RayError as error:
             return _obituary(type(error).__name__)
-        if isinstance(result, Unfit):
+        if isinstance(result, UnfitNode):
             raise ConfigError(f"executor: {result.reason}")
-        assert isinstance(result, Returned)
+        assert isinstance(result, TaskReply)
         return result
 
     @contextlib.contextmanager
-    def _stopping(self, flying: dict[Any, "_Flight"], lifeline: Lifeline) -> Iterator[None]:
-        """Interrupt, at the end, what still runs, so that temporary files are deleted.
+    def _stopping(self, flying: dict[Any, "_Flight"], server: DriverServer) -> Iterator[None]:
+        """Interrupt the running tasks at the end, so that temporary files are deleted. Ray kills a task that does not
+        react, as soon as the driver is disconnected.
 
         Ray ends what does not listen, as soon as the driver is disconnected.
         """
@@ -256,39 +259,39 @@ class Ray(Executor):
             yield
         finally:
             if flying:
-                lifeline.cut()
+                server.cut()
                 self._ray.wait(list(flying), num_returns=len(flying), timeout=STOP_SECONDS)
 
 
 class _Growth:
-    """A request for a larger cluster: tasks wait that no node has room for, and the cluster grows.
+    """Waits for the cluster to grow, while no node can take a task.
 
     Args:
-        cluster: the executor.
-        cpus: CPUs that the largest task asks for.
+        cluster: Executor.
+        cpus: CPUs of the largest task.
     """
 
     def __init__(self, cluster: Ray, cpus: int) -> None:
         self._cluster, self._cpus = cluster, cpus
         self._had_room = False
-        self._since = self._told = 0.0
+        self._since = self._notified = 0.0
 
     def goes_on(self) -> None:
-        """Note that a task has ended: the cluster works, though it may have no room for the largest one."""
+        """Note the end of a task: the cluster works, even without room for the largest one."""
         self._since = time.monotonic() if self._since else 0.0
 
     def look(self) -> None:
-        """Look whether there is room; tell what is waited for.
+        """Check for room, and print a notice while waiting.
 
         Raises:
             ConfigError: if there has been none since the beginning, for longer than the settings allow.
             ToolkitError: if there has been none for so long since a node was lost.
         """
-        now, wanted = time.monotonic(), self._cluster.wanted(self._cpus)
+        now, required = time.monotonic(), self._cluster.request_text(self._cpus)
         if self._cluster.has_room(self._cpus):
             if self._since:
-                _say(f"a node that has {wanted} is there")
-            self._had_room, self._since, self._told = True, 0.0, 0.0
+                _say(f"a node that has {required} is there")
+            self._had_room, self._since, self._notified = True, 0.0, 0.0
             return
         self._since = self._since or now
         limit, got = self._cluster.settings.give_up, self._cluster.listed()
@@ -296,17 +299,20 @@ class _Growth:
             kind = ToolkitError if self._had_room else ConfigError
             waited = f" for {duration(limit)}" if limit else ""
             raise kind(
-                f"executor: expected a node that has {wanted}, got{waited} {got}; add one and run again, ask for less, "
-                "or raise `executor.give_up`"
+                f"executor: expected a node that has {required}, got{waited} {got}; add one and run again, ask for "
+                "less, or raise `executor.give_up`"
             )
-        if not self._told or now - self._told >= TELL_SECONDS:
-            self._told = now
-            left = duration(limit - (now - self._since))
-            _say(f"waiting for a node that has {wanted}: there are {got}; at most {left} more (`executor.give_up`)")
+        if not self._notified or now - self._notified >= TELL_SECONDS:
+            self._notified = now
+            remaining = duration(limit - (now - self._since))
+            _say(
+                f"waiting for a node that has {required}: there are {got}; at most {remaining} more "
+                "(`executor.give_up`)"
+            )
 
 
 class _Head:
-    """The head of a cluster, which Ray asks for nodes: without it, that ends the process.
+    """The head of a cluster; Ray itself ends the process without it.
 
     Args:
         address: Address of the head.
@@ -317,7 +323,7 @@ class _Head:
         self._silent = 0.0
 
     def answers(self) -> bool:
-        """Return whether somebody listens there; raise ToolkitError if nobody has for a while."""
+        """Return True if the head answers; raise ToolkitError after a long silence."""
         host, _, port = self._address.rpartition(":")
         now = time.monotonic()
         try:
@@ -337,13 +343,13 @@ class _Head:
         return True
 
 
-def _say(what: str) -> None:
-    print(f"executor: {what}", file=sys.stderr, flush=True)
+def _say(message: str) -> None:
+    print(f"executor: {message}", file=sys.stderr, flush=True)
 
 
 @dataclass
 class _Flight:
-    """A task that the cluster has, and what of it has been reported."""
+    """A task on the cluster, and its reports."""
 
     task: Task[Any]
     token: bytes
@@ -352,7 +358,7 @@ class _Flight:
 
 
 def _runtime() -> dict[str, Any]:
-    """Return what a worker process must have when it begins: nothing secret."""
+    """Return the environment of a worker process: nothing secret."""
     variables = {name: os.environ.get(name, value) for name, value in ONE_THREAD.items()}
     if path := os.environ.get("PYTHONPATH"):
         variables["PYTHONPATH"] = path
@@ -373,24 +379,24 @@ def _import() -> Any:
 
 
 def _connect(ray: Any, address: str) -> None:
-    """Connect to a cluster that is there already."""
-    known = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
-    wanted = f"executor: expected a Ray cluster at {known}"
+    """Connect to an existing cluster."""
+    target = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
+    expected = f"executor: expected a Ray cluster at {target}"
     hint = "`ray start --head` on one machine and `ray start --address=…` on the others begin one"
-    if known != "auto":
-        host, colon, port = known.rpartition(":")
+    if target != "auto":
+        host, colon, port = target.rpartition(":")
         if not (host and colon and port.isdecimal()) or "/" in host:
-            raise ConfigError(f"executor.address: expected host:port or auto, got {known!r}")
+            raise ConfigError(f"executor.address: expected host:port or auto, got {target!r}")
         try:
             socket.create_connection((host, int(port)), CONNECT_SECONDS).close()  # Ray itself would try for a minute
         except OSError as error:
-            raise ConfigError(f"{wanted}, got: {error.strerror or error}; {hint}") from None
+            raise ConfigError(f"{expected}, got: {error.strerror or error}; {hint}") from None
     terminated = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=known, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=target, log_to_driver=False, logging_level="ERROR")
     except (Exception, SystemExit) as error:
         cause = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise ConfigError(f"{wanted}, that this machine is a node of, got: {cause}; {hint}") from None
+        raise ConfigError(f"{expected}, that this machine is a node of, got: {cause}; {hint}") from None
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, terminated or signal.SIG_DFL)  # Ray has set one of its own
     ray._private.worker._worker_logs_enabled = False  # noqa: SLF001  # or it prints deaths of workers among results

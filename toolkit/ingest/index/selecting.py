@@ -152,7 +152,7 @@ def selection_of(
     """
     folder = folder_of(entry, dataset)
     if asks:
-        return current().kept((selection_of, folder), lambda: _select(entry, dataset, others, write=write))
+        return current().get_or_make((selection_of, folder), lambda: _select(entry, dataset, others, write=write))
     return json_files.load(join(folder, "plan.json"), Selection)
 
 
@@ -163,7 +163,7 @@ def _hosts(entries: Sequence[Entry], dataset: Dataset, *, write: bool) -> list[s
         if entry.settings().selects and entry.settings().subset != ROBOTS:
             folder = folder_of(entry, dataset)
             selection = selection_of(entry, dataset, asks=True, write=write, others=entries)
-            known = current().kept((_hosts, folder), set[str])  # of a selection that is not kept
+            known = current().get_or_make((_hosts, folder), set[str])  # of a selection that is not kept
             results |= known
             for pack in selection.packs if selection and not known else ():
                 with Lines(join(folder, f"{pack.number}.jsonl.gz"), LONGEST, fixed=True) as lines:
@@ -225,7 +225,7 @@ def _select(entry: Entry, dataset: Dataset, others: Sequence[Entry], *, write: b
             raise NothingThere(f"expected {pages}, got none in {where}")
         packs = list(chosen.packs(folder if write else ""))
         if not write and any(other.settings().subset == ROBOTS for other in others):
-            current().kept((_hosts, folder), chosen.hosts)
+            current().get_or_make((_hosts, folder), chosen.hosts)
     selection = Selection(stamp=digest.hexdigest(), packs=packs, estimate=estimate)
     if write:
         json_files.save(join(folder, "plan.json"), selection)

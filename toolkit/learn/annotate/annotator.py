@@ -386,7 +386,7 @@ def _tokenizer(path: str | None) -> Any:
 
 
 def _opened() -> dict[tuple[str, str], Answers]:
-    return current().kept(Answers, dict[tuple[str, str], Answers])
+    return current().get_or_make(Answers, dict[tuple[str, str], Answers])
 
 
 def opened(folder: str, name: str) -> Answers:

@@ -527,7 +527,7 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
     with ExitStack() as stack:
         session = current()
         if (other := pair.session) is not None:
-            session = session.kept((Session, other.id), lambda: other)
+            session = session.get_or_make((Session, other.id), lambda: other)
             with session.bound():
                 stack.enter_context(apart.not_kept())
         return _compare_shard(pair, session, report)
