@@ -5,7 +5,7 @@
 
 In memory, for one shard:
 
-    ingest ──FreshBlock──> taggers ──rows──> attributes/<set>/X
+    ingest ──DocumentBatch──> taggers ──rows──> attributes/<set>/X
                               ├──rows──> rules, writer ──> intermediate of the mix
                               └──rows──> signers ──> signatures, of each section over the whole dataset
 
@@ -38,8 +38,8 @@ from toolkit.errors import DataError, ToolkitError
 from toolkit.execution.blocks import in_order, threads_for
 from toolkit.execution.executors import Failure, Report, Result, Task, failure_of
 from toolkit.ingest import inputs, plan, run
-from toolkit.ingest.attempts import Grouped
-from toolkit.ingest.run import FreshBlock, IngestedInput
+from toolkit.ingest.attempts import BatchedIngest
+from toolkit.ingest.run import DocumentBatch, IngestedInput
 from toolkit.mix import publish, stage
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.encode import Encoded, Encoder
@@ -156,7 +156,7 @@ class ShardPass:
         self._files: dict[str, ExitStack] = {}
         self._outputs: dict[str, Any] = {}
         self._joiners: dict[str, Joiner] = {}
-        self._pending: deque[FreshBlock] = deque()
+        self._pending: deque[DocumentBatch] = deque()
         self._fault: Exception | None = None
         self._waiting: IO[bytes] = io.BytesIO()
         if work.digests:
@@ -170,7 +170,7 @@ class ShardPass:
         for name in [*self._outputs]:
             self._discard(name)
 
-    def take(self, blocks: Iterator[FreshBlock]) -> None:
+    def take(self, blocks: Iterator[DocumentBatch]) -> None:
         """Tag, encode and sign the blocks; raise only what they raise."""
         work = self._work
         if work.tag:
@@ -193,7 +193,7 @@ class ShardPass:
             for name in [*self._outputs]:  # none has all documents
                 self._discard(name)
 
-    def _capture_errors(self, blocks: Iterator[FreshBlock]) -> Iterator[FreshBlock]:
+    def _capture_errors(self, blocks: Iterator[DocumentBatch]) -> Iterator[DocumentBatch]:
         try:
             for block in blocks:
                 self._pending.append(block)
@@ -209,7 +209,7 @@ class ShardPass:
         self._files[name] = ExitStack()
         self._try(name, enter)
 
-    def _write(self, name: str, output: Any, block: FreshBlock, passed: "_EncodedBlock") -> None:
+    def _write(self, name: str, output: Any, block: DocumentBatch, passed: "_EncodedBlock") -> None:
         if name == TAG:
             output.write(passed.values.rows, passed.values.efforts)
         elif name != MIX:
@@ -305,7 +305,7 @@ class _EncodedBlock(NamedTuple):
     batch: Batch | None
 
 
-def _batch_of(block: FreshBlock) -> Batch:
+def _batch_of(block: DocumentBatch) -> Batch:
     return Batch([FreshDocument(row.id, row.source, row.line, row.utf8 or b"", row.chars) for row in block.rows])
 
 
@@ -318,7 +318,7 @@ class _BlockEncoder:
         self._failure: Failure | None = None
         self._work = work
 
-    def __call__(self, block: FreshBlock) -> _EncodedBlock:
+    def __call__(self, block: DocumentBatch) -> _EncodedBlock:
         batch, work, result = _batch_of(block), self._work, _NOTHING
         if work.tag:
             numbered = list(zip(batch, count(block.number + 1)))
@@ -345,7 +345,7 @@ def ingest_together(tasks: list[Task[InputToPass]], report: Report) -> list[Resu
     return run.in_group(ingest, tasks, [task.payload.input for task in tasks], report)
 
 
-def ingest(work: InputToPass, report: Report, grouped: Grouped | None = None) -> IngestedInput:
+def ingest(work: InputToPass, report: Report, grouped: BatchedIngest | None = None) -> IngestedInput:
     """Ingest an input, unless that has been done; tag, encode and sign its documents while they are made.
 
     Args:
@@ -378,7 +378,7 @@ def pass_input(work: InputToPass, report: Report) -> IngestedInput:
     Raises:
         DataError: of any of the three; what has been made stays, and is not made again.
     """
-    record = inputs.recorded(work.input)
+    record = inputs.finished_record(work.input)
     if record and in_mix(work, record) is not None:
         forget_data(work, record)  # an attempt may have been killed before it could
         report(record.rows, 0)
@@ -395,7 +395,7 @@ def pass_input(work: InputToPass, report: Report) -> IngestedInput:
             if mixed.settings.on_failed_shard == "stop":
                 raise
             failed[mixed.key] = str(error)
-    record = inputs.noted(work.input)
+    record = inputs.record_with_settings(work.input)
     if record is None or (not failed and in_mix(work, record) is None):
         raise DataError(
             "expected the record of the input, and its part of the mix, which this run has just made, got none; run "

@@ -138,7 +138,7 @@ def test_things_of_one_size_are_dealt_in_turn() -> None:
 def work(dataset: Dataset, shard: str, *, cut: bool, size: int | None = 1) -> InputToIngest:
     common = {"format": "jsonl", "from": "x", **({"shard_size": 1000} if cut else {})}
     entry = Entry(common=common, options={})
-    file = InputFile(path=f"in/{shard}", relative=shard, key=shard, there=Stat(size, "") if size is not None else None)
+    file = InputFile(path=f"in/{shard}", relative=shard, key=shard, stat=Stat(size, "") if size is not None else None)
     return InputToIngest(dataset, entry, files=[file], shard=shard, max_document_bytes=1)
 
 

@@ -459,7 +459,7 @@ def test_a_file_that_is_nobody_s_is_not_replaced_by_a_group(many: Project, monke
         if path != theirs:
             path.unlink()
     with monkeypatch.context() as patched:
-        patched.setattr(attempts.Grouped, "of", _interrupted)
+        patched.setattr(attempts.BatchedIngest, "of", _interrupted)
         assert many("ingest").code == 130
     assert many("ingest").code == 1
     assert theirs.read_bytes() == b"theirs"

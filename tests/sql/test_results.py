@@ -13,7 +13,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, document, write_rows
 from toolkit.sql import printing
-from toolkit.sql.session import Column, explained
+from toolkit.sql.session import Column, query_error
 
 HOSTILE = [
     "\x1b]0;title\x07\x1b[2J",
@@ -125,7 +125,7 @@ def test_the_place_is_that_in_a_long_line() -> None:
     at = sql.index("foo")
     cut = "..." + sql[at - 40 : at + 10]
     said = f"Binder Error: no foo\n\nLINE 1: {cut}\n        {' ' * 43}^^^"
-    assert str(explained(said, sql, [])).startswith(f"sql:1:{at + 1}: Binder Error: no foo")
+    assert str(query_error(said, sql, [])).startswith(f"sql:1:{at + 1}: Binder Error: no foo")
 
 
 def test_a_query_that_needs_more_memory_goes_to_disk_and_leaves_nothing(

@@ -123,7 +123,7 @@ def test_a_signal_ends_a_query(number: signal.Signals, status: int, small: Proje
 
 
 def test_ctrl_c_before_a_query_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Database({}, {}, Faults(), memory=1 << 30, threads=1) as session:
+    with Database({}, Faults(), memory=1 << 30, threads=1) as session:
         begin, submit = Event(), session._thread.submit
 
         def interrupted(work: Callable[[], Any]) -> Future[Any]:
@@ -149,7 +149,7 @@ def test_a_signal_while_our_reader_works_is_no_error_of_the_query(signalled: typ
     faults = Faults()
     stream = Signalled(pa.schema([("n", pa.int64())]), faults, Session())
     views = {"numbers": lambda: View(stream, f"SELECT n FROM {STREAM}")}
-    with Database(views, {}, faults, memory=1 << 30, threads=1) as session:
+    with Database(views, faults, memory=1 << 30, threads=1) as session:
         with pytest.raises(signalled):
             list(session.execute("SELECT n FROM numbers").rows())
         with pytest.raises(signalled):

@@ -226,7 +226,7 @@ def test_an_output_without_ids_has_none(tmp_path: Path) -> None:
     faults = Faults()
     listed = Parts([File("en.jsonl.gz", str(part), Format("oscar", {}), "en")], {}, 1 << 20)
     view = of_parts(listed, faults, Session())
-    with Database({"output": lambda: view}, {}, faults, memory=1 << 30, threads=1) as session:
+    with Database({"output": lambda: view}, faults, memory=1 << 30, threads=1) as session:
         assert list(session.execute("SELECT id, source, chars FROM output").rows()) == [(None, None, 1)]
 
 

@@ -163,10 +163,10 @@ def test_only_what_computes_is_interrupted() -> None:
 
 def test_the_end_of_a_query_is_told_to_who_waits(endless: Site) -> None:
     corpus = endless.server.answers._corpus
-    query = Query(corpus, corpus.question(ENDLESS, "", ()), browsed.Asked(ENDLESS, "", False, ()))
+    query = Query(corpus, corpus.question(ENDLESS, "", ()), browsed.QuerySpec(ENDLESS, "", False, ()))
     threading.Timer(0.01, query.end).start()
     query.wait_for(1, PATIENCE)
-    assert (query.ended, query.done) == (True, False)
+    assert (query.ended, query.is_complete) == (True, False)
 
 
 # Rows from the middle of files: the right ones, whatever the file is made of, and not all of it read.

@@ -305,7 +305,7 @@ def test_an_answer_that_says_that_all_is_done_has_all(site: Site, monkeypatch: p
     def early(query: Query, first: int, count: int) -> list[tuple[At, float | None]]:
         found = places(query, first, count)
         begins.set()
-        wait_until(lambda: query.done)
+        wait_until(lambda: query.is_complete)
         return found
 
     def held(query: Query) -> None:

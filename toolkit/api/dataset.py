@@ -228,9 +228,9 @@ class Dataset:
             ConfigError: for what is wrong with the query, with its place.
             DataError: as `joined`; also while the result is read.
         """
-        from toolkit.sql import check_installed
+        from toolkit.distribution import require_extra
 
-        check_installed()
+        require_extra("sql", "queries in SQL", "pyarrow")
         from toolkit.commands.sql import catalog_of
         from toolkit.sql import session
         from toolkit.storage_options import Size

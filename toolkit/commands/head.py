@@ -67,7 +67,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Show the first documents of a shard (or of the dataset), or those with an id.
+    """Show the first documents of a shard or dataset, or by id.
 
     Of a configuration whose inputs are not ingested yet these are the documents that they would become.
     """
@@ -82,14 +82,14 @@ def run(context: Context, options: Options) -> Outcome:
         return _of_inputs(context, options)
     source = context.source_of(dataset, shards[:1])
     source.check(dataset.sets() if dataset.attributes else [], "warn")
-    wanted = options.count if options.id is None else sys.maxsize
+    most = options.count if options.id is None else sys.maxsize
     results: list[Joined] = []
     for shard in shards:
         for joined in _read(source, shard, context.config.max_document_bytes, options.id):
             results.append(joined)
-            if len(results) >= wanted:
+            if len(results) >= most:
                 break
-        if len(results) >= wanted:
+        if len(results) >= most:
             break
     if options.id is None:
         return _outcome(results)
@@ -102,7 +102,7 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _way(dataset: Dataset, joined: Joined, places: Mapping[str, list[str]] | None) -> dict[str, Any]:
-    """Return where a document comes from and where it is in the output, as far as that is known."""
+    """Return the origin of a document and its places in the output."""
     path, _, number = joined[2].rpartition(":")
     shard = path.removeprefix(dataset.documents + "/")
     way = tracing.origin(dataset, shard, int(number))
@@ -110,7 +110,7 @@ def _way(dataset: Dataset, joined: Joined, places: Mapping[str, list[str]] | Non
 
 
 def _of_inputs(context: Context, options: Options) -> Outcome:
-    """Show the first documents of the first input of each entry, and the fields that were found."""
+    """Show the first documents of each entry's first input, and their fields."""
     previews, failed = first_documents(context.inputs(asks_web=False), options.count)
     return Outcome(
         text="\n\n".join(map(show_preview, previews)),
@@ -119,14 +119,14 @@ def _of_inputs(context: Context, options: Options) -> Outcome:
     )
 
 
-def _outcome(found: list[Joined], ways: Sequence[dict[str, Any]] = ()) -> Outcome:
+def _outcome(documents: list[Joined], ways: Sequence[dict[str, Any]] = ()) -> Outcome:
     """Return documents as they are shown.
 
     Args:
-        found: the documents.
-        ways: for each where it comes from and where it is in the output, if that is shown.
+        documents: the documents.
+        ways: Origin and places in the output, for each document.
     """
-    with_ways = list(zip(found, ways or [{}] * len(found), strict=True))
+    with_ways = list(zip(documents, ways or [{}] * len(documents), strict=True))
     return Outcome(
         text="\n\n".join("\n".join([show_document(*joined), *tracing.show_origin(way)]) for joined, way in with_ways),
         data=DatasetHead(
@@ -144,7 +144,7 @@ def _outcome(found: list[Joined], ways: Sequence[dict[str, Any]] = ()) -> Outcom
 
 
 def _outputs(target: str) -> list[tuple[str, Writer]]:
-    """Return the files of an output with what reads them; none if the path is a dataset, or a shard of one."""
+    """Return the files of an output with their writers; none if the path is a dataset, or a shard of one."""
     whole = is_folder(target)
     home = targets.home_of(target)
     if not (whole or exists(target)) or home.kind == "dataset":
@@ -161,18 +161,18 @@ def _outputs(target: str) -> list[tuple[str, Writer]]:
 
 
 def _of_output(context: Context, options: Options, outputs: list[tuple[str, Writer]]) -> Outcome:
-    """Show the first documents of an output, or those with an id, each with the values that its format has for it."""
+    """Show the first documents of an output, or those with an id."""
     documents = _of_files(outputs, 2 * context.config.max_document_bytes)
-    wanted = (document for document in documents if options.id is None or _is_called(document[0], options.id))
-    results = list(islice(wanted, options.count if options.id is None else None))
+    matches = (document for document in documents if options.id is None or _is_called(document[0], options.id))
+    results = list(islice(matches, options.count if options.id is None else None))
     if options.id is not None and not results:
         got = f"got none in {amount(len(outputs), 'file')}"
         raise ConfigError(f"expected a document with the id or URL {options.id!r}, {got}")
     return _outcome(results)
 
 
-def _is_called(row: DocumentRow, wanted: str) -> bool:
-    return is_called(b'{"metadata":%b}' % bytes(row.metadata), row.id, wanted)
+def _is_called(row: DocumentRow, identifier: str) -> bool:
+    return is_called(b'{"metadata":%b}' % bytes(row.metadata), row.id, identifier)
 
 
 def _of_files(outputs: list[tuple[str, Writer]], max_bytes: int) -> Iterator[Joined]:
@@ -221,7 +221,7 @@ def _check_there(path: str) -> None:
 
 
 def _read(source: Source, shard: str, limit: int, id: str | None) -> Iterator[Joined]:
-    if id is not None and (results := _found(source, shard, limit, id)) is not None:
+    if id is not None and (results := _indexed_rows(source, shard, limit, id)) is not None:
         yield from results
         return
     for row, line, raw, number in source.raw_rows(shard, limit):
@@ -236,8 +236,8 @@ def _joined(
     return row, attributes, f"{source.dataset.shard_path(shard)}:{number}", line
 
 
-def _found(source: Source, shard: str, limit: int, id: str) -> list[Joined] | None:
-    """Return the documents of a file in place that have an id, by its row index; None if that does not tell."""
+def _indexed_rows(source: Source, shard: str, limit: int, id: str) -> list[Joined] | None:
+    """Return the documents with an id in a file in place; None if that does not tell."""
     dataset = source.dataset
     state = row_index.current(dataset, shard) if dataset.in_place else None
     if state is None or not state.source or has_scheme(id):

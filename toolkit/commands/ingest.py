@@ -1,4 +1,4 @@
-"""Make documents from WET, WARC, OSCAR, Dolma, JSON Lines, Parquet, Arrow, CSV or text files."""
+"""Make documents from WET, WARC, OSCAR, Dolma, JSON Lines, Parquet and others."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,9 +57,9 @@ class Passing:
     """The work on each input's documents while they are made.
 
     Attributes:
-        tag: how they are tagged, if they are; its shard is empty.
-        mix: how they are mixed, if they are; its shard is empty.
-        sign: how they are signed, by section; of entries that read no sets but those which are made on the way.
+        tag: Work of tagging, if any, without shard.
+        mix: Work of mixing, if any, without shard.
+        sign: Work of signing, by section; its entries read only sets of the same pass.
         plans: Plans of the sections that it is of.
         deletes: True if documents and attributes are deleted when they are mixed.
         shards: Shards that the other stages of the run work on; None if that is not bounded.
@@ -84,7 +84,7 @@ class Passing:
 
     @contextmanager
     def lease(self, context: Context) -> Iterator[None]:
-        """Lease what is written beside the documents, and declare the sets."""
+        """Lease the outputs beside the documents, and declare the sets."""
         dataset = context.dataset
         with ExitStack() as stack:
             if self.tag:
@@ -110,14 +110,14 @@ class Passing:
 
 
 def plan_pass(context: Context, plans: Mapping[str, Any]) -> Passing | None:
-    """Return what can be done with documents while they are made; None if nothing can.
+    """Return the work on documents during ingest; None if nothing can.
 
     All sections have been checked. With `--limit`, the first shards need not be those of the first inputs, and inputs
     that are cut become nobody knows how many.
 
     Args:
         context: Context of the configuration.
-        plans: what each section comes to, by the name of its stage.
+        plans: Plan of each section, by the name of its stage.
     """
     shards = None
     if context.options.limit is not None:
@@ -135,7 +135,7 @@ def plan_pass(context: Context, plans: Mapping[str, Any]) -> Passing | None:
         settings = sections.mix(context)
         own = [stream for stream in settings.streams if stream.dataset == context.dataset]
         is_whole = not (context.dataset.include or context.dataset.exclude or settings.needs_all_shards)
-        if len(own) == 1 and is_whole and all(given.set in result for given in own[0].attributes):
+        if len(own) == 1 and is_whole and all(attribute.set in result for attribute in own[0].attributes):
             mix = preparation.to_be(context, settings, own[0], result)
     if wholes:
         from toolkit.whole_corpus.sign import ShardToSign
@@ -153,7 +153,7 @@ def plan_pass(context: Context, plans: Mapping[str, Any]) -> Passing | None:
 
 
 def plan_per_shard(context: Context, *, writes: bool) -> Passing:
-    """Return what is done with documents before they are deleted.
+    """Return the work on documents before their deletion.
 
     Nothing is written but, if it `writes`, what finds out whether it can.
 
@@ -167,18 +167,18 @@ def plan_per_shard(context: Context, *, writes: bool) -> Passing:
         planned, overwrite = {**results, **sections.aligned(context)}, context.options.overwrite
         tagged = declared.prepare(sections.tags(context), dataset, planned, overwrite=overwrite, write=False)
         results, tag = {**results, **tagged}, sections.to_tag(context, sections.tags(context), tagged)
-    for given in settings.streams[0].attributes:
-        if given.set not in results:  # it may have cost much, and would be deleted
+    for attribute in settings.streams[0].attributes:
+        if attribute.set not in results:  # it may have cost much, and would be deleted
             raise ConfigError(
                 f"{settings.place}: expected only sets that this configuration makes, got "
-                f"{given.set!r}: --per-shard deletes attributes, and could not make this set again; run "
+                f"{attribute.set!r}: --per-shard deletes attributes, and could not make this set again; run "
                 f"without --per-shard"
             )
     return Passing(tag, preparation.to_be(context, settings, settings.streams[0], results), deletes=True)
 
 
 def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSettings:
-    """Return the settings of the mix, which must be of this dataset alone."""
+    """Return the settings of a mix of this dataset alone."""
     context.section("ingest"), context.section("mix")
     if sections.editions(context):
         raise context.section("mix").error(
@@ -198,10 +198,10 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
             f"shards, which --per-shard deletes one after the other; run without --per-shard",
         )
     settings = preparation.settings_of(context, writes=writes)
-    others, what = [stream.dataset for stream in settings.streams] != [dataset], settings.needs_all_shards
+    has_others, global_option = [stream.dataset for stream in settings.streams] != [dataset], settings.needs_all_shards
     refused = {
-        "a mix of the dataset of this configuration alone, got other datasets": others,
-        f"a mix without {what}, which needs all shards at once": what,
+        "a mix of the dataset of this configuration alone, got other datasets": has_others,
+        f"a mix without {global_option}, which needs all shards at once": global_option,
         "a dataset without `include` and `exclude`": dataset.include or dataset.exclude,
     }
     if expected := next((key for key, is_refused in refused.items() if is_refused), None):
@@ -255,13 +255,13 @@ class IngestResult(CommandResult, kw_only=True):
 
 @dataclass(frozen=True)
 class PlannedIngest:
-    """The inputs that a section ``ingest:`` names, and those that a run works on.
+    """The inputs of a section ``ingest:``, and those of a run.
 
     Attributes:
         entries: Entries of the section.
         inputs: all that there are.
         works: those of this run.
-        former: what was made of their inputs when they were packed otherwise.
+        former: Former packs of the inputs.
     """
 
     entries: list[ingest_section.Entry]
@@ -283,13 +283,13 @@ def plan(context: Context) -> PlannedIngest:
     context.disk.check(inputs[: options.limit])
     works = context.typed((share.inputs if share else inputs)[: options.limit])
     former = find_superseded(works, inputs, dataset)
-    ingest_records.check_settings(works, ((item.made, item.by) for item in former if item.made))
+    ingest_records.check_settings(works, ((item.record, item.by) for item in former if item.record))
     ingest_section.prepare(entries, dataset, overwrite=options.overwrite, write=False)
     return PlannedIngest(entries, inputs, works, former)
 
 
 def _check_places(context: Context, works: Iterable[ingest_plan.InputToIngest]) -> None:
-    """Check that no input lies where this configuration writes: it would be read again and again.
+    """Check the inputs for places in our own folders: it would be read again and again.
 
     Raises:
         ConfigError: naming the input and the place.
@@ -306,25 +306,25 @@ def _check_places(context: Context, works: Iterable[ingest_plan.InputToIngest]) 
 
 
 def _of_mix(mix: dict[str, Any]) -> list[Place]:
-    """Return the folders that a ``mix:`` section names, as far as they can be told without reading it."""
+    """Return the folders in a ``mix:`` section, without reading it."""
     output = mix.get("output")
     named = [
         (output.get("path") if isinstance(output, dict) else None, "the output"),
         (mix.get("rejected"), "rejected"),
     ]
-    return [Place(path, what) for path, what in named if isinstance(path, str) and path.strip() and "\0" not in path]
+    return [Place(path, name) for path, name in named if isinstance(path, str) and path.strip() and "\0" not in path]
 
 
 def run(
     context: Context, options: Options, planned: PlannedIngest | None = None, ahead: Passing | None = None
 ) -> Outcome:
-    """Ingest all inputs that have not been, or have changed.
+    """Ingest all new and changed inputs.
 
     Args:
         context: Context of the configuration.
         options: Options of the command.
-        planned: what `plan` gave, if it has been asked.
-        ahead: what is done with documents while they are made, if anything.
+        planned: Result of `plan`, if there is one.
+        ahead: Work on documents during ingest, if any.
     """
     dataset, ahead = context.dataset, ahead or Passing(None, None)
     result = planned or plan(context)
@@ -332,9 +332,9 @@ def run(
     if context.share and not works:
         return Outcome(text=context.share.nothing(), data=IngestResult(documents=dataset.documents))
     if options.dry_run:
-        return _shown(context, works)
+        return _dry_run(context, works)
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
-    noted = FailureRecords(dataset, "ingest")
+    failed_tasks = FailureRecords(dataset, "ingest")
     with context.lease(dataset.bookkeeping, dataset.documents, ingest_section.holds(entries)):
         ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         context.own_types.store()
@@ -346,16 +346,16 @@ def run(
             sweep(entries, inputs, dataset)
         lost = lost_shards(works, result.inputs, result.former)
         forget_superseded(result.former, dataset)
-        results = _ingest(context, works, noted, ahead)
+        results = _ingest(context, works, failed_tasks, ahead)
     counts: Counter[str] = Counter()
-    done = [result.value for result in results if result.value]
-    for item in done:
+    outcomes = [result.value for result in results if result.value]
+    for item in outcomes:
         counts.update(item.counts)
     failed = failures(results)
     refused = verdicts(context, works, results)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
     numbers = Numbers.of(works, results)
-    salvaged = [item for result in done for item in result.salvaged]
+    salvaged = [item for result in outcomes for item in result.salvaged]
     where = f" -> {dataset.documents}"
     if ahead.deletes:
         where = f"; the documents below {dataset.documents} of those that are done were deleted"
@@ -365,10 +365,10 @@ def run(
     if not context.in_part:
         context.merge_inputs()
         attempts.forget_attempts(works, dataset)
-        noted.keep_only([work.key for work in works])
-    gone = [] if context.in_part else sorted(ingest_records.inputs_gone(works, dataset))
-    if gone:
-        text += f"inputs of earlier runs that are not among these: {few(gone)}; their documents stay\n"
+        failed_tasks.keep_only([work.key for work in works])
+    missing = [] if context.in_part else sorted(ingest_records.inputs_gone(works, dataset))
+    if missing:
+        text += f"inputs of earlier runs that are not among these: {few(missing)}; their documents stay\n"
     if lost:
         text += f"inputs of packs that are not there any more: {few(lost)}; their documents have gone\n"
     outcome = Outcome(
@@ -377,7 +377,7 @@ def run(
             documents=dataset.documents,
             **numbers._asdict(),
             failed=failed,
-            gone=gone,
+            gone=missing,
             lost=lost,
             rejected=refused,
             counts=dict(sorted(counts.items())),
@@ -388,21 +388,21 @@ def run(
 
 
 def salvaged_before(context: Context, works: Iterable[ingest_plan.InputToIngest]) -> list[str]:
-    """Return what earlier runs have read of damaged inputs, by the records."""
+    """Return the remarks of earlier runs on damaged inputs."""
     records = (ingested.load(context.dataset, work.key) for work in works)
     return [note for record in records if record for note in record.salvaged]
 
 
-def with_salvaged(outcome: Outcome, notes: Sequence[str], comment: str = "", *, told: bool = False) -> Outcome:
-    """Return an outcome that names damaged inputs, which end a command with 1.
+def with_salvaged(outcome: Outcome, notes: Sequence[str], comment: str = "", *, is_in_text: bool = False) -> Outcome:
+    """Return an outcome with remarks on damaged inputs, and exit code 1.
 
     Args:
         outcome: Outcome of a command.
         notes: on the inputs.
-        comment: with which each line begins.
-        told: True if the text names them already.
+        comment: Beginning of each line.
+        is_in_text: True if the text names them already.
     """
-    text = "".join(f"{comment}salvaged: {note}\n" for note in (() if told else notes))
+    text = "".join(f"{comment}salvaged: {note}\n" for note in (() if is_in_text else notes))
     code = max(outcome.exit_code, int(bool(notes)))
     outcome.data.salvaged = [*notes]
     return replace(outcome, text=text + outcome.text, exit_code=code)
@@ -412,8 +412,8 @@ SHOWN = 3
 """Documents of each entry that a dry run shows."""
 
 
-def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
-    """Return the plan, and the first documents of the first input of each entry; the web is not read."""
+def _dry_run(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
+    """Return the plan, and the first documents of each entry; the web is not read."""
     from toolkit.commands._tracing import first_documents, show_preview
     from toolkit.ingest.index.selecting import estimates
 
@@ -432,12 +432,12 @@ def _shown(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
     if selected:
         plan.data.selected = selected
     text = "\n".join([plan.text, *(f"# {line}".rstrip() for line in lines)])
-    shown = replace(plan, text=text, failures=failed)
-    return with_salvaged(shown, salvaged_before(context, works), "# ")
+    outcome = replace(plan, text=text, failures=failed)
+    return with_salvaged(outcome, salvaged_before(context, works), "# ")
 
 
 def show_estimate(name: str, estimate: "Estimate") -> list[str]:
-    """Return what fetching the selected pages of an entry will take, for people."""
+    """Return the estimate of a fetch, for people."""
 
     def cells(part: "Part", name: str) -> list[str]:
         return [name, f"{part.pages:,}", f"{part.bytes:,}", f"{part.requests:,}", f"{part.cost:.2f}"]
@@ -445,28 +445,28 @@ def show_estimate(name: str, estimate: "Estimate") -> list[str]:
     head = ["pages", "bytes", "requests", "US$"]
     by_language = [cells(part, part.name or "(unknown)") for part in estimate.by_language]
     by_host = [cells(part, part.name or "(unknown)") for part in estimate.by_host]
-    others = [[f"… {estimate.hosts - len(by_host):,} more", "", "", "", ""]] if estimate.hosts > len(by_host) else []
+    more = [[f"… {estimate.hosts - len(by_host):,} more", "", "", "", ""]] if estimate.hosts > len(by_host) else []
     right = [1, 2, 3, 4]
     equal = f", without {estimate.equal:,} equal ones" if estimate.equal else ""
     return [
         f"{name}: {amount(estimate.all.pages, 'page')}{equal}, by {amount(estimate.index_files, 'file')} of the index",
         "",
         *table([["language", *head], *by_language, cells(estimate.all, "all")], right=right).split("\n"),
-        *table([["host", *head], *by_host, *others], right=right).split("\n"),
+        *table([["host", *head], *by_host, *more], right=right).split("\n"),
     ]
 
 
 def _before(context: Context, works: list[ingest_plan.InputToIngest]) -> list[ingesting.IngestedInput | None]:
-    """Return the outcomes of inputs about which nothing is to be done, by records and listings; None for the others."""
+    """Return the outcomes of up-to-date inputs; None for the others."""
     dataset = context.dataset
     with dataset.looking(ingest_section.set_schemas(context.entries)):
-        return for_each(ingesting.as_it_was, works)
+        return for_each(ingesting.cached_outcome, works)
 
 
 def _ingest(
-    context: Context, works: list[ingest_plan.InputToIngest], noted: FailureRecords, ahead: Passing
+    context: Context, works: list[ingest_plan.InputToIngest], failed_tasks: FailureRecords, ahead: Passing
 ) -> list[Result[ingesting.IngestedInput]]:
-    """Ingest, and do what is done with the documents while they are made, or before they are deleted.
+    """Ingest, with the further work on documents during ingest.
 
     The web is not asked for sizes, nor is a bucket for those of a crawl's thousands of files; they are read after what
     is near, only so many at a time.
@@ -477,8 +477,8 @@ def _ingest(
     with ahead.lease(context):
         before = [None] * len(works) if ahead.deletes else _before(context, works)
         tasks = [
-            (Task(task_name(work), ahead.of(work), key=work.key, outcome=known), store_of(work.path).can_list)
-            for work, known in zip(works, before, strict=True)
+            (Task(task_name(work), ahead.of(work), key=work.key, outcome=outcome), store_of(work.path).can_list)
+            for work, outcome in zip(works, before, strict=True)
         ]
         near = [replace(task, size=task.payload.input.size) for task, is_near in tasks if is_near]
         far = [task for task, is_near in tasks if not is_near]
@@ -487,18 +487,18 @@ def _ingest(
         def needs(task: Task[InputToPass]) -> DiskEstimate | None:
             return context.disk.of_input(task.payload.input)
 
-        run = partial(context.run, step, function, unit=unit, failed=noted, needs=needs)
+        run = partial(context.run, step, function, unit=unit, failed=failed_tasks, needs=needs)
         result = run(near, spreads=bool(ahead.tag or ahead.mix or ahead.sign)) if near or not far else []
         if far:
             connections = min(task.payload.input.entry.settings().connections for task in far)
             result += run(far, at_once=connections)
-    done = [result.value for result in result if result.value]
-    ahead.tagged.update(shard for item in done for shard in item.tagged)
-    ahead.failed.update(item for element in done for item in element.omitted.items())
-    context.failures.update(item for element in done for item in element.failures.items() if not ahead.deletes)
+    outcomes = [result.value for result in result if result.value]
+    ahead.tagged.update(shard for item in outcomes for shard in item.tagged)
+    ahead.failed.update(item for element in outcomes for item in element.omitted.items())
+    context.failures.update(item for element in outcomes for item in element.failures.items() if not ahead.deletes)
     if ahead.deletes and ahead.mix:
         mixed = FailureRecords(work_folder(ahead.mix.settings.output.path), "mix")
-        mixed.forget(*{ahead.mix.key + shard for item in done for shard in item.shards} - ahead.failed.keys())
+        mixed.forget(*{ahead.mix.key + shard for item in outcomes for shard in item.shards} - ahead.failed.keys())
         for shard, why in ahead.failed.items():
             mixed.note(shard, FailureRecord(task=shard, message=why))
     return result
@@ -514,9 +514,9 @@ class Numbers(NamedTuple):
 
     @staticmethod
     def of(works: Sequence[ingest_plan.InputToIngest], results: Sequence[Result[Any]]) -> "Numbers":
-        """Return the numbers of works, whose results are in any order."""
-        done = {result.name: result.value for result in results if result.value}
-        ended = [(len(work.files), done[name].skipped) for work in works if (name := task_name(work)) in done]
+        """Return the numbers of works, with results in any order."""
+        outcomes = {result.name: result.value for result in results if result.value}
+        ended = [(len(work.files), outcomes[name].skipped) for work in works if (name := task_name(work)) in outcomes]
         return Numbers(
             inputs=sum(len(work.files) for work in works),
             packs=sum(work.is_pack for work in works),
@@ -531,26 +531,26 @@ class Numbers(NamedTuple):
 
 
 def shards_of(works: Iterable[ingest_plan.InputToIngest]) -> dict[str, str]:
-    """Return what each input becomes, or is in, for a dry run."""
+    """Return the shard of each input, for a dry run."""
     return {file.path: work.shard for work in works for file in work.files}
 
 
 def task_name(work: ingest_plan.InputToIngest) -> str:
-    """Return what the task of an input is called."""
+    """Return the name of an input's task."""
     return f"{work.name} -> {work.shard}"
 
 
 def verdicts(
     context: Context, works: Iterable[ingest_plan.InputToIngest], results: Iterable[Result[ingesting.IngestedInput]]
 ) -> list[Verdict]:
-    """Return a verdict for each entry of which too much was rejected; of a part of the inputs it is only told.
+    """Return a verdict for each entry with too many bad items; of a part of the inputs it is only told.
 
     Args:
         context: Context of the configuration.
         works: the inputs.
         results: Results of their tasks, in any order.
     """
-    done = {result.name: result.value for result in results if result.value}
+    outcomes = {result.name: result.value for result in results if result.value}
     inputs = [
         left_out.Tally(
             counts=result.counts,
@@ -559,7 +559,7 @@ def verdicts(
             rejects=result.rejects,
         )
         for work in works
-        if (result := done.get(task_name(work)))
+        if (result := outcomes.get(task_name(work)))
     ]
     refused = left_out.too_many(inputs, context.dataset.bookkeeping)
     if not context.in_part:
@@ -599,12 +599,12 @@ def _progress(look: Look) -> Iterator[Progress]:
                 causes[item.input.key] = str(error)
     notes = list[str]()
 
-    def noted(records: Iterable[ingested.InputRecord]) -> Iterator[ingested.InputRecord]:
+    def with_notes(records: Iterable[ingested.InputRecord]) -> Iterator[ingested.InputRecord]:
         for record in records:
             notes.extend(record.salvaged)
             yield record
 
-    refused = left_out.too_many(noted(ingested.load_all(context.dataset).values()), context.dataset.bookkeeping)
+    refused = left_out.too_many(with_notes(ingested.load_all(context.dataset).values()), context.dataset.bookkeeping)
     yield Progress(
         "ingest",
         "ingest",
@@ -617,8 +617,8 @@ def _progress(look: Look) -> Iterator[Progress]:
 
 
 def _is_mixed(look: Look, work: one_pass.InputToPass) -> bool:
-    """Tell whether an input whose documents may be gone is in the mix."""
-    record = ingest_records.recorded(work.input)
+    """Return True if an input with deleted documents is in the mix."""
+    record = ingest_records.finished_record(work.input)
     result = one_pass.in_mix(work, record, look.published) if record and record.deleted else None
     look.deleted.update(result or {})
     return result is not None

@@ -242,7 +242,7 @@ class DataFiles(NamedTuple):
     """
 
     pattern: str
-    files: Sequence[folders.Found]
+    files: Sequence[folders.ListedFile]
     format: str
     options: dict[str, Any]
     ignored: list[str] = []
@@ -343,13 +343,13 @@ def _kind(name: str) -> str:
     return _BY_SUFFIX.get(suffix, suffix)
 
 
-def _glob(files: Sequence[folders.Found]) -> str:
+def _glob(files: Sequence[folders.ListedFile]) -> str:
     """Return a glob for files in a folder of several kinds."""
     endings = {suffix_of(name) + name[len(strip_suffix(name, tuple(COMPRESSIONS))) :] for _, name, _ in files}
     return f"**/*{endings.pop()}" if len(endings) == 1 else "**/*{" + ",".join(sorted(endings)) + "}"
 
 
-def expand_below(path: str, suffixes: Sequence[str]) -> Sequence[folders.Found]:
+def expand_below(path: str, suffixes: Sequence[str]) -> Sequence[folders.ListedFile]:
     """Return the files of a folder whose names end so, as `from:` with the folder takes them."""
     try:
         return folders.named(path, suffixes) if suffixes else []
@@ -375,7 +375,7 @@ def _format(path: str) -> tuple[str, dict[str, Any]]:
     if result is not None and result.formats:
         format = by_suffix if by_suffix in result.formats else result.formats[0]
         return format, _options(head, result)
-    if result is not None and not (by_suffix == "jsonl" and result.what == "JSON"):
+    if result is not None and not (by_suffix == "jsonl" and result.kind == "JSON"):
         raise ConfigError(f"{path}: expected a file that an input format reads, got {result}")
     if not by_suffix:
         names = ", ".join(READERS.names())

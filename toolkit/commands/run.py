@@ -254,14 +254,14 @@ def _run_per_shard(context: Context, options: ingest.Options, planned: PlannedIn
     else:
         with context.lease_output(output):
             publish.finish_interrupted(output)
-            shards = _shards(listed, ingest_records.noted)
+            shards = _shards(listed, ingest_records.record_with_settings)
             if shards is None:
                 raise DataError(
                     "expected the records of the inputs, which this run has just made, got one less; run again"
                 )
             outcome = publishing.finish(context, _prepared(settings, shards, ahead.failed), ahead.failed, keeps=True)
     outcome.text = f"{ingested.text}\n\n{outcome.text}"
-    return ingest.with_salvaged(outcome, ingested.data.salvaged, told=True)
+    return ingest.with_salvaged(outcome, ingested.data.salvaged, is_in_text=True)
 
 
 def _check_no_others(ingest: PlannedIngest, dataset: Dataset) -> None:
@@ -301,7 +301,7 @@ def _already(context: Context, listed: list[InputToPass]) -> Outcome | None:
     settings = listed[0].mixed("").settings
     output = settings.output.path
     manifest = publish.load_manifest(output)
-    shards = _shards(listed, ingest_records.recorded) if manifest else None
+    shards = _shards(listed, ingest_records.finished_record) if manifest else None
     if shards is None:
         return None
     by_record = partial(_by_record, {key: content for key, (_, content) in shards.items()})

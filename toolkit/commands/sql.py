@@ -4,21 +4,24 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
 from toolkit.command_line import CommandResult, Flag, Limited, Words
 from toolkit.commands import _sections as sections
-from toolkit.data.dataset import open_dataset
+from toolkit.data.dataset import Dataset, open_dataset
+from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
 from toolkit.mix import publish
+from toolkit.mix.join import JoinedShard
+from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import Stream
 from toolkit.source import Source
 from toolkit.sql import views
 from toolkit.sql.streams import Faults
-from toolkit.sql.views import Reading, View
+from toolkit.sql.views import View
 from toolkit.stages.context import Context, Outcome
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage_options import Size
@@ -84,7 +87,7 @@ class Options(Limited, frozen=True, kw_only=True):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Return the paths that are queried, if it is not the configuration."""
+        """Return the paths to query; none for the configuration."""
         return self.targets if self.shell else self.targets[1:]
 
 
@@ -93,43 +96,30 @@ def run(context: Context, options: Options) -> Outcome:
 
     Nothing of the dataset is written but row indexes that are not there yet.
     """
-    from toolkit.sql import check_installed
-
-    check_installed()
+    require_extra("sql", "queries in SQL", "pyarrow")
     from toolkit.sql import printing
-    from toolkit.sql.session import Database, aliases_of
+    from toolkit.sql.session import Database
 
     form = printing.format_of(options.output, options.format)
     output = NamedOutput(options.output, "--output") if options.output else None
     catalog = catalog_of(context, options.paths)
-    names = list(catalog.makers)
-    with Database(
-        catalog.makers,
-        aliases_of(names),
-        catalog.faults,
-        memory=_size(options.memory),
-        threads=context.cores,
-    ) as session:
+    with Database(catalog.makers, catalog.faults, memory=_size(options.memory), threads=context.cores) as session:
         if options.shell:
             failed = printing.run(session, options.rows)
             return Outcome(exit_code=1 if failed else 0)
         query = options.targets[0]
         if options.json:
-            return Outcome(data=_data(session.execute(query)))
+            result = session.execute(query)
+            rows = [msgspec.Raw(row) for row in printing.objects(result.columns, result.rows())]
+            columns = [{"name": column.name, "type": column.type} for column in result.columns]
+            return Outcome(data=QueryResult(columns=columns, rows=rows))
         if form == "table" and options.output is None:
-            return Outcome(text=printing.shown(session, query, options.rows))
+            return Outcome(text=printing.result_table(session, query, options.rows))
         if form == "table":
             raise ConfigError(
                 "--format table: expected no --output, because such tables are for the terminal; use --format markdown"
             )
         return Outcome(text=printing.write(session, query, form, output, formulas=options.formulas))
-
-
-def _data(result: Any) -> QueryResult:
-    from toolkit.sql.printing import objects
-
-    rows = [msgspec.Raw(row) for row in objects(result.columns, result.rows())]
-    return QueryResult(columns=[{"name": column.name, "type": column.type} for column in result.columns], rows=rows)
 
 
 def _size(text: str) -> int:
@@ -151,7 +141,7 @@ class Catalog:
     """The views there are.
 
     Attributes:
-        makers: what makes each, by name.
+        makers: Makers of views, by name.
         faults: Faults that all of them have.
     """
 
@@ -173,9 +163,9 @@ class Catalog:
 
     def add_set(self, prefix: str, name: str, make: Callable[[], View]) -> None:
         """Add the view of a set; underscores follow its name where another view has it, or may have it."""
-        taken = {*map(str.casefold, self.makers), OUTPUT}
+        names = {*map(str.casefold, self.makers), OUTPUT}
         name = prefix + name
-        while name.casefold() in taken:
+        while name.casefold() in names:
             name += "_"
         self.makers[name] = make
 
@@ -212,21 +202,21 @@ def _add_configured(context: Context, catalog: Catalog) -> None:
 
 def _add_stream(context: Context, catalog: Catalog, stream: Stream, prefix: str, sets: list[str] | None) -> None:
     """Add the views of a dataset; `joined` has the sets of the mix, or all there are."""
-    there = stream.dataset.sets()
-    reading = _Reading(context, stream, catalog.faults)
-    catalog.add(prefix + DOCUMENTS, lambda: views.of_documents(reading.reading))
-    catalog.add(
-        prefix + JOINED, partial(_joined, reading, stream if sets else Stream.over(stream.dataset, there, "sql"))
-    )
-    for name in there:
+    set_names = stream.dataset.sets()
+    reading = _Reading(context, stream.dataset, catalog.faults)
+    joined = stream if sets else Stream.over(stream.dataset, set_names, "sql")
+    catalog.add(prefix + DOCUMENTS, lambda: views.of_documents(reading))
+    catalog.add(prefix + JOINED, lambda: views.of_joined(reading, reading.sets(joined)))
+    for name in set_names:
         catalog.add_set(prefix, name, partial(_set, reading, Stream.over(stream.dataset, [name], "sql")))
 
 
 class _Reading:
-    """The shards of a dataset, listed when the first view of it is made."""
+    """The shards of a dataset (a `toolkit.sql.views.Reading`), listed on demand."""
 
-    def __init__(self, context: Context, stream: Stream, faults: Faults) -> None:
-        self._context, self._dataset, self._faults = context, stream.dataset, faults
+    def __init__(self, context: Context, dataset: Dataset, faults: Faults) -> None:
+        self._context, self._dataset, self.faults = context, dataset, faults
+        self.session = context.session
 
     @cached_property
     def _source(self) -> Source:
@@ -234,21 +224,16 @@ class _Reading:
         return self._context.source_of(self._dataset, shards)
 
     @cached_property
-    def reading(self) -> Reading:
-        works = self._source.typed(Stream.over(self._dataset)).joined(self._context.config.max_document_bytes)
-        return Reading(works, self._context.session, self._faults)
+    def works(self) -> Sequence[JoinedShard]:
+        return self._source.typed(Stream.over(self._dataset)).joined(self._context.config.max_document_bytes)
 
-    def sets(self, stream: Stream) -> Any:
+    def sets(self, stream: Stream) -> Sequence[JoinedSet]:
         return self._source.resolve(stream, check="warn").refuse_unreadable().sets
-
-
-def _joined(reading: _Reading, stream: Stream) -> View:
-    return views.of_joined(reading.reading, reading.sets(stream))
 
 
 def _set(reading: _Reading, stream: Stream) -> View:
     (joined,) = reading.sets(stream)
-    return views.of_set(reading.reading, joined)
+    return views.of_set(reading, joined)
 
 
 def _of_parts(context: Context, catalog: Catalog, target: targets.Target) -> View:

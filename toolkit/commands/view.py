@@ -1,4 +1,4 @@
-"""Browse documents and their attributes in a browser, and label them by hand."""
+"""Browse documents and attributes in a browser, and label them by hand."""
 
 import getpass
 import os
@@ -32,7 +32,7 @@ from toolkit.view.corpus import Corpus
 from toolkit.view.dataset import DatasetCorpus, Explainer
 from toolkit.view.files import FileCorpus
 from toolkit.view.labels import Labels, asking_of
-from toolkit.view.questions import AsInMix
+from toolkit.view.questions import MixNames
 from toolkit.view.server import ViewServer
 
 
@@ -53,7 +53,7 @@ def of_configuration(context: Context) -> DatasetCorpus:
 
 
 def of_path(context: Context, path: str) -> Corpus:
-    """Return what lies at a path: a dataset, an output, a release, or documents.
+    """Return the corpus at a path: a dataset, an output, a release, or documents.
 
     Raises:
         ConfigError: if it is none of these.
@@ -79,12 +79,12 @@ def of_path(context: Context, path: str) -> Corpus:
 
 
 def _is_unique(manifest: Manifest) -> bool:
-    """Return whether documents of an output have ids of their own, because others were refused."""
+    """Return True if an output refuses duplicate ids."""
     return not any(stream.get("duplicate_ids") == "allow" for stream in manifest.settings.get("streams", ()))
 
 
 def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings | None = None) -> DatasetCorpus:
-    """Return a dataset, with all attribute sets that are there; their keys are called as the mix calls them."""
+    """Return a dataset with all of its attribute sets; their keys are called as the mix calls them."""
     shards = context.shards(dataset)[0]
     names = dataset.sets() if dataset.attributes else []
     resolved = context.source_of(dataset, shards).resolve_each(names, "view", check="warn")
@@ -96,14 +96,14 @@ def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings 
         title,
         resolved,
         own=own,
-        mix=_as_in(mix, streams, resolved.sets, own) if mix else AsInMix(),
+        mix=_as_in(mix, streams, resolved.sets, own) if mix else MixNames(),
         sources=[source for entry in context.entries if (source := entry.settings().source)],
         max_bytes=context.config.max_document_bytes,
     )
 
 
 def _named_by(streams: Sequence[Stream], joined: JoinedSet) -> JoinedSet:
-    """Return a set with the names that its keys have in a mix: in the first stream that joins it."""
+    """Return a set with its keys' names in a mix: in the first stream that joins it."""
     names = next(
         (attribute.as_ for stream in streams for attribute in stream.attributes if attribute.set == joined.set), {}
     )
@@ -111,11 +111,11 @@ def _named_by(streams: Sequence[Stream], joined: JoinedSet) -> JoinedSet:
     return msgspec.structs.replace(joined, keys=keys)
 
 
-def _as_in(mix: MixSettings, streams: Sequence[Stream], sets: Sequence[JoinedSet], own: OwnTypes | None) -> AsInMix:
-    """Return what conditions may use as the rules of the streams do."""
+def _as_in(mix: MixSettings, streams: Sequence[Stream], sets: Sequence[JoinedSet], own: OwnTypes | None) -> MixNames:
+    """Return the names of a mix for conditions."""
     joined = list(dict.fromkeys(attribute.set for stream in streams for attribute in stream.attributes))
     names = names_for_rules([item for item in sets if item.set in joined], own)
-    return AsInMix(
+    return MixNames(
         sets=joined,
         label=mix.label or null_safe(mix.writer().label(), names) or "",
         rules=[rule for stream in streams for rule in stream.all_rules],
@@ -124,11 +124,11 @@ def _as_in(mix: MixSettings, streams: Sequence[Stream], sets: Sequence[JoinedSet
 
 
 def explainer_of(context: Context, corpus: DatasetCorpus) -> Explainer:
-    """Return what explains documents by the mix of a configuration, which is prepared when somebody asks."""
+    """Return an explainer for the mix of a configuration, prepared on demand."""
     options = context.options
     value = {**context.source.value, "executor": {"type": "in_process"}}  # a thread of a server begins no processes
     source = ConfigNode(value, context.source.name, context.source.lines, context.source.inside)
-    options = msgspec.structs.replace(options, given=source, dry_run=True, quiet=True)
+    options = msgspec.structs.replace(options, config_node=source, dry_run=True, quiet=True)
 
     def prepared() -> tuple[Sequence[ShardToMix], Mapping[str, str]]:
         mine = open_context(options)
@@ -145,7 +145,7 @@ def explainer_of(context: Context, corpus: DatasetCorpus) -> Explainer:
 
 
 def rules_of(context: Context) -> list[dict[str, str]]:
-    """Return the rules of a mix that drop documents, as they are written."""
+    """Return the dropping rules of a mix, in written form."""
     rules = [rule for stream in sections.mix(context).streams for rule in stream.all_rules if rule.ROLE.drops]
     written = {rule.name: rule for rule in reversed(rules)}  # streams may share rules
     return [
@@ -206,10 +206,10 @@ def run(context: Context, options: Options) -> Outcome:
         corpus: Corpus = dataset
     else:
         corpus = of_path(context, options.targets[0])
-    shown = _shown(options, corpus)
+    visible_sets = _visible_sets(options, corpus)
     questions = [asking_of(item) for item in options.label or (VERDICT,)]
     with Labels(_path_of(options), questions, options.annotator or _user()) as labels:
-        answers = Answers(corpus, labels, explainer, rules, shown)
+        answers = Answers(corpus, labels, explainer, rules, visible_sets)
         with ViewServer(answers, options.port or 0, debug=options.debug) as server:
             try:
                 print(msgspec.json.encode({"url": server.url}).decode() if options.json else server.url, flush=True)
@@ -221,12 +221,12 @@ def run(context: Context, options: Options) -> Outcome:
     return Outcome()
 
 
-def _shown(options: Options, corpus: Corpus) -> list[str]:
-    known = [values.name for values in corpus.sets]
+def _visible_sets(options: Options, corpus: Corpus) -> list[str]:
+    names = [values.name for values in corpus.sets]
     for name in options.set:
-        if name not in known:
-            raise ConfigError(f"--set {name}: expected a set{choices(name, known)}")
-    return list(options.set) or known
+        if name not in names:
+            raise ConfigError(f"--set {name}: expected a set{choices(name, names)}")
+    return list(options.set) or names
 
 
 def _path_of(options: Options) -> str:
@@ -249,6 +249,6 @@ def _tell(options: Options, corpus: Corpus) -> None:
         return
     counts = [shard.rows for shard in corpus.shards]
     documents = sum(count for count in counts if count is not None)
-    known = f"{documents:,} documents" + (" or more" if None in counts else "")
-    what = "shard" if isinstance(corpus, DatasetCorpus) else "file"
-    print(f"{corpus.title}: {known} in {amount(len(counts), what)}; Ctrl-C ends it", file=sys.stderr)
+    count_text = f"{documents:,} documents" + (" or more" if None in counts else "")
+    unit = "shard" if isinstance(corpus, DatasetCorpus) else "file"
+    print(f"{corpus.title}: {count_text} in {amount(len(counts), unit)}; Ctrl-C ends it", file=sys.stderr)

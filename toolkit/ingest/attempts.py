@@ -1,4 +1,4 @@
-"""Ownership of the shards that an attempt at an input may write, and what inputs in other packs have left behind.
+"""Ownership of inputs' shards, and shards of inputs in other packs.
 
 An attempt is noted in place of the record of its input (`toolkit.records.ingested.Attempt`) before it writes; the
 record replaces it. So an attempt that was killed, or has failed, keeps its shards, which nobody else may take.
@@ -34,15 +34,15 @@ LOOKS = 50
 
 
 def forget_attempts(works: Iterable[InputToIngest], dataset: Dataset) -> None:
-    """Forget failed attempts at inputs that are not wanted any more, where they have left no shard."""
-    known = {work.key for work in works}
-    listed = [(key, attempt) for key, attempt in ingested.attempts(dataset).items() if key not in known]
-    left = (key for key, attempt in listed if not any(exists(dataset.shard_path(shard)) for shard in attempt.shards))
-    ingested.forget(dataset, left)
+    """Forget failed attempts without shards at inputs of former configurations."""
+    keys = {work.key for work in works}
+    listed = [(key, attempt) for key, attempt in ingested.attempts(dataset).items() if key not in keys]
+    unused = (key for key, attempt in listed if not any(exists(dataset.shard_path(shard)) for shard in attempt.shards))
+    ingested.forget(dataset, unused)
 
 
 def unfinished(dataset: Dataset, among: Iterable[InputToIngest] | None = None) -> list[str]:
-    """Return the paths of inputs whose ingest failed or was interrupted, and has not been done since.
+    """Return the paths of inputs with an unfinished attempt.
 
     Args:
         dataset: Dataset whose records are read.
@@ -57,7 +57,7 @@ def unfinished(dataset: Dataset, among: Iterable[InputToIngest] | None = None) -
 
 
 class ShardOwnership:
-    """Keeps the shards that are an input's to write: those of its record, and of attempts that did not end.
+    """The shards of one input: those of its record, and of attempts that did not end.
 
     They are kept beside the record until there is a new one, so that no attempt takes a file that is somebody else's,
     and none leaves one behind. Two attempts at once take the same files, and write the same into them.
@@ -79,7 +79,7 @@ class ShardOwnership:
         self._work = work
         self._group = group
         self._attempt = ingested.load_attempt(work.dataset, work.key)
-        self.shards = {shard for known in (record, self._attempt) if known for shard in known.shards}
+        self.shards = {shard for owner in (record, self._attempt) if owner for shard in owner.shards}
         if damaged:
             self.shards |= _shards_named(work)
         self._begin()
@@ -109,7 +109,7 @@ class ShardOwnership:
         return nullcontext(self._group) if self._group else Group(record_logs.of(self._work.dataset))
 
     def save(self, record: InputRecord, then: Callable[[], None]) -> None:
-        """Save the record of the input, whose shards are durable, or of the group, in place of the attempt."""
+        """Save the record of the input or group over the attempt."""
         if self._group:
             place, log = (INGEST, self._work.key), record_logs.inputs_of(self._work.dataset)
             self._group.save(place, msgspec.json.encode(record), log)
@@ -125,8 +125,8 @@ class ShardOwnership:
             self._attempt = attempt
 
 
-class Grouped:
-    """Small inputs that have not been begun, noted together, and the group that makes them durable together.
+class BatchedIngest:
+    """A group of small inputs, durable together.
 
     A context manager: its end commits the group. Of an input that fails the attempt stays, so nothing is owned where
     there is a file of somebody else's: such an input is done by itself, and fails.
@@ -143,11 +143,11 @@ class Grouped:
         self.group = Group(record_logs.of(self._dataset))
         attempts = {work.key: ingested.load_attempt(self._dataset, work.key) for work in works}
         listed = [work for work in works if self._can_take(work, attempts[work.key])]
-        taken = _not_free([work for work in listed if not attempts[work.key]])
-        self._attempts = {work.key: _attempt_at(work) for work in listed if work.key not in taken}
+        conflicts = _not_free([work for work in listed if not attempts[work.key]])
+        self._attempts = {work.key: _attempt_at(work) for work in listed if work.key not in conflicts}
 
     def _can_take(self, work: InputToIngest, attempt: Attempt | None) -> bool:
-        """Return whether an input becomes one shard, whose name is known, and nothing was, or may have been, made."""
+        """Return True for a new input with one shard of known name."""
         record, damaged = ingested.load_told(self._dataset, work.key)
         is_known = not (record or damaged or work.is_cut)
         return is_known and {*(attempt.shards if attempt else ())} <= {work.shard_name()}
@@ -166,34 +166,38 @@ class Grouped:
 
 
 def _attempt_at(work: InputToIngest, shards: Iterable[str] | None = None) -> Attempt:
-    """Return what is noted of an attempt at an input that may write some shards, by default the only one."""
+    """Return an attempt with these shards, by default the only one."""
     keys = [file.key for file in work.files] if work.is_pack else []
     return Attempt(input=work.name, shards=sorted([work.shard_name()] if shards is None else shards), keys=keys)
 
 
 def _is_shared(dataset: Dataset) -> bool:
-    """Return whether another run works on the inputs, too: of what it has just written the note may be to come."""
-    held = leases.active(leases.folder_in(dataset.bookkeeping))
-    return sum(any(name.startswith("the source ") for name in active_lease.lease.holds) for active_lease in held) > 1
+    """Return True if another run works on the inputs, too: of what it has just written the note may be to come."""
+    active = leases.active(leases.folder_in(dataset.bookkeeping))
+    return sum(any(name.startswith("the source ") for name in active_lease.lease.holds) for active_lease in active) > 1
 
 
 def _in_the_way(work: InputToIngest, shard: str, set_names: Sequence[str]) -> str:
-    """Return the path of a file where one will be written, and may not; empty if there is none."""
-    dataset = work.dataset
-    paths = [dataset.shard_path(shard), *(dataset.attribute_path(name, shard) for name in set_names)]
+    """Return the path of a file in the way; empty if there is none."""
+    paths = _paths(work, shard, set_names)
     return next((path for path in paths if not work.overwrite and exists(path)), "")
 
 
+def _paths(work: InputToIngest, shard: str, set_names: Iterable[str]) -> list[str]:
+    dataset = work.dataset
+    return [dataset.shard_path(shard), *(dataset.attribute_path(name, shard) for name in set_names)]
+
+
 def _not_free(works: Sequence[InputToIngest]) -> set[str]:
-    """Return the keys of inputs for whose only shard, or the attributes that it carries, a file is in the way."""
-    paths: list[tuple[str, str]] = []
-    for work in works:
-        if not work.overwrite:
-            shard, names = work.shard_name(), work.entry.reader().attribute_sets()
-            paths.append((work.key, work.dataset.shard_path(shard)))
-            paths += ((work.key, work.dataset.attribute_path(name, shard)) for name in names)
+    """Return the keys of inputs with a file in the way."""
+    paths = [
+        (work.key, path)
+        for work in works
+        if not work.overwrite
+        for path in _paths(work, work.shard_name(), work.entry.reader().attribute_sets())
+    ]
     results = stat_each([path for _, path in paths])
-    return {key for (key, _), there in zip(paths, results, strict=True) if there is not None}
+    return {key for (key, _), stat in zip(paths, results, strict=True) if stat is not None}
 
 
 def _not_ours(work: InputToIngest, path: str) -> DataError:
@@ -205,24 +209,24 @@ def _not_ours(work: InputToIngest, path: str) -> DataError:
 
 
 def _shards_named(work: InputToIngest) -> set[str]:
-    """Return the shards that there are, by their names, of an input whose record is damaged."""
+    """Return the existing shards of an input with a damaged record."""
     number = r"\.\d{5,}" if work.entry.settings().shard_size else ""
     name = re.compile(re.escape(work.shard) + number + re.escape(work.suffix))
     return {shard for shard in list_files(work.dataset.documents) if name.fullmatch(shard)}
 
 
 class Superseded(msgspec.Struct, frozen=True):
-    """An input, or pack, of former runs, of which inputs are in other packs now.
+    """A former input or pack with inputs in other packs now.
 
     Attributes:
         key: Key of its record.
-        made: that record, if it was done.
+        record: Record of it, if it was done.
         shards: Shards that it may have.
-        by: what is made of one of its inputs now.
+        by: Work on one of its inputs now.
     """
 
     key: str
-    made: InputRecord | None
+    record: InputRecord | None
     shards: list[str]
     by: InputToIngest
 
@@ -230,18 +234,18 @@ class Superseded(msgspec.Struct, frozen=True):
 def find_superseded(
     works: Iterable[InputToIngest], planned: Iterable[InputToIngest], dataset: Dataset
 ) -> list[Superseded]:
-    """Return what the works of a run supersede, sorted by record.
+    """Return the superseded inputs and packs, sorted by record.
 
     Args:
         works: Works of the run.
-        planned: of all inputs that there are.
+        planned: Works of all inputs that there are.
         dataset: Dataset of the records.
     """
-    known = {work.key for work in planned}
+    keys_now = {work.key for work in planned}
     now = {file.key: work for work in works for file in work.files}
     attempts = ingested.attempts(dataset)
     results = []
-    for name in sorted({*ingested.keys(dataset), *attempts} - known):
+    for name in sorted({*ingested.keys(dataset), *attempts} - keys_now):
         input_record, begun = ingested.load(dataset, name), attempts.get(name)
         keys = [input_.key for input_ in input_record.inputs] if input_record else []
         keys += begun.keys if begun else []
@@ -249,7 +253,7 @@ def find_superseded(
             name, input_record, works
         )
         if by:
-            shards = {shard for noted in (input_record, begun) if noted for shard in noted.shards}
+            shards = {shard for source in (input_record, begun) if source for shard in source.shards}
             results.append(Superseded(name, input_record, sorted(shards), by))
     return results
 
@@ -257,7 +261,7 @@ def find_superseded(
 def _selects_instead(
     name: str, input_record: InputRecord | None, works: Iterable[InputToIngest]
 ) -> InputToIngest | None:
-    """Return an input with other pages of the same crawl, source and subset than those of a record; None if none is."""
+    """Return an input with other pages of the same crawl and subset; None if none is."""
     for work in works:
         common, (file, *_) = work.entry.settings(), work.files
         subset = file.path.rpartition("#")[2].partition("-")[0]
@@ -270,31 +274,31 @@ def _selects_instead(
 def lost_shards(
     works: Iterable[InputToIngest], planned: Sequence[InputToIngest], former: Iterable[Superseded]
 ) -> list[str]:
-    """Return the paths of inputs that are not there any more and whose documents go, sorted: others of their pack stay.
+    """Return the paths of removed inputs of packs, sorted: others of their pack stay.
 
     Args:
         works: Works of the run.
-        planned: of all inputs that there are.
-        former: what the works supersede.
+        planned: Works of all inputs that there are.
+        former: Inputs and packs superseded by the works.
     """
-    there = {file.key for work in planned for file in work.files}
+    keys = {file.key for work in planned for file in work.files}
     packs = [ingested.load(work.dataset, work.key) for work in works if work.is_pack]
-    records = [record for record in (*packs, *(item.made for item in former)) if record]
-    return sorted(input_.input for record in records for input_ in record.inputs if input_.key not in there)
+    records = [record for record in (*packs, *(item.record for item in former)) if record]
+    return sorted(input_.input for record in records for input_ in record.inputs if input_.key not in keys)
 
 
 def forget_superseded(former: Iterable[Superseded], dataset: Dataset) -> None:
-    """Delete the shards of what is superseded, then its records: killed between, the next run does the rest."""
+    """Delete the shards of superseded inputs, then their records: killed between, the next run does the rest."""
     listed = list(former)
     forget_shards(dataset, [shard for item in listed for shard in item.shards])
     ingested.forget(dataset, [item.key for item in listed])
     for item in listed:
-        if item.made:
-            left_out.forget(dataset, item.made)
+        if item.record:
+            left_out.forget(dataset, item.record)
 
 
 def forget_shards(dataset: Dataset, shards: Sequence[str]) -> None:
-    """Delete the documents of shards, their row indexes, and their attributes in the sets that we have made.
+    """Delete the documents, row indexes and our attributes of shards.
 
     Documents in place are those of others, and stay.
     """

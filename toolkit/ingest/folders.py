@@ -1,4 +1,4 @@
-"""The inputs that a path of the configuration names: a file, a glob, or a folder as other programs write them.
+"""The inputs at a path of the configuration: a file, a glob, or a folder as other programs write them.
 
 NAME/README.md            whose YAML header has `configs:` with `data_files:`, as the Hugging Face hub has them
 NAME/dataset_dict.json    a folder for each split, written by `datasets.save_to_disk`
@@ -26,7 +26,7 @@ from toolkit.storage.reading import Lines
 
 T = TypeVar("T")
 
-Found = tuple[str, str, Stat | None]
+ListedFile = tuple[str, str, Stat | None]
 """The path of an input, what names its shard, and what a listing says of it, if one does."""
 
 _HEADER = re.compile(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(\r?\n|\Z)", re.DOTALL)
@@ -65,11 +65,11 @@ class _Card(msgspec.Struct):
 
 
 def is_listable(pattern: str) -> bool:
-    """Return whether a path of the configuration is a folder."""
+    """Return True if a path of the configuration is a folder."""
     return not is_glob(pattern) and store_of(pattern).can_list and is_folder(pattern)
 
 
-def named(pattern: str, suffixes: Sequence[str]) -> list[Found]:
+def named(pattern: str, suffixes: Sequence[str]) -> list[ListedFile]:
     """Return the inputs of a path: of a folder, the files in it whose names end in one of the suffixes.
 
     Raises:
@@ -81,12 +81,12 @@ def named(pattern: str, suffixes: Sequence[str]) -> list[Found]:
     results = [item for item in _below(pattern) if _ends_in(item[1], suffixes)]
     if not results:
         listed = ", ".join(sorted(suffixes))
-        raise NothingThere(f"{pattern}: expected files that end in {listed}, got none{_others(pattern)}; give a glob")
+        raise NothingThere(f"{pattern}: expected files that end in {listed}, got none{_example(pattern)}; give a glob")
     return results
 
 
-def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str | None) -> list[Found]:
-    """Return the inputs of a folder by what it says of itself; the arguments are those of the options.
+def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str | None) -> list[ListedFile]:
+    """Return the inputs of a folder by its own description; the arguments are those of the options.
 
     Raises:
         NothingThere: if there is none.
@@ -105,9 +105,9 @@ def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str
         names = _read(path, _Splits).splits
         chosen = names if split is None else [_one_of(pattern, "split", split, names)]
         return [
-            (path, join(name, relative), there)
+            (path, join(name, relative), stat)
             for name in chosen
-            for path, relative, there in _of_state(join(pattern, name))
+            for path, relative, stat in _of_state(join(pattern, name))
         ]
     if exists(join(pattern, "state.json")):
         if split is not None:
@@ -119,21 +119,21 @@ def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str
     if split is None:
         return results
     of_split = re.compile(rf"(^|[-._ /]){re.escape(split)}([-._ /0-9]|$)")
-    if not (those := [item for item in results if of_split.search(item[1])]):
+    if not (matches := [item for item in results if of_split.search(item[1])]):
         raise NothingThere(
             f"{pattern}: expected files of the split {split!r}, got {results[0][1]} and others; give a glob"
         )
-    return those
+    return matches
 
 
 def splits_of(folder: str) -> list[str]:
-    """Return the splits of a folder that `datasets.save_to_disk` wrote; none if it has one without a name."""
+    """Return the splits of a folder written by `datasets.save_to_disk`; none if it has one without a name."""
     path = join(folder, "dataset_dict.json")
     return _read(path, _Splits).splits if exists(path) else []
 
 
 def configs_of(folder: str) -> dict[str, list[str]]:
-    """Return the configurations that the README.md of a folder names, each with its splits."""
+    """Return the configurations in a folder's README.md, with their splits."""
     return {
         config.config_name: list(dict.fromkeys(split for split, _ in _split_files(config)))
         for config in _configs(folder)
@@ -159,7 +159,7 @@ def _configs(folder: str) -> list[_Config]:
         ) from None
 
 
-def _of_config(folder: str, configs: list[_Config], config: str | None, split: str | None) -> list[Found]:
+def _of_config(folder: str, configs: list[_Config], config: str | None, split: str | None) -> list[ListedFile]:
     by_name = {config.config_name: config for config in configs}
     usual = [config.config_name for config in configs if config.default or config.config_name == "default"]
     if config is None and len(by_name) > 1 and not usual:
@@ -169,11 +169,11 @@ def _of_config(folder: str, configs: list[_Config], config: str | None, split: s
     names = list(dict.fromkeys(name for name, _ in files))
     if split is not None:
         _one_of(folder, "split", split, names)
-    inputs: dict[str, Found] = {}
+    inputs: dict[str, ListedFile] = {}
     for name, pattern in files:
         if split in (None, name):
-            for path, _, there in expand_listed(join(folder, result.data_dir, pattern)):
-                inputs[path] = path, path[len(folder.rstrip("/")) + 1 :], there
+            for path, _, stat in expand_listed(join(folder, result.data_dir, pattern)):
+                inputs[path] = path, path[len(folder.rstrip("/")) + 1 :], stat
     return sorted(inputs.values())
 
 
@@ -187,8 +187,8 @@ def _split_files(config: _Config) -> Iterator[tuple[str, str]]:
             yield from ((file.split, path) for path in ([file.path] if isinstance(file.path, str) else file.path))
 
 
-def _of_state(folder: str) -> list[Found]:
-    """Return the files that belong to a split that `datasets` wrote; there may be others, of its cache."""
+def _of_state(folder: str) -> list[ListedFile]:
+    """Return the files of a split written by `datasets`; there may be others, of its cache."""
     state = _read(join(folder, "state.json"), _State)
     if state.indices:
         raise ConfigError(
@@ -196,7 +196,7 @@ def _of_state(folder: str) -> list[Found]:
             "write it again with `datasets`: flatten_indices(), then save_to_disk"
         )
     paths = [(join(folder, file.filename), file.filename) for file in state.files]
-    return [(path, name, there) for path, name in paths for _, _, there in expand_listed(path)]
+    return [(path, name, stat) for path, name in paths for _, _, stat in expand_listed(path)]
 
 
 def _read(path: str, type_: type[T]) -> T:
@@ -208,17 +208,17 @@ def _read(path: str, type_: type[T]) -> T:
         raise ConfigError(f"{path}: expected what `datasets.save_to_disk` writes, got: {error}") from None
 
 
-def _one_of(folder: str, what: str, name: str, names: list[str]) -> str:
+def _one_of(folder: str, option: str, name: str, names: list[str]) -> str:
     if name not in names:
         hint = did_you_mean(name, names) or f"; there are: {', '.join(names)}"
-        raise ConfigError(f"{folder}: expected a {what} of it, got {name!r}{hint}")
+        raise ConfigError(f"{folder}: expected a {option} of it, got {name!r}{hint}")
     return name
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def _below(folder: str) -> list[Found]:
+def _below(folder: str) -> list[ListedFile]:
     return expand_listed(join(folder, "**"))
 
 
@@ -226,7 +226,7 @@ def _ends_in(relative: str, suffixes: Sequence[str]) -> bool:
     return strip_suffix(relative, list(COMPRESSIONS)).endswith(tuple(suffixes))
 
 
-def _others(folder: str) -> str:
+def _example(folder: str) -> str:
     return f" among {len(results)}, such as {results[0][1]}" if (results := _below(folder)) else ""
 
 
@@ -246,7 +246,7 @@ _LONGEST = 10_000  # bytes of a path
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError for what can be no crawl's name."""
+    """Raise ValueError for an impossible name of a crawl."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"expected the name of a crawl such as CC-MAIN-2024-10, got {name!r}")
 
@@ -256,7 +256,7 @@ Files = int | str | list[int | str] | None
 
 
 def chosen_files(files: Files) -> list[range] | None:
-    """Return the numbers that are meant; None for all.
+    """Return the numbers of the selected files; None for all.
 
     Raises:
         ValueError: if it is nothing of this kind.
@@ -275,12 +275,12 @@ def chosen_files(files: Files) -> list[range] | None:
 
 
 def listed(crawl: str, format: str, base: str) -> list[str]:
-    """Return the paths of a crawl's files, below its base, in the order of its list.
+    """Return the paths of a crawl's files, below its base.
 
     Args:
         crawl: its name.
         format: Format of the files.
-        base: where the folder of all crawls is; on the web, in a bucket, or on disk.
+        base: Folder of all crawls; on the web, in a bucket, or on disk.
 
     Raises:
         ConfigError: if there is no such list.
@@ -290,7 +290,7 @@ def listed(crawl: str, format: str, base: str) -> list[str]:
 
 
 def choose(paths: list[str], files: Files) -> list[str]:
-    """Return those paths that are meant, each once, in their order.
+    """Return the selected paths, each once, in their order.
 
     Raises:
         ConfigError: if there are not so many.
@@ -302,12 +302,12 @@ def choose(paths: list[str], files: Files) -> list[str]:
 
 
 def place_of(path: str, base: str) -> tuple[str, str]:
-    """Return where a file is, and its path below the folder of all crawls, which names its shard."""
+    """Return the address of a file, and its path below the folder."""
     return join(base, store_of(base).quoted(path)), path.removeprefix(_FOLDER)
 
 
 def lines(path: str) -> Iterator[str]:
-    """Yield the paths that a list has.
+    """Yield the paths in a list.
 
     Raises:
         NothingThere: if there is no such list.

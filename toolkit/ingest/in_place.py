@@ -52,7 +52,7 @@ _WHY_NOT = {
 
 
 class FilesInPlace(ConfigStruct):
-    """External files that are documents, and how they are read (a `toolkit.data.in_place.InPlace`).
+    """External files as documents, with their reader (a `toolkit.data.in_place.InPlace`).
 
     Attributes:
         pattern: the path, glob or folder that names the files.
@@ -77,7 +77,7 @@ class FilesInPlace(ConfigStruct):
         if self.names:
             return dict.fromkeys(self.names)
         listed = _read(self.entry)[1].inputs(self.pattern)
-        return {relative: there.size if there else None for _, relative, there in listed}
+        return {relative: stat.size if stat else None for _, relative, stat in listed}
 
     def read(self, path: str, relative: str, max_bytes: int, begin: Begin, sieve: Sieve | None = None) -> "RowsInPlace":
         rows = RowsInPlace(_read(self.entry)[0], path, relative, max_bytes, begin, self.own_types())
@@ -151,17 +151,17 @@ class RowsInPlace:
 
 
 def open_dataset(
-    given: ConfigNode,
+    config_node: ConfigNode,
     dataset: str | None,
     documents: str | dict[str, Any] | None,
     attributes: str | None,
     notes: str = "",
 ) -> Dataset:
-    """Return the dataset that a part of a configuration names.
+    """Return the dataset of a part of a configuration.
 
     Args:
-        given: the mapping that has the key `documents`, for messages.
-        dataset: as of `toolkit.data.dataset.open_dataset`, and so are the others.
+        config_node: the mapping that has the key `documents`, for messages.
+        dataset: Root of the dataset, as in `toolkit.data.dataset.open_dataset`; the others likewise.
         documents: its places, beside a `format` if external files are the documents.
         attributes: root of the attributes.
         notes: another place for our records.
@@ -171,16 +171,16 @@ def open_dataset(
     """
     files: FilesInPlace | None = None
     if isinstance(documents, dict) and "format" in documents:
-        section = given.at("documents")
+        section = config_node.at("documents")
         places, _ = config.divide(section, _PLACES)
         root, files = _files(section)
         documents = {**places.value, "path": root}
     try:
         result = open_places(dataset, documents, attributes, notes, files)
     except ConfigError as error:
-        raise given.error((), str(error)) from None
+        raise config_node.error((), str(error)) from None
     if files and files.is_folder and is_within(normal(result.attributes), normal(result.documents)):
-        raise given.error(
+        raise config_node.error(
             ("documents", "path"),
             f"expected a folder of documents that does not contain the attributes, got "
             f"{result.documents}, which contains {result.attributes}; give a glob, or another "
@@ -190,7 +190,7 @@ def open_dataset(
 
 
 def _typed(dataset: Dataset, files: FilesInPlace) -> Dataset:
-    """Return the dataset with the types of its documents' own fields, if they can be told, and store these."""
+    """Return the dataset with its own types, and store these."""
     entry, _ = _read(files.entry)
     try:
         files_of = map(dataset.file_of, dataset.shards())
@@ -226,7 +226,7 @@ def _files(section: ConfigNode) -> tuple[str, FilesInPlace]:
 
 
 def _on_the_web(section: ConfigNode, path: str) -> tuple[str, tuple[str, ...]]:
-    """Return the root and the names of files that nothing lists: one, or those of ``include:`` below the path."""
+    """Return the root and the names of files on the web: one, or those of ``include:`` below the path."""
     if "?" in path:
         raise section.error(("path",), f"expected an address without a query, got {path}; ingest reads it")
     if not (names := section.value.get("include")):
@@ -242,7 +242,7 @@ def _on_the_web(section: ConfigNode, path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _entry(section: ConfigNode) -> Entry:
-    """Return the entry of an ingest that would make the same documents."""
+    """Return the entry of an ingest with the same documents."""
     value = section.value
     for key, why in _WHY_NOT.items():
         if key in value:
@@ -254,28 +254,28 @@ def _entry(section: ConfigNode) -> Entry:
     except ConfigError as error:
         raise section.error(("format",), str(error)) from None
     if not class_.IN_PLACE:
-        can = ", ".join(name for name in READERS.names() if _can(name))
+        can = ", ".join(name for name in READERS.names() if _can_be_in_place(name))
         raise section.error(
             ("format",), f"expected a format that can be read in place ({can}), got {settings.format!r}; ingest it"
         )
-    known = (*_TAKEN, *_PLACES)
-    config.refuse_unknown(section, class_, known, f"documents in place of the format {settings.format}")
-    _, options = config.divide(section, known)
+    keys = (*_TAKEN, *_PLACES)
+    config.refuse_unknown(section, class_, keys, f"documents in place of the format {settings.format}")
+    _, options = config.divide(section, keys)
     config.convert(options, class_, f"format {settings.format}")
     return Entry(common=common.value, options=options.value)
 
 
-def _can(name: str) -> bool:
+def _can_be_in_place(name: str) -> bool:
     try:
         return READERS.find(name).IN_PLACE
     except ConfigError:
         return False
 
 
-def refuse_ingest(dataset: Dataset, given: ConfigNode) -> None:
-    """Raise ConfigError if documents in place were to be written by an ingest."""
+def refuse_ingest(dataset: Dataset, config_node: ConfigNode) -> None:
+    """Raise ConfigError if an ingest would write documents in place."""
     if dataset.in_place:
-        raise given.error(
+        raise config_node.error(
             ("documents", "format"),
             "expected documents that an ingest writes, got documents in place, which need none: run the other "
             "commands, without `ingest:`; or move the format and its options there, and the path to its `from:`",

@@ -1,4 +1,4 @@
-"""Decisions about inputs from what is noted of them: the records of those that are ingested, and attempts at others.
+"""Decisions about inputs from their records: the records of those that are ingested, and attempts at others.
 
 ``.toolkit/inputs/``  an `InputRecord` of each (`toolkit.records.ingested`); that of a pack has the name of its shard
 
@@ -25,11 +25,11 @@ from toolkit.storage.paths import exists, lacking, list_files, stat
 
 
 def check_settings(works: Iterable[InputToIngest], formerly: Iterable[tuple[InputRecord, InputToIngest]] = ()) -> None:
-    """Raise ConfigError if an input was ingested with other settings, unless that is to be overwritten.
+    """Raise ConfigError if an input was ingested with other settings, unless overwritten.
 
     Args:
         works: the inputs.
-        formerly: what was made of their inputs when they were packed otherwise, by its record, and what is made now.
+        formerly: Records of former packs of the inputs, with the works of today.
     """
     own = ((ingested.load(work.dataset, work.key), work) for work in works)
     for record, work in itertools.chain(own, formerly):
@@ -43,7 +43,7 @@ def check_settings(works: Iterable[InputToIngest], formerly: Iterable[tuple[Inpu
 
 
 def check_made(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
-    """Check that documents were made as the section ``ingest:`` says now, before they are used.
+    """Check the documents' settings against those of the section ``ingest:``.
 
     Inputs of sources that the section does not have are not compared, nor is it looked at which inputs there are.
 
@@ -58,9 +58,9 @@ def check_made(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
     for entry in entries:
         by_source.setdefault(entry.settings().source, []).append(settings_of(entry))
     for record in inputs:
-        wanted = by_source.get(record.settings.get("source"), [])
-        if wanted and record.settings not in wanted:
-            likest = min(wanted, key=lambda settings: len(_differences(record.settings, settings)))
+        expected = by_source.get(record.settings.get("source"), [])
+        if expected and record.settings not in expected:
+            likest = min(expected, key=lambda settings: len(_differences(record.settings, settings)))
             raise ConfigError(
                 f"expected documents as the section `ingest:` says, got those of {record.input}, ingested "
                 f"{_otherwise(record.settings, likest)}\nrun `toolkit ingest --overwrite`, or choose another `source:`"
@@ -68,7 +68,7 @@ def check_made(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
 
 
 def _otherwise(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return how an input was ingested that is ingested otherwise now."""
+    """Return the difference between former and present settings of an input."""
     versions = [str(settings.get("reader_version", FIRST_VERSION)) for settings in (before, now)]
     by = f"by version {versions[0]} of the format {now.get('format')}, which has version {versions[1]} now"
     if not (results := _differences(before, now)):
@@ -79,37 +79,33 @@ def _otherwise(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return a line for each setting that differs, beside the version."""
+    """Return a line for each changed setting, beside the version."""
     before, now = {**DEFAULTS, **before}, {**DEFAULTS, **now}
     edited = changes(before.get("code", {}), now.get("code", {}))
     code = [f"the code of the format has changed: {', '.join(edited)}"] if edited else []
-    told = {key for key in ("reader_version", "code" if code else "") if key}
-    return code + [
-        f"{name}: {was!r} -> {is_!r}"
-        for key in dict.fromkeys((*before, *now))
-        if key not in told
-        for name, was, is_ in _unlike(key, before.get(key), now.get(key))
-    ]
+    reported = ("reader_version", "code") if code else ("reader_version",)
+    keys = [key for key in dict.fromkeys((*before, *now)) if key not in reported]
+    return code + [line for key in keys for line in _changes(key, before.get(key), now.get(key))]
 
 
-def _unlike(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name of each setting that differs, below mappings, with both values."""
+def _changes(name: str, before: Any, now: Any) -> Iterator[str]:
+    """Yield a line for each changed setting, below mappings, with both values."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys((*before, *now)):
-            yield from _unlike(f"{name}.{key}", before.get(key), now.get(key))
+            yield from _changes(f"{name}.{key}", before.get(key), now.get(key))
     elif before != now:
-        yield name, before, now
+        yield f"{name}: {before!r} -> {now!r}"
 
 
 def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> dict[str, str]:
-    """Return the inputs that were ingested before, and are not among these: the keys of their records, by path."""
-    known = {file.key for work in works for file in work.files}
+    """Return the inputs of earlier runs beside these: the keys of their records, by path."""
+    keys = {file.key for work in works for file in work.files}
     inputs, _ = ingested.load_each(dataset)
     listed = {
         key: {input_.key: input_.input for input_ in input_record.inputs} or {key: input_record.input}
         for key, input_record in inputs.items()
     }
-    return {path: key for key in sorted(listed) for name, path in listed[key].items() if name not in known}
+    return {path: key for key in sorted(listed) for name, path in listed[key].items() if name not in keys}
 
 
 def input_state(
@@ -120,16 +116,16 @@ def input_state(
     begun: bool = False,
     quick: bool = False,
 ) -> State:
-    """Return the state of what was made of an input, or pack; it is `missing` if only the documents have gone.
+    """Return the state of the documents of an input, or pack; it is `missing` if only the documents have gone.
 
     Args:
         work: Input.
         record: Record of it.
-        stats: What there is of each file.
+        stats: Version of each file; None of a missing one.
         begun: True if there is an attempt that did not end.
-        quick: As of `toolkit.storage.artifact.state`; what is on the web is not read in any case.
+        quick: True to compare by versions alone, as in `toolkit.storage.artifact.state`; the web is never read.
     """
-    if lacks := [file.path for file, there in zip(work.files, stats, strict=True) if there is None]:
+    if lacks := [file.path for file, stat_by_path in zip(work.files, stats, strict=True) if stat_by_path is None]:
         return State("stale", f"there is {lacking(lacks[0])}" + (f" at {lacks[0]}" if work.is_pack else ""))
     settings = settings_of(work.entry)
     result = state(record, settings=settings, begun=begun)
@@ -139,8 +135,8 @@ def input_state(
         return State("stale", "ingested " + _otherwise(record.settings, settings).partition(":\n")[0])
     if not is_of_these(work, record):
         return State("stale", f"{_CHANGED}: it has other inputs")
-    there = {file.path: stat for file, stat in zip(work.files, stats, strict=True)}
-    if not files_state(_inputs(work, record), quick=quick, stat=there.get).is_done:
+    stat_by_path = dict(zip((file.path for file in work.files), stats, strict=True))
+    if not files_state(_inputs(work, record), quick=quick, stat=stat_by_path.get).is_done:
         folder = next((file.path for file in work.files if not file.selected and stat(file.path) is None), "")
         return State(
             "stale", f"there is {lacking(folder)}" if folder else _OTHER_PAGES if work.files[0].selected else _CHANGED
@@ -159,14 +155,14 @@ INTERRUPTED_INPUT = State("interrupted", "its ingest was interrupted")
 
 
 def _tolerates(work: InputToIngest, record: InputRecord) -> bool:
-    """Return whether the bad items and the damage that an input had are allowed now."""
+    """Return True if an input's bad items and damage are allowed now."""
     on_error = work.entry.settings().on_error
     rejected = any(name.startswith("rejected.") for name in record.counts)
     return not (rejected and on_error == "error") and not (record.salvaged and on_error != "salvage")
 
 
 def _documents_state(work: InputToIngest, record: InputRecord, *, quick: bool) -> State:
-    """Return the state of the shards of an input, and of their attributes that it carries: done, or missing."""
+    """Return the state of an input's shards and carried attributes: done, or missing."""
     result = files_state(
         FileRecord(work.dataset.shard_path(shard), output.size) for shard, output in record.shards.items()
     )
@@ -181,17 +177,17 @@ def _documents_state(work: InputToIngest, record: InputRecord, *, quick: bool) -
         return result
     if record.deleted:
         return State("missing", "its documents were deleted when they had been mixed")
-    gone = [shard for shard in record.shards if not exists(work.dataset.shard_path(shard))]
-    return State("missing", f"its documents are gone: {gone[0]}" if gone else "its documents have changed")
+    missing = [shard for shard in record.shards if not exists(work.dataset.shard_path(shard))]
+    return State("missing", f"its documents are gone: {missing[0]}" if missing else "its documents have changed")
 
 
 def is_of_these(work: InputToIngest, record: InputRecord) -> bool:
-    """Return whether what was made was made of just these inputs, as they were then."""
+    """Return True if a record is of just these inputs."""
     return [input_.key for input_ in _inputs_in(work, record)] == [file.key for file in work.files]
 
 
 def _inputs_in(work: InputToIngest, record: InputRecord) -> list[InputOfPack]:
-    """Return the inputs that a record is about, by the work that has made it."""
+    """Return the inputs of a record, by the work of today."""
     one = InputOfPack(
         input=record.input,
         key=work.key,
@@ -204,16 +200,13 @@ def _inputs_in(work: InputToIngest, record: InputRecord) -> list[InputOfPack]:
 
 
 def _inputs(work: InputToIngest, record: InputRecord) -> list[FileRecord]:
-    """Return the files that a record is about, by the work that has made it; those on the web are not read."""
-    return [
-        FileRecord(file.path, was.size, was.stamp, was.content if _can_be_read(file) else "", stored_xxh3)
-        for file, was in zip(work.files, _inputs_in(work, record), strict=True)
-    ]
+    """Return the files of a record, by the work of today; those on the web are not read."""
 
+    def content(file: InputFile, was: InputOfPack) -> str:
+        return was.content if file.selected is None and store_of(file.path).can_list else ""
 
-def _can_be_read(file: InputFile) -> bool:
-    """Return whether a file with another stamp is compared by its content."""
-    return file.selected is None and store_of(file.path).can_list
+    files = zip(work.files, _inputs_in(work, record), strict=True)
+    return [FileRecord(file.path, was.size, was.stamp, content(file, was), stored_xxh3) for file, was in files]
 
 
 def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
@@ -224,25 +217,25 @@ def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
         begun: keys of inputs with an attempt that did not end.
     """
     record, damaged = ingested.load_told(work.dataset, work.key)
-    there = as_listed(work.files)
-    state = input_state(work, record, there, begun=work.key in begun)
-    return "its record is damaged" if damaged and None not in there else state.why
+    stats = as_listed(work.files)
+    state = input_state(work, record, stats, begun=work.key in begun)
+    return "its record is damaged" if damaged and None not in stats else state.why
 
 
-def recorded(work: InputToIngest) -> InputRecord | None:
-    """Return the record of an input that is done, but whose documents may be gone."""
+def finished_record(work: InputToIngest) -> InputRecord | None:
+    """Return the record of a finished input, with or without documents."""
     record = ingested.load(work.dataset, work.key)
     return record if input_state(work, record, as_listed(work.files)).name in ("done", "missing") else None
 
 
-def noted(work: InputToIngest) -> InputRecord | None:
-    """Return the record of an input, if the settings are as they were; the input itself is not looked at."""
+def record_with_settings(work: InputToIngest) -> InputRecord | None:
+    """Return the record of an input with unchanged settings; the input itself is not looked at."""
     record = ingested.load(work.dataset, work.key)
     return record if record is not None and record.settings == settings_of(work.entry) else None
 
 
 def of_entry(work: InputToIngest, record: InputRecord) -> InputRecord:
-    """Return the record of an input that is done with the entry to which it belongs now, and what that tolerates."""
+    """Return the record of a finished input with its present entry."""
     entry, limit = work.entry.name, work.entry.settings().max_rejected
     if (record.entry, record.max_rejected) == (entry, limit):
         return record
@@ -250,13 +243,13 @@ def of_entry(work: InputToIngest, record: InputRecord) -> InputRecord:
 
 
 def note_deletion(work: InputToIngest, record: InputRecord) -> None:
-    """Note in an input's record that its shards are deleted on purpose; call it before they are."""
+    """Mark an input's shards as deleted on purpose, in its record; call it before they are."""
     if not record.deleted:
         ingested.save(work.dataset, work.key, msgspec.structs.replace(record, deleted=True))
 
 
 def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
-    """Return the shards of a set that ingest made of what its inputs carry; None for any other set.
+    """Return the shards of a set of carried attributes; None for any other set.
 
     These are the shards of these inputs, by the records of either, whether the files are there or not; and files that
     are there.
@@ -280,11 +273,11 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
 
 
 def not_begun(works: Sequence[InputToIngest], dataset: Dataset, shards: Iterable[str]) -> list[str]:
-    """Return the keys of the inputs without a record, an attempt, or a shard of theirs among those that there are."""
-    noted = {*ingested.keys(dataset), *ingested.attempts(dataset)}
-    left = [work for work in works if work.key not in noted]
-    if not left:
+    """Return the keys of the inputs without record, attempt and shard."""
+    recorded_keys = {*ingested.keys(dataset), *ingested.attempts(dataset)}
+    new = [work for work in works if work.key not in recorded_keys]
+    if not new:
         return []
     maker = makers(works)
     results = {work.shard for work in map(maker, shards) if work}
-    return [work.key for work in left if work.shard not in results]
+    return [work.key for work in new if work.shard not in results]

@@ -1,4 +1,4 @@
-"""The types of the own fields of documents, known before these are made, and stored.
+"""The types of the own fields of documents, before and after ingest.
 
 ``.toolkit/types/<number of the entry>.json``  a `StoredTypes`
 """
@@ -35,12 +35,12 @@ class StoredTypes(Artifact, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Told:
+class InputTypes:
     """The types of inputs' documents.
 
     Attributes:
-        by_shard: by the shards of the inputs.
-        stored: what is to be stored, by path.
+        by_shard: Types by shard of the inputs.
+        stored: Types to store, by path.
     """
 
     by_shard: dict[str, OwnTypes | None]
@@ -52,7 +52,7 @@ class Told:
             json_files.save(path, stored_types)
 
 
-def told(works: Sequence[InputToIngest], dataset: Dataset) -> Told:
+def types_of_inputs(works: Sequence[InputToIngest], dataset: Dataset) -> InputTypes:
     """Return the types of inputs' documents; nothing is written.
 
     They are those of an entry: of all its inputs, by the schemas of all or the first rows. Where nobody can list the
@@ -68,30 +68,25 @@ def told(works: Sequence[InputToIngest], dataset: Dataset) -> Told:
     by_entry: dict[int, list[InputToIngest]] = {}
     for work in works:
         by_entry.setdefault(id(work.entry), []).append(work)
-    result = Told({}, {})
+    result = InputTypes({}, {})
     for number, of_one in enumerate(by_entry.values()):
         path = join(dataset.bookkeeping, "types", f"{number}.json")
-        stored = _of_entry(of_one[0].entry, of_one, path)
-        if stored:
+        files = sorted((file for work in of_one for file in work.files), key=lambda file: file.relative)
+        limit = max(work.max_document_bytes for work in of_one)
+        if stored := of_files(of_one[0].entry, files, limit, path):
             result.stored[path] = stored
         result.by_shard.update({work.shard: stored.types if stored else None for work in of_one})
     return result
 
 
-def _of_entry(entry: Entry, works: Sequence[InputToIngest], path: str) -> StoredTypes | None:
-    files = sorted((file for work in works for file in work.files), key=lambda file: file.relative)
-    limit = max((work.max_document_bytes for work in works), default=0)
-    return of_files(entry, files, limit, path)
-
-
 def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) -> StoredTypes | None:
-    """Return the types of documents of some files, those that are stored if nothing has changed since.
+    """Return the types of the documents of files; stored ones if nothing has changed.
 
     Args:
-        entry: how they are read.
+        entry: Entry of the files.
         files: all of them, in order.
         limit: bytes of a document, at most.
-        path: where the types are stored.
+        path: Path of the stored types.
 
     Returns:
         None if they cannot be told: of other formats, and where nothing lists files, on the web.
@@ -125,12 +120,12 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
 
 
 def is_stored(dataset: Dataset) -> bool:
-    """Return whether types were stored for a dataset, so that records may have some."""
+    """Return True if the dataset has stored types."""
     return any(list_files(join(dataset.bookkeeping, "types"), hidden=True))
 
 
 def to_be(works: Sequence[InputToIngest], dataset: Dataset) -> OwnTypes | None:
-    """Return the types of all documents that there will be when these inputs are ingested; None if one's are unknown.
+    """Return the types of all documents after an ingest of these inputs; None if one's are unknown.
 
     Args:
         works: all inputs of the section, with their types.
@@ -140,20 +135,20 @@ def to_be(works: Sequence[InputToIngest], dataset: Dataset) -> OwnTypes | None:
     if not any(results):
         return None
     maker = makers(works)
-    there = set(list_files(dataset.documents))
+    existing = set(list_files(dataset.documents))
     result = set[str]()
     for record in load_undamaged(dataset):
         result.update(record.shards)
         is_planned = any(maker(shard) for shard in record.shards)
-        if there & record.shards.keys() and (not is_planned or record.types is None):
+        if existing & record.shards.keys() and (not is_planned or record.types is None):
             results.append(record.types)
-    if any(maker(shard) is None for shard in there - result):
+    if any(maker(shard) is None for shard in existing - result):
         return None
     return together(results)
 
 
 def of_documents(dataset: Dataset, shards: Iterable[str]) -> OwnTypes | None:
-    """Return the types of documents that there are, by the records of their inputs; None if one's are unknown.
+    """Return the types of existing documents, by the records of their inputs; None if one's are unknown.
 
     Those of documents in place are told by the files.
     """
@@ -161,17 +156,17 @@ def of_documents(dataset: Dataset, shards: Iterable[str]) -> OwnTypes | None:
         return dataset.in_place.own_types()
     if not is_stored(dataset):
         return None
-    wanted = set(shards)
+    remaining = set(shards)
     results, result = set[str](), list[OwnTypes | None]()
     for record in load_undamaged(dataset):
-        if wanted & record.shards.keys():
+        if remaining & record.shards.keys():
             results.update(record.shards)
             result.append(record.types)
-    return together(result) if result and wanted <= results else None
+    return together(result) if result and remaining <= results else None
 
 
 def of_all(dataset: Dataset) -> OwnTypes | None:
-    """Return the types of all documents that there are; None if there are none, or one's are unknown."""
+    """Return the types of all existing documents; None if there are none, or one's are unknown."""
     if dataset.in_place or not is_stored(dataset):
         return of_documents(dataset, ())
     try:

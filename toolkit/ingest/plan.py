@@ -12,9 +12,8 @@ moves with the inputs before it, up to the next path that says so.) The idea is 
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import TypeVar
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import xxhash
 
@@ -23,7 +22,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import folders
-from toolkit.ingest.folders import Found
+from toolkit.ingest.folders import ListedFile
 from toolkit.ingest.reader import Reader
 from toolkit.ingest.section import COMPRESSION, SUBSETS, Common, Entry
 from toolkit.storage import Stat, compression, store_of
@@ -83,7 +82,7 @@ _COMPRESSIONS = tuple(compression.SUFFIXES)
 
 
 class Selected(ConfigStruct):
-    """Where the records of a pack of selected pages are.
+    """The location of the records of a pack of selected pages.
 
     Attributes:
         rows: File of them; empty if only the plan is wanted.
@@ -105,34 +104,34 @@ class InputFile(ConfigStruct):
         path: Path of it.
         relative: below the glob's fixed part, or below the folder of all crawls.
         key: its name in records: `relative`, in the folder of its source.
-        there: what a listing said of it; None where nothing lists it: on the web, and in a crawl's list.
-        address: what the path is to its store, if that may not be shown.
-        selected: Of pages that an index has selected, where they are; the path is then a name that no file has.
+        stat: Version by a listing; None for files that nothing lists: on the web, and in a crawl's list.
+        address: Address for the store, if the path hides a secret.
+        selected: Location of the records of selected pages; the path is then a name that no file has.
     """
 
     path: str
     relative: str
     key: str
-    there: Stat | None = None
+    stat: Stat | None = None
     address: str = ""
     selected: Selected | None = None
 
     def __post_init__(self) -> None:
-        """Make the address known where the work is done."""
+        """Register the address in the process of the work."""
         if self.address:
             learn(self.path, self.address)
 
     @property
     def size(self) -> int | None:
         """Return the stored bytes, as listed; None where nothing lists them."""
-        return self.there.size if self.there else None
+        return self.stat.size if self.stat else None
 
 
 class InputToIngest(ConfigStruct):
     """An input to ingest, or a pack: several that share their shards.
 
     Attributes:
-        files: in order; a pack has more than one.
+        files: Files in order; a pack has more than one.
         shard: without suffix.
         types: Types of the own fields of its documents, if they are known; the same for all inputs of an entry.
     """
@@ -156,7 +155,7 @@ class InputToIngest(ConfigStruct):
 
     @property
     def name(self) -> str:
-        """Return what it is called in messages."""
+        """Return its name in messages."""
         return self.path + (f" … {self.files[-1].path} ({amount(len(self.files), 'input')})" if self.is_pack else "")
 
     @property
@@ -167,16 +166,16 @@ class InputToIngest(ConfigStruct):
 
     @property
     def is_cut(self) -> bool:
-        """Return whether it becomes numbered shards; by `shard_size`, however small it is."""
+        """Return True if it becomes numbered shards; by `shard_size`, however small it is."""
         return self.entry.settings().shard_size is not None
 
     def shard_name(self, number: int = 0) -> str:
-        """Return the path of a shard that it becomes: its only one, or the one with this number."""
+        """Return the path of one of its shards: its only one, or the one with this number."""
         return (f"{self.shard}.{number:05d}" if self.is_cut else self.shard) + self.suffix
 
     @property
     def suffix(self) -> str:
-        """Return what its shards end in."""
+        """Return the suffix of its shards."""
         return SUFFIXES[self.entry.compression]
 
     @property
@@ -190,7 +189,7 @@ class Selects(ConfigStruct):
 
     Attributes:
         write: True if the selection is kept, for the tasks that fetch it.
-        processes: That work at a time.
+        processes: Number of processes at a time.
     """
 
     write: bool
@@ -198,13 +197,13 @@ class Selects(ConfigStruct):
 
 
 def as_listed(files: Sequence[InputFile]) -> list[Stat | None]:
-    """Return what a listing said of each input; those that none lists are asked for, several at a time."""
-    asked = iter(stat_each([file.path for file in files if file.there is None]))
-    return [file.there or next(asked) for file in files]
+    """Return the listed version of each input; those that none lists are asked for, several at a time."""
+    fresh = iter(stat_each([file.path for file in files if file.stat is None]))
+    return [file.stat or next(fresh) for file in files]
 
 
 def makers(works: Iterable[InputToIngest]) -> Callable[[str], InputToIngest | None]:
-    """Return what tells from a shard's path which of these inputs makes it; None if none of them does.
+    """Return a function from a shard's path to its input; None if none of them does.
 
     No record is read, so the answer is the same before, while and after the input is ingested. A name that other
     settings gave it (with or without a number, of another compression) counts, too, unless it is that of another input.
@@ -230,15 +229,15 @@ def plan(
     absent: list[NothingThere] | None = None,
     selects: Selects | None = None,
 ) -> list[InputToIngest]:
-    """Return a piece of work for each input file, or pack of them, sorted by shard.
+    """Return the work on each input file, or pack, sorted by shard.
 
     Args:
         entries: Entries of the section.
         dataset: Dataset that the inputs become.
-        max_document_bytes: of the configuration.
+        max_document_bytes: Limit of the configuration.
         overwrite: True if what was made with other settings is made again.
         absent: takes the errors of what is not there, in place of raising them.
-        selects: How pages are selected; None if no index is asked, so that only what is kept is known.
+        selects: Options of the selection of pages; None to ask no index, so that only stored selections are known.
 
     Raises:
         NothingThere: if a glob matches nothing, or a file is not there.
@@ -261,11 +260,11 @@ def plan(
 
 
 def _together(pack: int | None, files: Mapping[str, InputFile]) -> Iterator[tuple[str, list[InputFile]]]:
-    """Yield the names of shards, without suffix, and the inputs that become each.
+    """Yield the names of shards, without suffix, with the inputs of each.
 
     Args:
         pack: inputs with fewer bytes share shards.
-        files: by the name of the shard that each would be by itself.
+        files: Files by the name of the shard that each would be by itself.
     """
     by_path = sorted(files, key=lambda shard: files[shard].relative)
     small = [(shard, size) for shard in by_path if (size := _size_in_pack(files[shard], pack)) is not None]
@@ -276,7 +275,7 @@ def _together(pack: int | None, files: Mapping[str, InputFile]) -> Iterator[tupl
 
 
 def _size_in_pack(file: InputFile, pack: int | None) -> int | None:
-    """Return the bytes of an input that shares a shard; None if it does not: it is large, or nobody tells its size."""
+    """Return the bytes of an input for a pack; None if it does not: it is large, or nobody tells its size."""
     if pack is None or file.size is None or file.size >= pack or file.selected:
         return None
     return file.size if _longest(file.relative) + len(PACK) <= LONGEST_NAME else None
@@ -285,34 +284,24 @@ def _size_in_pack(file: InputFile, pack: int | None) -> int | None:
 def _files_of(
     entries: Iterable[Entry], dataset: Dataset, absent: list[NothingThere] | None, selects: Selects | None
 ) -> list[tuple[Entry, dict[str, InputFile]]]:
-    """Return the inputs of each entry, by the names of the shards that each would be by itself; each input once."""
+    """Return the inputs of each entry, by names of single shards; each input once."""
     owners: dict[str, int] = {}
-    others = list(entries)
+    entry_list = list(entries)
     results: list[tuple[Entry, dict[str, InputFile]]] = []
-    for number, entry in enumerate(others):
+    for number, entry in enumerate(entry_list):
         common, reader = entry.settings(), entry.reader()
         if common.max_disk and not store_of(dataset.bookkeeping).is_local:
             message = f"expected a dataset on disk for `max_disk`, got {dataset.bookkeeping}"
             raise ConfigError(f"{entry.place}: {message}" if entry.place else message)
         results.append((entry, {}))
-        chosen = _chosen(entry, common, dataset, absent, selects, others) if common.selects else None
-        listed = [(file.path, file.relative, file.there) for file in chosen] if chosen is not None else None
-        selected = {file.path: file.selected for file in chosen or ()}
-        for path, relative, there in _listed(entry, common, absent) if listed is None else listed:
-            shard = _shard_of(path, relative, common, reader)
+        for file in _listed(entry, common, dataset, absent, selects, entry_list):
+            shard = _shard_of(file.path, file.relative, common, reader)
             if (owner := owners.get(shard)) is not None:
                 other = results[owner][1].pop(shard)  # the last entry that names an input has it
-                if other.path != path:
-                    raise _both(other.path, path, shard)
+                if other.path != file.path:
+                    raise _both(other.path, file.path, shard)
             owners[shard] = number
-            results[number][1][shard] = InputFile(
-                path=path,
-                relative=relative,
-                key=join(common.source or "", relative),
-                there=there,
-                address="" if store_of(path).can_list or path in selected else whole(path),
-                selected=selected.get(path),
-            )
+            results[number][1][shard] = file
     return results
 
 
@@ -324,7 +313,7 @@ def _both(path: str, other: str, shard: str) -> ConfigError:
 
 
 def _shard_of(path: str, relative: str, common: Common, reader: Reader) -> str:
-    """Return the name of the shard that an input becomes by itself, without suffix.
+    """Return the name of the shard of a single input, without suffix.
 
     Raises:
         ConfigError: if there cannot be such a shard.
@@ -347,65 +336,77 @@ def _longest(path: str) -> int:
     return max(len(os.fsencode(part)) for part in path.split("/"))
 
 
-def _listed(entry: Entry, common: Common, absent: list[NothingThere] | None) -> Iterator[Found]:
-    """Yield the paths of an entry's input files, what names their shards, and what a listing says of them."""
-    patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
-    note_roots(fixed_part(pattern) or "." for pattern in patterns if is_glob(pattern))
-    if common.crawl is not None:
-        listings = [_of_crawl(entry, common)]
+def _listed(
+    entry: Entry,
+    common: Common,
+    dataset: Dataset,
+    absent: list[NothingThere] | None,
+    selects: Selects | None,
+    entries: list[Entry],
+) -> Iterator[InputFile]:
+    """Yield the input files of an entry, with their listed versions."""
+    note_roots(fixed_part(pattern) or "." for pattern in common.patterns if is_glob(pattern))
+    listings: Iterable[Sequence[tuple[Any, ...]] | ConfigError]
+    if common.selects:
+        listings = [_or_error(lambda: _selected(entry, common, dataset, selects, entries))]
+    elif common.crawl is not None:
+        listings = [_or_error(lambda: _of_crawl(entry, common))]
     else:  # the web is asked for each file that is named, so for several at a time
         reader = entry.reader()
         with suppress(ConfigError):  # each of them tells it by itself
-            for pattern in patterns:
+            for pattern in common.patterns:
                 store_of(pattern)  # so that `for_each` knows whether answers take their time
-        listings = for_each(lambda pattern: _or_error(entry.place, partial(reader.inputs, pattern)), patterns)
+        listings = for_each(lambda pattern: _or_error(lambda: _of_pattern(entry, reader, pattern)), common.patterns)
     for listing in listings:
         if not isinstance(listing, ConfigError):
-            yield from listing
+            yield from (_input_file(common, *item) for item in listing)
         elif absent is None or not isinstance(listing, NothingThere):
             raise listing
         else:
             absent.append(listing)
 
 
-def _of_crawl(entry: Entry, common: Common) -> Sequence[Found] | ConfigError:
-    """Return the files of a crawl that an entry takes, or why there are none."""
-    paths = _or_error(entry.place, partial(folders.listed, common.crawl or "", common.format, common.base_url))
-    if isinstance(paths, ConfigError):
-        return paths
-    chosen = _or_error(entry.files_place, partial(folders.choose, paths, common.files))
-    if isinstance(chosen, ConfigError):
-        return chosen
-    return [(*folders.place_of(path, common.base_url), None) for path in chosen]
+def _input_file(
+    common: Common, path: str, relative: str, stat: Stat | None, selected: Selected | None = None
+) -> InputFile:
+    return InputFile(
+        path=path,
+        relative=relative,
+        key=join(common.source or "", relative),
+        stat=stat,
+        address="" if selected or store_of(path).can_list else whole(path),
+        selected=selected,
+    )
 
 
-def _chosen(
-    entry: Entry,
-    common: Common,
-    dataset: Dataset,
-    absent: list[NothingThere] | None,
-    selects: Selects | None,
-    others: list[Entry],
-) -> list[InputFile]:
-    """Return the packs of the pages that an entry selects; one that is not begun, if nobody has selected them yet."""
+def _of_pattern(entry: Entry, reader: Reader, pattern: str) -> Sequence[ListedFile]:
+    with _errors_at(entry.place):
+        return reader.inputs(pattern)
+
+
+def _of_crawl(entry: Entry, common: Common) -> Sequence[ListedFile]:
+    """Return the selected files of a crawl."""
+    with _errors_at(entry.place):
+        paths = folders.listed(common.crawl or "", common.format, common.base_url)
+    with _errors_at(entry.files_place):
+        return [(*folders.place_of(path, common.base_url), None) for path in folders.choose(paths, common.files)]
+
+
+def _selected(
+    entry: Entry, common: Common, dataset: Dataset, selects: Selects | None, entries: list[Entry]
+) -> Sequence[tuple[str, str, Stat, Selected]]:
+    """Return the packs of the selected pages of an entry; one that is not begun, if nobody has selected them yet."""
     from toolkit.ingest.index.selecting import folder_of, selection_of
 
     name, subset = common.crawl or "index", common.subset or SUBSETS[0]
     root = join(common.base_url, "crawl-data", name) if common.crawl else common.crawl_name
-    try:
+    with _errors_at(entry.place, entry.files_place if common.where else entry.place):
         selection = selection_of(
-            entry, dataset, asks=selects is not None, write=bool(selects and selects.write), others=others
+            entry, dataset, asks=selects is not None, write=bool(selects and selects.write), entries=entries
         )
-    except ConfigError as error:
-        place = entry.files_place if common.where and not isinstance(error, NothingThere) else entry.place
-        told = type(error)(f"{place}: {error}" if place else str(error))
-        if absent is None or not isinstance(told, NothingThere):
-            raise told from None
-        absent.append(told)
-        return []
     if selection is None:
         unknown = Selected(rows="", base=common.base_url)
-        return [InputFile(f"{root}#{subset}", f"{name}/{subset}", "", Stat(0, "not selected"), selected=unknown)]
+        return [(f"{root}#{subset}", f"{name}/{subset}", Stat(0, "not selected"), unknown)]
     lines = REQUESTS if store_of(common.base_url).can_list else 1
     if selects and lines == 1:
         lines = max(1, common.connections // max(1, selects.processes))
@@ -417,22 +418,32 @@ def _chosen(
             path = folders.place_of(f"crawl-data/{pack.name}", common.base_url)[0] + f"#{subset}"
         rows = join(folder, f"{pack.number}.jsonl.gz")
         selected = Selected(rows=rows, base=common.base_url, whole=whole, lines=lines)
-        files.append(InputFile(path, pack.name, "", Stat(pack.size, f"rows {pack.digest}"), selected=selected))
+        files.append((path, pack.name, Stat(pack.size, f"rows {pack.digest}"), selected))
     return files
 
 
-def _or_error(place: str, inputs: Callable[[], T]) -> T | ConfigError:
-    """Return what is called for; an error names the place in the configuration."""
+@contextmanager
+def _errors_at(place: str, other: str | None = None) -> Iterator[None]:
+    """Name a place of the configuration in errors; `other` in those beside `NothingThere`."""
     try:
-        return inputs()
+        yield
     except ConfigError as error:
-        return type(error)(f"{place}: {error}" if place else str(error))
+        at = place if other is None or isinstance(error, NothingThere) else other
+        raise type(error)(f"{at}: {error}" if at else str(error)) from None
+
+
+def _or_error(listing: Callable[[], T]) -> T | ConfigError:
+    """Return the result of a function, or its error."""
+    try:
+        return listing()
+    except ConfigError as error:
+        return error
 
 
 def is_on_the_web(entry: Entry) -> bool:
-    """Return whether a server that cannot list must be asked which inputs there are."""
+    """Return True if only a server without listings knows the inputs."""
     common = entry.settings()
-    patterns = [common.from_] if isinstance(common.from_, str) else common.from_ or []
+    patterns = common.patterns
     if common.crawl is not None or common.index is not None:
         patterns = [common.base_url, *([common.index] if common.index else [])]
     return any(not store_of(path).can_list for path in patterns)

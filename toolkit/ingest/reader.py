@@ -57,7 +57,7 @@ _ENCODED = "; if the file has another encoding, convert it: iconv -f WINDOWS-125
 
 
 class Draft(msgspec.Struct, kw_only=True):
-    """A document as a reader makes it of one item of its input.
+    """A document made of one item of an input.
 
     Attributes:
         text: Text of the document.
@@ -94,18 +94,18 @@ class Draft(msgspec.Struct, kw_only=True):
     cleared: int = 0
 
     def fields(self, id: str) -> tuple[str, ...] | dict[str, Any] | None:
-        """Return the paths of the fields of the row, or its top-level fields without the text; None of a `raw` one."""
+        """Return the paths of the row's fields, or its top-level fields; None of a `raw` one."""
         if self.raw is not None or (self.paths and id == self.id):
             return self.paths
-        known = {"id": id, "text": "", "source": "", "added": self.added, "created": self.created}
-        return {**known, **self.extra, "metadata": self.metadata}
+        standard = {"id": id, "text": "", "source": "", "added": self.added, "created": self.created}
+        return {**standard, **self.extra, "metadata": self.metadata}
 
 
 class NullText(msgspec.ValidationError):
-    """An item whose text is null; `null_text` of the configuration decides what becomes of it.
+    """An item with a null text; `null_text` of the configuration decides what becomes of it.
 
     Args:
-        message: for the case that it is bad.
+        message: Message if the item is bad.
         draft: Draft of the item, with an empty text.
     """
 
@@ -116,13 +116,13 @@ class NullText(msgspec.ValidationError):
 
 
 def with_empty_text(row: bytes, key: str = "text") -> bytes | None:
-    """Return a row of JSON with an empty text in place of null; None if it has another text, or none."""
+    """Return a row of JSON with an empty text for null; None if it has another text, or none."""
     fields = msgspec.json.decode(row, type=dict[str, msgspec.Raw])
     return msgspec.json.encode(fields | {key: ""}) if bytes(fields.get(key, b"")) == b"null" else None
 
 
 class DraftColumns(Sequence[Draft]):
-    """Documents as columns, for a reader that has many at once; makes a `Draft` only on request.
+    """Documents as columns, for a reader of many at once; makes a `Draft` only on request.
 
     Args:
         utf8: all texts one behind the other, in valid UTF-8; other bytes may stand between them.
@@ -154,11 +154,11 @@ class DraftColumns(Sequence[Draft]):
 
 
 class EndOfSample(ToolkitError):
-    """The end of what is read of inputs of which the beginning is enough."""
+    """The end of the sample of an input."""
 
 
 class Sample:
-    """The bytes and lines that may still be read of inputs of which the beginning is enough.
+    """The remaining bytes and lines of a sample.
 
     Bad items, blank lines and what is inflated count, of which a sample of documents knows nothing.
     """
@@ -168,11 +168,11 @@ class Sample:
         self._least = (0, 0)
 
     def next_input(self) -> None:
-        """Allow the next input half of what is left, so that one without documents leaves some to the others."""
+        """Allow the next input half of the remaining sample."""
         self._least = (self._bytes // 2, self._lines // 2)
 
     def take(self, size: int, lines: int = 0) -> None:
-        """Count bytes and lines that have been read.
+        """Count bytes and lines of the sample.
 
         Raises:
             EndOfSample: if they are too many.
@@ -200,22 +200,22 @@ class Input:
     """An input file, as a reader sees it.
 
     Attributes:
-        path: for messages.
+        path: Path for messages.
         counts: Counts by name, for the record; readers add to it.
         source: Source of the configuration.
         max_bytes: a document may not be larger.
         skip: True if bad items are kept aside (`bad`) and not an error.
-        begin: where reading begins: a reader counts items from `begin.number`. Another place than the start is given
+        begin: Start of the reading: a reader counts items from `begin.number`. Another place than the start is given
             to readers with `MEMBERS`, of which the stream begins there, and to those that note `parts`.
         sample: bounds what is read of it, if its beginning is enough.
-        null_text: what becomes of items whose text is null: ``skip``, ``empty``, ``error``; None for the format's way.
+        null_text: Treatment of items with a null text: ``skip``, ``empty``, ``error``; None for the format's way.
         left_out: notes the items that become no document, if that is wanted.
         sieve: says which rows of a table become documents, if not all of them do.
         parts: readers add the number of items before a part of the file, and the part's own number, before they give
             items of it.
 
     Args:
-        rejects: where bad items are kept aside.
+        rejects: Output for bad items.
         opened: gives the stored bytes, if they are not simply those at the path.
     """
 
@@ -270,7 +270,7 @@ class Input:
 
     @contextmanager
     def file(self) -> Iterator[IO[bytes]]:
-        """Give the input's bytes, decompressed, as a file in which one can seek.
+        """Open the input's bytes, decompressed, as a seekable file.
 
         What is compressed, in a bucket or on the web is copied to a temporary file first.
         """
@@ -295,12 +295,12 @@ class Input:
             yield stored if hasattr(stored, "read1") else io.BufferedReader(cast("io.RawIOBase", stored), READ)
 
     def items(self, lines: Lines, make: Callable[[bytes, int], T | None], most: int | None = None) -> Iterator[T]:
-        """Yield what is made of each line; errors of libraries become bad items, or errors with a line, here alone.
+        """Yield the result for each line; errors of libraries become bad items, or errors with a line, here alone.
 
         Args:
             lines: Lines of the input.
-            make: of a line and its number; None if it has said itself what is bad. It may raise `BAD_ROW`, and
-                DataError without a path.
+            make: Function of a line and its number; None for a line that it has refused itself. It may raise `BAD_ROW`,
+                and DataError without a path.
             most: number of lines that are read; all by default.
         """
         for line in itertools.islice(lines, most):
@@ -322,12 +322,12 @@ class Input:
     def leave_out(
         self, reason: str, number: int, *, id: str | None = None, url: str | None = None, source: str | None = None
     ) -> None:
-        """Count an item that is no damage and becomes no document by its reason, and note which it is.
+        """Count and record an undamaged item without a document.
 
         Args:
             reason: a short name, by which it is counted.
             number: line or ordinal in the input, from 1.
-            id: of the document that it would be, if known.
+            id: Id of the document that it would be, if known.
             url: URL of that document, if known.
             source: Source of that document, if it is not that of the configuration.
         """
@@ -336,7 +336,7 @@ class Input:
             self.left_out.add(number, reason, id, url, source)
 
     def refuse(self, error: Exception, raw: bytes, number: int) -> Draft | None:
-        """Treat an item of which something could not be made as `bad`; return the document of one whose text is null.
+        """Treat an unusable item as `bad`; return the document of one whose text is null.
 
         Args:
             error: one of `BAD_ROW`, or a DataError, which is raised again if it has a path.
@@ -356,10 +356,10 @@ class Input:
         return None
 
     def too_large(
-        self, what: str, raw: bytes, number: int, size: int, offset: int | None = None, id: str | None = None
+        self, item: str, raw: bytes, number: int, size: int, offset: int | None = None, id: str | None = None
     ) -> None:
-        """Treat a line or document that is larger than `max_bytes` as `bad`; only its beginning is at hand."""
-        message = f"expected a {what} of at most {self.max_bytes:,} bytes, got {size:,}; raise `max_document_bytes`"
+        """Treat a line or document above `max_bytes` as `bad`; only its beginning is at hand."""
+        message = f"expected a {item} of at most {self.max_bytes:,} bytes, got {size:,}; raise `max_document_bytes`"
         self.bad("too large", message, raw, number, id, size=size, offset=offset)
 
     def bad(
@@ -373,14 +373,14 @@ class Input:
         size: int | None = None,
         offset: int | None = None,
     ) -> None:
-        """Raise DataError for an item that is not what it should be; with `skip` keep it aside and count it.
+        """Raise DataError for a bad item; with `skip` keep it aside and count it.
 
         Args:
             reason: a short name; the item is counted as ``rejected.<reason>``.
             message: expected …, got ….
             raw: the item, as much as is at hand.
             number: line or ordinal in the input, from 1.
-            id: of the document, if known.
+            id: Id of the document, if known.
             size: bytes of the item, if only its beginning is at hand.
             offset: Offset of the item in the uncompressed input, if known.
         """
@@ -393,7 +393,7 @@ class Input:
     def lose(
         self, reason: str, message: str, raw: bytes, number: int, id: str | None = None, url: str | None = None
     ) -> None:
-        """Count an item that cannot be read and is no damage of the input as ``lost.<reason>``; it is never an error.
+        """Count an unreadable, undamaged item as ``lost.<reason>``; it is never an error.
 
         It is kept aside where bad items are; the arguments are those of `bad`, and the URL of the document.
         """
@@ -492,7 +492,7 @@ class Reader(msgspec.Struct, **FROZEN):
 
     @staticmethod
     def captures(path: str, limit: int) -> Iterator[Capture]:
-        """Yield what servers answered, as WARC files have it; see `toolkit.ingest.web.records.captures`."""
+        """Yield the answers of servers in WARC files; see `toolkit.ingest.web.records.captures`."""
         from toolkit.ingest.web.records import captures
 
         return captures(path, limit)
@@ -519,15 +519,17 @@ class Reader(msgspec.Struct, **FROZEN):
         """Raise ConfigError if it cannot read here with these options; called before anything is read."""
 
     def read(self, source: Input) -> Iterator[Draft]:
-        """Yield the documents of an input, in order.
+        """Yield the documents of an input, in order: override this, or `read_batches`.
 
         Raises:
             DataError: if the input is damaged, or not of this format.
         """
-        raise NotImplementedError(type(self).__name__)
+        if type(self).read_batches is Reader.read_batches:
+            raise NotImplementedError(type(self).__name__)
+        yield from itertools.chain.from_iterable(self.read_batches(source))
 
     def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
-        """Yield what `read` does in batches of any size. Override it where many at once are faster (`DraftColumns`).
+        """Yield documents in batches of any size. Override it where many at once are faster (`DraftColumns`).
 
         The engine calls nothing else. Here each document is a batch, so that bad items that the reader finds, and
         those that the engine finds, are kept aside in the order of the input.
@@ -548,15 +550,15 @@ class Reader(msgspec.Struct, **FROZEN):
         return None
 
     def attribute_sets(self) -> Sequence[str]:
-        """Return the names of the sets that `Draft.attributes` go to; none if the format carries no attributes."""
+        """Return the names of the sets for `Draft.attributes`; none if the format carries no attributes."""
         return ()
 
     def set_settings(self, name: str) -> dict[str, Any]:
-        """Return what decides the values of a set, beside the name of the format, as it is recorded."""
+        """Return the recorded settings of a set, beside its format."""
         return {"version": "1"}
 
     def own_types(self, inputs: "Sequence[Input]") -> OwnTypes | None:
-        """Return the types of the fields that documents of these inputs bring with them; None if nobody knows them.
+        """Return the types of the own fields of documents of these inputs; None if nobody knows them.
 
         The engine holds each document against them, so that rules can count on them.
 
@@ -565,8 +567,8 @@ class Reader(msgspec.Struct, **FROZEN):
         """
         return None
 
-    def inputs(self, pattern: str) -> Sequence[folders.Found]:
-        """Return the inputs that a path, a glob or a folder of the configuration names.
+    def inputs(self, pattern: str) -> Sequence[folders.ListedFile]:
+        """Return the inputs at a path, glob or folder of the configuration.
 
         Raises:
             NothingThere: if there is none.
@@ -575,13 +577,13 @@ class Reader(msgspec.Struct, **FROZEN):
         return folders.named(pattern, self.SUFFIXES)
 
     def settings(self) -> dict[str, Any]:
-        """Return the options, as they are recorded of each input that is ingested."""
+        """Return the options, in their recorded form."""
         results: dict[str, Any] = plain(self)
         return results
 
     @classmethod
     def types(cls) -> dict[str, schema.Type]:
-        """Return the types of the attributes that the format carries, as a set declares them."""
+        """Return the declared types of the format's attributes."""
         return {key: schema.from_annotation(annotation, key) for key, annotation in cls.TYPES.items()}
 
 
@@ -590,7 +592,7 @@ def first_drafts(reader: Reader, inputs: Iterable[Input], *, tolerant: bool = Fa
 
     Args:
         reader: Reader of their format.
-        inputs: in order.
+        inputs: Inputs in order.
         tolerant: True if the next input follows a damaged one.
 
     Raises:
@@ -613,11 +615,11 @@ def first_drafts(reader: Reader, inputs: Iterable[Input], *, tolerant: bool = Fa
 
 
 @cached(16)
-def _with_plugin(reader: type[Reader], plugin: type[msgspec.Struct], what: str) -> type[Reader]:
+def _with_plugin(reader: type[Reader], plugin: type[msgspec.Struct], label: str) -> type[Reader]:
     """Return a format with the options of a plugin among its own."""
     options = msgspec.structs.fields(plugin)
-    if taken := {option.encode_name for option in options} & {*reader.__struct_encode_fields__}:
-        raise ConfigError(f"{what}: expected no option {min(taken)!r}, because the format has one of this name, too")
+    if clashes := {option.encode_name for option in options} & {*reader.__struct_encode_fields__}:
+        raise ConfigError(f"{label}: expected no option {min(clashes)!r}, because the format has one of this name, too")
     field: Any = msgspec.field  # its stubs know no field that may have either default
     fields = [
         (option.name, option.type, field(default=option.default, default_factory=option.default_factory))
@@ -674,7 +676,7 @@ class Rejects(OptionalRows):
 
 
 def check_document(line: bytes) -> DocumentRow:
-    """Return a row that should be a document, decoded.
+    """Return a row of a document, decoded.
 
     Raises:
         msgspec.DecodeError, UnicodeDecodeError: if it is not.

@@ -1,4 +1,4 @@
-"""Recognise a file by its first bytes, for errors about one of the wrong format."""
+"""Recognise a file by its first bytes, for errors about wrong formats."""
 
 import codecs
 import re
@@ -40,28 +40,28 @@ class Recognised(NamedTuple):
     """The kind of a file.
 
     Attributes:
-        what: in words.
+        kind: Description in words.
         formats: Formats that read it.
         delimiter: Delimiter that the format must be told.
     """
 
-    what: str
+    kind: str
     formats: tuple[str, ...] = ()
     delimiter: str = ""
 
     def __str__(self) -> str:
         more = f", delimiter: {self.delimiter}" if self.delimiter else ""
         named = " or ".join(f"`format: {format}{more}`" for format in self.formats)
-        return f"{self.what} ({named})" if named else self.what
+        return f"{self.kind} ({named})" if named else self.kind
 
 
 def not_lines(head: bytes) -> str:
-    """Return what a file is that has no lines of text, and the format that reads it; empty if it may have some."""
+    """Return the description of a file without lines of text; empty if it may have some."""
     return str(result) if (result := _by_magic(head)) else ""
 
 
 def recognised(head: bytes, format: str) -> str:
-    """Return what a file is that is not of a format, and the format that reads it; empty if that is not known.
+    """Return the description of a file of another format; empty if that is not known.
 
     Args:
         head: its first bytes, decompressed.
@@ -72,7 +72,7 @@ def recognised(head: bytes, format: str) -> str:
 
 
 def look(head: bytes) -> Recognised | None:
-    """Return what a file is, by its first bytes, decompressed; None if they do not tell."""
+    """Return the kind of a file by its first bytes, decompressed; None if they do not tell."""
     if not head:
         return Recognised("an empty file")
     if result := _by_magic(head) or _compressed(head) or _text(head):
@@ -81,9 +81,9 @@ def look(head: bytes) -> Recognised | None:
 
 
 def _by_magic(head: bytes) -> Recognised | None:
-    for pattern, what, format in _MAGIC:
+    for pattern, kind, format in _MAGIC:
         if re.match(pattern, head, re.DOTALL):
-            return Recognised(what, (format,) if format else ())
+            return Recognised(kind, (format,) if format else ())
     return None
 
 
@@ -117,7 +117,7 @@ def _text(head: bytes) -> Recognised | None:
 
 
 def _json(line: bytes) -> Recognised | None:
-    """Return what lines of JSON are by the first; None of one that is wrong, and no beginning of an object."""
+    """Return the kind of lines of JSON by the first; None of one that is wrong, and no beginning of an object."""
     try:
         row = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
     except BAD_ROW as error:

@@ -21,13 +21,13 @@ from toolkit.execution.blocks import BLOCK_BYTES, BLOCK_ROWS
 from toolkit.execution.executors import Failure, P, R, Report, Result, Task
 from toolkit.execution.grouped import run_sequentially
 from toolkit.execution.progress import Position
-from toolkit.ingest.attempts import Grouped, ShardOwnership, forget_shards
+from toolkit.ingest.attempts import BatchedIngest, ShardOwnership, forget_shards
 from toolkit.ingest.inputs import input_state, is_of_these, of_entry
 from toolkit.ingest.plan import InputToIngest, as_listed
 from toolkit.ingest.reader import Rejects
-from toolkit.ingest.reading import downloads, sources
-from toolkit.ingest.reading.input_bytes import InputBytes
-from toolkit.ingest.reading.rows import ENCODER, Written
+from toolkit.ingest.reading.input_bytes import DownloadCache, InputBytes, sweep
+from toolkit.ingest.reading.rows import ENCODER, OutputRow
+from toolkit.ingest.reading.sources import Sources
 from toolkit.ingest.section import settings_of, settings_of_set
 from toolkit.records import ingested, left_out, sets
 from toolkit.records.ingested import InputRecord
@@ -38,8 +38,8 @@ from toolkit.storage.paths import join, lacking, remove, stat_each
 from toolkit.storage.record_log import Group
 
 
-class FreshBlock(NamedTuple):
-    """Some documents of a shard that have just been made.
+class DocumentBatch(NamedTuple):
+    """Consecutive new documents of a shard.
 
     Attributes:
         number: Number of documents before them.
@@ -48,24 +48,24 @@ class FreshBlock(NamedTuple):
     """
 
     number: int
-    rows: list[Written]
+    rows: list[OutputRow]
     carried: dict[str, list[bytes]]
 
 
-class Follower(Protocol):
-    """The next stages of a shard, which take its documents while they are made.
+class DownstreamSink(Protocol):
+    """The next stages of a shard during its ingest.
 
     What goes wrong there does not concern the ingest: the documents are written all the same.
     """
 
-    def take(self, blocks: Iterator[FreshBlock]) -> None:
-        """Work on the blocks, of which some may be left; only errors of the blocks themselves are raised."""
+    def take(self, blocks: Iterator[DocumentBatch]) -> None:
+        """Process some or all of the blocks; only errors of the blocks themselves are raised."""
 
     def complete(self, state: row_index.ShardState, carried: Mapping[str, str]) -> None:
-        """Add what was written to the group; the documents are complete, and so are the sets, by content digest."""
+        """Add the outputs to the group; the documents are complete, and so are the sets, by content digest."""
 
 
-Follow = Callable[[str, Sequence[str], Group], AbstractContextManager[Follower]]
+Downstream = Callable[[str, Sequence[str], Group], AbstractContextManager[DownstreamSink]]
 """Gives the follower of a shard, whose format carries sets with these names, and whose files belong to a group."""
 
 
@@ -89,9 +89,9 @@ class IngestedInput(ConfigStruct):
     omitted: dict[str, str] = {}
 
 
-def _keep(work: InputToIngest) -> downloads.Keep | None:
+def _keep(work: InputToIngest) -> DownloadCache | None:
     max_disk = None if work.files[0].selected else work.entry.settings().max_disk
-    return downloads.Keep(_downloads(work.dataset), max_disk, work.key) if max_disk else None
+    return DownloadCache(_downloads(work.dataset), max_disk, work.key) if max_disk else None
 
 
 def _downloads(dataset: Dataset) -> str:
@@ -99,30 +99,30 @@ def _downloads(dataset: Dataset) -> str:
 
 
 def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
-    """Delete downloads of inputs that are not among these."""
-    downloads.sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
+    """Delete downloads of other inputs than these."""
+    sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
 
 
-def as_it_was(work: InputToIngest) -> IngestedInput | None:
-    """Return the outcome of an input about which there is nothing to do, by its record and listings alone.
+def cached_outcome(work: InputToIngest) -> IngestedInput | None:
+    """Return the outcome of an up-to-date input, by record and listings.
 
     That is none of which an attempt has not ended.
     """
     record = ingested.load(work.dataset, work.key) if store_of(work.path).can_list and not _keep(work) else None
     if record is None or of_entry(work, record) is not record:
         return None
-    done = input_state(work, record, as_listed(work.files), quick=True).is_done
-    return outcome_of(record, skipped=True) if done else None
+    is_done = input_state(work, record, as_listed(work.files), quick=True).is_done
+    return outcome_of(record, skipped=True) if is_done else None
 
 
 def ingest_input(
     work: InputToIngest,
     report: Report,
-    follow: Follow | None = None,
-    grouped: Grouped | None = None,
+    follow: Downstream | None = None,
+    grouped: BatchedIngest | None = None,
     threads: int = 0,
 ) -> IngestedInput:
-    """Make the documents of one input file, or pack, unless that has been done.
+    """Make the documents of an input or pack, unless up to date.
 
     Args:
         work: the input.
@@ -135,12 +135,12 @@ def ingest_input(
         DataError: if the input is damaged, or a shard is there that was not made from it; nothing was written.
     """
     start = time.perf_counter()
-    stats = _there(work)
+    stats = _current_stats(work)
     record, damaged = ingested.load_told(work.dataset, work.key)
     if record is not None and input_state(work, record, stats).is_done:
-        sources.Sources(work, stats, _keep(work), None).discard()
-        if (noted := of_entry(work, record)) is not record:
-            ingested.save(work.dataset, work.key, noted)
+        Sources(work, stats, _keep(work), None).discard()
+        if (updated := of_entry(work, record)) is not record:
+            ingested.save(work.dataset, work.key, updated)
         report(record.rows, 0)
         return outcome_of(record, skipped=True)
     ownership = ShardOwnership(work, record, grouped.of(work) if grouped else None, damaged=damaged)
@@ -155,9 +155,9 @@ def ingest_input(
         listed, source = takedown_of(work.dataset), work.shard.partition("/")[0]
         is_listed = partial(listed.names, source=source) if listed else lambda raw: False
         rejects = stack.enter_context(Rejects(join(work.dataset.bookkeeping, rejected), is_listed))
-        others = stack.enter_context(left_out.LeftOutOutput(join(work.dataset.bookkeeping, aside), files))
+        left_out_output = stack.enter_context(left_out.LeftOutOutput(join(work.dataset.bookkeeping, aside), files))
         kept_aside = rejects if common.skips else None
-        inputs = sources.Sources(work, stats, _keep(work), kept_aside, others)
+        inputs = Sources(work, stats, _keep(work), kept_aside, left_out_output)
         written = _ShardsOutput(work, ownership, Position(report, inputs.stored), follow, threads, inputs)
         with closing(inputs.rows()) as rows:
             written.run(rows)
@@ -176,7 +176,7 @@ def ingest_input(
         max_rejected=common.max_rejected,
         rejects=rejected if rejects.written else "",
         salvaged=inputs.salvaged,
-        left_out=aside if others.written else "",
+        left_out=aside if left_out_output.written else "",
         inputs=inputs.read if work.is_pack else [],
         types=work.types,
     )
@@ -185,41 +185,41 @@ def ingest_input(
 
 
 def in_group(
-    do: Callable[[P, Report, Grouped], R], tasks: list[Task[P]], works: list[InputToIngest], report: Report
+    do: Callable[[P, Report, BatchedIngest], R], tasks: list[Task[P]], works: list[InputToIngest], report: Report
 ) -> list[Result[R]]:
-    """Return the results of tasks that are done one after the other, and become durable together.
+    """Do tasks one by one, durable together; return the results.
 
     Args:
         do: a task.
-        tasks: to do.
+        tasks: Tasks to do.
         works: the input of each task.
         report: told of what is done.
     """
-    with Grouped(works) as grouped:
+    with BatchedIngest(works) as grouped:
         return run_sequentially(lambda payload, report: do(payload, report, grouped), tasks, report, grouped.group)
 
 
-def _there(work: InputToIngest) -> list[Stat]:
-    """Return the versions of the inputs that there are, looked at anew: they will be read.
+def _current_stats(work: InputToIngest) -> list[Stat]:
+    """Return the current versions of the inputs: they will be read.
 
     Raises:
         DataError: naming those that are not there.
     """
     if work.files[0].selected:
-        return [file.there for file in work.files if file.there]
-    there = stat_each([file.path for file in work.files])
+        return [file.stat for file in work.files if file.stat]
+    current = stat_each([file.path for file in work.files])
     lacks = [
         DataError(f"expected an input file, got {lacking(file.path)}; put it back and run again", path=file.path)
-        for file, stat in zip(work.files, there, strict=True)
+        for file, stat in zip(work.files, current, strict=True)
         if stat is None
     ]
     if lacks:
         raise lacks[0] if len(lacks) == 1 else DataError("\n".join(map(str, lacks)))
-    return [stat for stat in there if stat]
+    return [stat for stat in current if stat]
 
 
 def outcome_of(record: InputRecord, *, skipped: bool) -> IngestedInput:
-    """Return the outcome of an input that has a record."""
+    """Return the outcome of a recorded input."""
     return IngestedInput(
         shards=sorted(record.shards),
         skipped=skipped,
@@ -231,16 +231,16 @@ def outcome_of(record: InputRecord, *, skipped: bool) -> IngestedInput:
 
 
 class _ShardsOutput:
-    """Writes documents to the shards that they become, and their attributes beside them."""
+    """Writes documents to the shards of a work, with their attributes."""
 
     def __init__(
         self,
         work: InputToIngest,
         ownership: ShardOwnership,
         report: Position,
-        follow: Follow | None,
+        follow: Downstream | None,
         threads: int,
-        inputs: sources.Sources,
+        inputs: Sources,
     ) -> None:
         self.work = work
         self.ownership = ownership
@@ -255,14 +255,14 @@ class _ShardsOutput:
         self.inputs = inputs
         self.records: list[tuple[InputBytes, int]] = []
 
-    def run(self, rows: Iterator[Written]) -> None:
+    def run(self, rows: Iterator[OutputRow]) -> None:
         first, number = next(rows, None), 0
         while first is not None or number == 0:
             name = self.work.shard_name(number)
             self._write_shard(name, rows if first is None else itertools.chain((first,), rows))
             first, number = next(rows, None), number + 1
 
-    def _write_shard(self, name: str, drafts: Iterator[Written]) -> None:
+    def _write_shard(self, name: str, drafts: Iterator[OutputRow]) -> None:
         dataset = self.work.dataset
         self.ownership.take(name, self.set_names)
         sets.forget_all(dataset, self.set_names, [name])
@@ -293,17 +293,17 @@ class _ShardsOutput:
 
     def _written(
         self,
-        drafts: Iterator[Written],
+        drafts: Iterator[OutputRow],
         index: row_index.RowIndexOutput,
         output: RowOutput,
         carried: Mapping[str, RowOutput],
-    ) -> Iterator[FreshBlock]:
+    ) -> Iterator[DocumentBatch]:
         """Write the documents of a shard; yield them in blocks, which end where those of its file will."""
         size, offset, cleared = self.common.shard_size, 0, 0
         is_last = False
         while not is_last:
             is_last, begin = True, offset
-            block = FreshBlock(output.rows, [], {name: [] for name in carried})
+            block = DocumentBatch(output.rows, [], {name: [] for name in carried})
             for row in drafts:
                 block.rows.append(row)
                 draft, row.draft = row.draft, None

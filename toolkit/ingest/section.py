@@ -44,7 +44,7 @@ _PLACES_IN_IDS = ("path", "number", "index", "id")
 
 
 class Trim(ConfigStruct):
-    """Drops short lines at both ends of each text, and documents without any other line.
+    """Drops short lines at both ends of texts, and documents without others.
 
     Source: ungoliant's RemoveShortSentences keeps lines of more than 100 code points: ``min_chars: 101``.
     """
@@ -55,7 +55,7 @@ class Trim(ConfigStruct):
 
 
 class Common(ConfigStruct):
-    """The options of an entry of ``ingest:`` that all formats share; a format's own stand beside them."""
+    """The options of an entry of ``ingest:`` for all formats; a format's own stand beside them."""
 
     format: Annotated[str, Description(description="the input format")]
     from_: Annotated[
@@ -177,26 +177,31 @@ class Common(ConfigStruct):
 
     @property
     def crawl_name(self) -> str:
-        """Return what the crawl is called in messages: its name, or where its index is."""
+        """Return the crawl in messages: its name, or where its index is."""
         return self.crawl or self.index or ""
 
     @property
+    def patterns(self) -> list[str]:
+        """Return the paths and globs of `from:`."""
+        return [self.from_] if isinstance(self.from_, str) else self.from_ or []
+
+    @property
     def selects(self) -> bool:
-        """Tell whether pages are selected by an index."""
+        """Return True if an index selects the pages."""
         return any(getattr(self, name) is not None for name in OF_INDEXES)
 
     @property
     def skips(self) -> bool:
-        """Tell whether bad items are kept aside."""
+        """Return True if bad items are kept aside."""
         return self.on_error != "error"
 
     @property
     def qualifies(self) -> bool:
-        """Tell whether documents get new ids that contain their own."""
+        """Return True if documents get new ids with their own inside."""
         return "{id}" in self.ids
 
     def new_id(self, path: str, number: int, id: str = "") -> str:
-        """Return the id of an item by its place and its own id; not of `ids: content`."""
+        """Return the id of an item by place and own id; not of `ids: content`."""
         if self.ids in IDS:
             return f"{path}:{number}"
         values = {"path": path, "number": str(number), "index": str(number - 1), "id": id}
@@ -204,13 +209,13 @@ class Common(ConfigStruct):
 
 
 class Entry(ConfigStruct):
-    """An entry of ``ingest:`` as data that can be sent to a worker.
+    """An entry of ``ingest:`` as data for a worker.
 
     Attributes:
         common: options of all formats.
         options: Options of its own.
-        place: in the configuration, of `from:` or `crawl:`, for messages.
-        files_place: of `files:`, or of `where:`.
+        place: Place of `from:` or `crawl:` in the configuration, for messages.
+        files_place: Place of `files:`, or of `where:`.
         compression: Compression of the shards.
     """
 
@@ -225,7 +230,7 @@ class Entry(ConfigStruct):
 
     @property
     def name(self) -> str:
-        """Return what it is called in records and messages: its format, and where its inputs are.
+        """Return its name in records and messages: its format, and where its inputs are.
 
         Each input's record has it, so it is short however many places are listed. A digest tells two lists apart.
         """
@@ -243,7 +248,7 @@ class Entry(ConfigStruct):
 
     @property
     def pack(self) -> int | None:
-        """Return the bytes below which inputs share shards, as the entry says, or else its format; None if none do."""
+        """Return the limit of bytes for packs, by entry or format; None if none do."""
         if self.settings().selects:
             return self.settings().pack or SELECTED
         return self.settings().pack if "pack" in self.common else READERS.find(self.settings().format).PACK
@@ -295,10 +300,10 @@ def read_section(section: ConfigNode, compression: str = COMPRESSION) -> list[En
         except ConfigError as error:
             raise place.error(("format",), str(error)) from None
         class_ = class_.with_options(options)
-        what = f"format {settings.format}"
+        label = f"format {settings.format}"
         if class_.PLUGIN and (chosen := options.value.get(class_.PLUGIN[0])):
-            what += f" with {class_.PLUGIN[0]} {chosen}"
-        config.refuse_unknown(place, class_, _COMMON_KEYS, what)
+            label += f" with {class_.PLUGIN[0]} {chosen}"
+        config.refuse_unknown(place, class_, _COMMON_KEYS, label)
         reader = config.convert(options, class_, f"format {settings.format}")
         _check(reader, place)
         _check_place(place, settings)
@@ -329,17 +334,17 @@ def read_section(section: ConfigNode, compression: str = COMPRESSION) -> list[En
 
 def _check_sets(places: Sequence[ConfigNode], entries: Sequence[Entry]) -> None:
     """Raise ConfigError if entries write one set with different settings."""
-    known: dict[str, dict[str, Any]] = {}
+    settings_by_set: dict[str, dict[str, Any]] = {}
     for place, entry in zip(places, entries, strict=True):
         for name in entry.reader().attribute_sets():
             settings = settings_of_set(entry, name)
-            if known.setdefault(name, settings) != settings:
+            if settings_by_set.setdefault(name, settings) != settings:
                 message = f"expected the set {name!r} with the settings that it has in the entry before, got others"
                 raise place.error((), message)
 
 
 def _check(reader: Reader, place: ConfigNode) -> None:
-    """Raise ConfigError, with its place, if a reader cannot run here with its options."""
+    """Raise ConfigError, with its place, if a reader cannot run."""
     try:
         reader.check()
     except ConfigError as error:
@@ -372,17 +377,17 @@ def _check_place(place: ConfigNode, settings: Common) -> None:
 
 def _check_selection(place: ConfigNode, settings: Common) -> None:
     """Raise ConfigError unless an entry can select pages by an index."""
-    given = next(key for key in OF_INDEXES if getattr(settings, key) is not None)
+    option = next(key for key in OF_INDEXES if getattr(settings, key) is not None)
     if settings.format != "warc":
         message = "expected `format: warc`: an index knows the records of WARC files, and no offsets in WET files"
-        raise place.error(("format",), f"{message}; got {settings.format!r} with `{given}`")
+        raise place.error(("format",), f"{message}; got {settings.format!r} with `{option}`")
     if (settings.crawl is None) == (settings.index is None):
         got = "neither" if settings.crawl is None else "both"
-        raise place.error((given,), f"expected `crawl:` (its name) or `index:` (its files), got {got}")
+        raise place.error((option,), f"expected `crawl:` (its name) or `index:` (its files), got {got}")
     if settings.from_ is not None:
-        raise place.error(("from",), f"expected no `from` with `{given}`, because the index names the files")
+        raise place.error(("from",), f"expected no `from` with `{option}`, because the index names the files")
     if settings.files is not None:
-        raise place.error(("files",), f"expected no `files` with `{given}`; leave one of them out")
+        raise place.error(("files",), f"expected no `files` with `{option}`; leave one of them out")
     if settings.where is not None:
         from toolkit.ingest.index.columns import check_form
 
@@ -393,7 +398,7 @@ def _check_selection(place: ConfigNode, settings: Common) -> None:
 
 
 def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:
-    """Return the schemas of the attribute sets that the inputs' formats carry, by set."""
+    """Return the schemas of the formats' attribute sets, by set."""
     results = {}
     for entry in entries:
         reader = entry.reader()
@@ -405,11 +410,11 @@ def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:
 
 
 def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, write: bool = True) -> None:
-    """Declare the attribute sets that the formats carry.
+    """Declare the attribute sets of the formats.
 
     Args:
         entries: Entries of the section.
-        dataset: where the sets are.
+        dataset: Dataset of the sets.
         overwrite: True if what was made otherwise is to be made again.
         write: True if anything is written.
 
@@ -427,12 +432,12 @@ def prepare(entries: Iterable[Entry], dataset: Dataset, *, overwrite: bool, writ
 
 
 def settings_of_set(entry: Entry, name: str) -> dict[str, Any]:
-    """Return what decides the values of a set that an entry writes, as it is recorded."""
+    """Return the recorded settings of a set of an entry."""
     return {"format": recorded_reference(entry.settings().format), **entry.reader().set_settings(name)}
 
 
 def holds(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return what an ingest works on, by source, with a digest of the settings (see `toolkit.execution.leases`)."""
+    """Return the sources of an ingest, with digests of their settings."""
     results: dict[str, set[bytes]] = {}
     for entry in entries:
         settings = msgspec.json.encode(settings_of(entry), order="sorted")
@@ -441,7 +446,7 @@ def holds(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def settings_of(entry: Entry) -> dict[str, Any]:
-    """Return all that decides what becomes of an input.
+    """Return the settings for the documents of an input.
 
     The first version of a reader is not named, nor is gzip, nor that inputs are not packed: records from before there
     was anything else stay as they are.

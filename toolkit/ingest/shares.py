@@ -1,4 +1,4 @@
-"""Which of several shares of a job owns what: for all commands, this decides ``--shard I/N``.
+"""Ownership of the shares of a job: for all commands, this decides ``--shard I/N``.
 
 The shares of a job run at once and begin at different moments, while others write documents. What a share owns must be
 the same whenever it looks, so it is told from what the job does not change:
@@ -26,7 +26,7 @@ from toolkit.storage.paths import absolute, strip_suffix
 
 
 class Dealer:
-    """Deals things to shares, each thing to the share that has least so far."""
+    """Deals each thing to the share with the least so far."""
 
     def __init__(self, count: int) -> None:
         self._bytes = [0] * count
@@ -46,7 +46,7 @@ class Dealer:
         return results | self._deal(unsized, sizes, self._unsized, self._bytes, self._things)
 
     def _deal(self, names: Sequence[str], sizes: Mapping[str, int | None], *by: list[int]) -> dict[str, int]:
-        """Deal things in order, each to the share that has least by some numbers, of which the first counts most."""
+        """Deal things in order, each to the share with the lowest numbers."""
         results: dict[str, int] = {}
         least = [(*(numbers[i] for numbers in by), i) for i in range(len(self._bytes))]
         heapq.heapify(least)
@@ -85,25 +85,25 @@ class Share:
         self._dealer = Dealer(count)
         self._dealt: list[tuple[str, Mapping[str, int | None], dict[str, int]]] = []
         self._documents: dict[Dataset, dict[str, int]] = {}
-        self._told: dict[Dataset, bool] = {}
+        self._is_of_inputs: dict[Dataset, bool] = {}
         self._of_inputs = self._deal("input", {work.shard: work.size for work in inputs}) if inputs else {}
         self._maker = makers(inputs)
         self._input = "pack" if any(work.is_pack for work in inputs) else "input"
         self.inputs = [work for work in inputs if self.owns_input(work)]
 
     def owns_input(self, work: InputToIngest) -> bool:
-        """Return whether an input is in the share."""
+        """Return True if an input is in the share."""
         return self._of_inputs[work.shard] == self.index
 
     def is_of_inputs(self, dataset: Dataset) -> bool:
-        """Return whether the documents of a dataset are those that the inputs become, whatever globs say of them."""
-        if dataset not in self._told:
+        """Return True if the inputs become the documents of a dataset."""
+        if dataset not in self._is_of_inputs:
             own = self._own if self._of_inputs else None
-            self._told[dataset] = own is not None and absolute(dataset.documents) == absolute(own.documents)
-        return self._told[dataset]
+            self._is_of_inputs[dataset] = own is not None and absolute(dataset.documents) == absolute(own.documents)
+        return self._is_of_inputs[dataset]
 
     def owns(self, dataset: Dataset, shard: str) -> bool:
-        """Return whether a shard of a dataset is in the share."""
+        """Return True if a shard of a dataset is in the share."""
         if self.is_of_inputs(dataset):
             work = self._maker(shard)
             owner = None if work is None else self._of_inputs[work.shard]
@@ -111,23 +111,23 @@ class Share:
             owner = self._listed(dataset).get(shard)
         return (self._by_name(shard) if owner is None else owner) == self.index
 
-    def owned(self, what: str, sizes: Mapping[str, int | None]) -> list[str]:
+    def owned(self, kind: str, sizes: Mapping[str, int | None]) -> list[str]:
         """Deal other things, once; return the names of those that are in the share, in their order.
 
         Args:
-            what: they are, in the singular.
+            kind: they are, in the singular.
             sizes: their stored bytes, by name.
         """
-        dealt = self._deal(what, sizes)
+        dealt = self._deal(kind, sizes)
         return [name for name in sizes if dealt[name] == self.index]
 
-    def _deal(self, what: str, sizes: Mapping[str, int | None]) -> dict[str, int]:
+    def _deal(self, kind: str, sizes: Mapping[str, int | None]) -> dict[str, int]:
         dealt = self._dealer.deal(sizes)
-        self._dealt.append((what, sizes, dealt))
+        self._dealt.append((kind, sizes, dealt))
         return dealt
 
     def _listed(self, dataset: Dataset) -> dict[str, int]:
-        """Return the owners of a dataset's shards that no input makes; the configuration's own is dealt first."""
+        """Return the owners of a dataset's shards without input; the configuration's own is dealt first."""
         if self._own and dataset != self._own and not self._of_inputs:
             self._listed(self._own)
         if dataset not in self._documents:
@@ -144,40 +144,40 @@ class Share:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing of what was dealt is here."""
+        """Return True if nothing was dealt to this share."""
         return not any(self.index in dealt.values() for _, _, dealt in self._dealt)
 
     def nothing(self) -> str:
-        """Return the sentence of a share that owns nothing of what was dealt."""
+        """Return the message of a share without things."""
         kinds: dict[str, int] = {"input" if self._of_inputs else "shard": 0}
-        for what, sizes, _ in self._dealt:
-            kinds[what] = kinds.get(what, 0) + len(sizes)
-        words = {what: self._input if what == "input" else what for what in kinds}
-        has = " and ".join(f"no {words[what]}" for what in kinds)
-        there = " and ".join(amount(number, words[what]) for what, number in kinds.items())
+        for kind, sizes, _ in self._dealt:
+            kinds[kind] = kinds.get(kind, 0) + len(sizes)
+        words = {kind: self._input if kind == "input" else kind for kind in kinds}
+        has = " and ".join(f"no {words[kind]}" for kind in kinds)
+        totals = " and ".join(amount(number, words[kind]) for kind, number in kinds.items())
         are = "is" if list(kinds.values()) == [1] else "are"
-        return f"this share ({self}) has {has}: there {are} {there} for {amount(self.count, 'share')}"
+        return f"this share ({self}) has {has}: there {are} {totals} for {amount(self.count, 'share')}"
 
     def plan(self) -> dict[str, Any]:
-        """Return what was dealt, for dry runs.
+        """Return the numbers of dealt things, for dry runs.
 
         Returns:
             For each kind of things, and for their stored bytes where those are listed: how many are here, how many
             there are, and how many the shares with the fewest and with the most have.
         """
         results: dict[str, Any] = {"share": f"{self.index}/{self.count}"}
-        held = [0] * self.count
+        bytes_by_share = [0] * self.count
         largest = None
-        for what in dict.fromkeys(what for what, _, _ in self._dealt):
+        for kind in dict.fromkeys(kind for kind, _, _ in self._dealt):
             numbers = [0] * self.count
-            for sizes, dealt in ((sizes, dealt) for item, sizes, dealt in self._dealt if item == what):
+            for sizes, dealt in ((sizes, dealt) for item, sizes, dealt in self._dealt if item == kind):
                 for name, size in sizes.items():
                     numbers[dealt[name]] += 1
-                    held[dealt[name]] += size or 0
+                    bytes_by_share[dealt[name]] += size or 0
                     largest = largest if size is None else max(size, largest or 0)
-            results[what + "s"] = self._of(numbers)
+            results[kind + "s"] = self._of(numbers)
         if largest is not None:
-            results["bytes"] = {**self._of(held), "largest": largest}
+            results["bytes"] = {**self._of(bytes_by_share), "largest": largest}
         return results
 
     def _of(self, numbers: Sequence[int]) -> dict[str, int]:

@@ -1,14 +1,7 @@
-"""Queries in SQL over documents, attributes and outputs, by DuckDB, which reads what our own readers give.
+"""Queries in SQL over documents, attributes and outputs, by DuckDB.
 
     shards, parts ──streams──> Arrow ──columns──> views with the declared types ──session──> rows ──printing──> a table
 
 DuckDB opens no file itself: `streams` and `parts` read, check as a mix does, and hand on only the columns that a query
 asks for. What is JSON stays so until DuckDB has it, whose threads parse it.
 """
-
-from toolkit.distribution import require_extra
-
-
-def check_installed() -> None:
-    """Raise MissingExtra if pyarrow is not there."""
-    require_extra("sql", "queries in SQL", "pyarrow")

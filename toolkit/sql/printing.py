@@ -1,4 +1,4 @@
-"""Results of queries as text for people and in formats for programs, and the shell that reads queries."""
+"""Results of queries as text and in formats, and the shell."""
 
 import csv
 import datetime as dt
@@ -37,23 +37,23 @@ _ENDS = (1, 2, 4, 6)  # groups that are empty where a quotation or a comment goe
 
 
 def is_complete(text: str) -> bool:
-    """Return whether a text ends with a semicolon that is not in quotes or a comment.
+    """Return True if a text ends with an unquoted semicolon.
 
     >>> is_complete("select ';'"), is_complete("select ';' ; -- so")
     (False, True)
     """
     last = ""
     for token in _TOKEN.finditer(text):
-        said = token[0]
+        text_of_token = token[0]
         if any(token[i] == "" for i in _ENDS):
             return False
-        if not said.isspace() and not said.startswith(("--", "/*")):
-            last = said
+        if not text_of_token.isspace() and not text_of_token.startswith(("--", "/*")):
+            last = text_of_token
     return last == ";"
 
 
 def run(session: Database, rows: int) -> int:
-    """Answer what is typed, or comes by a pipe, until its end; return how many statements failed.
+    """Answer statements until the end of the input; return how many statements failed.
 
     Args:
         session: Session of queries.
@@ -81,7 +81,7 @@ def run(session: Database, rows: int) -> int:
 
 
 def _goes_on(*, is_person: bool) -> bool:
-    """Return whether the shell goes on after an interruption: Ctrl-C is for what is done, and nothing else."""
+    """Return True if the shell continues after an interruption: Ctrl-C is for what is done, and nothing else."""
     if not is_person or is_terminated():
         return False
     forget()
@@ -90,37 +90,37 @@ def _goes_on(*, is_person: bool) -> bool:
 
 def _statements(*, is_person: bool) -> Iterator[str]:
     """Yield statements and dot commands."""
-    held = ""
+    statement = ""
     while True:
         try:
             with raising():
-                line = input((MORE if held else PROMPT) if is_person else "")
+                line = input((MORE if statement else PROMPT) if is_person else "")
         except EOFError:
             if is_person:
                 print()
-            if held.strip():
-                yield held
+            if statement.strip():
+                yield statement
             return
         except KeyboardInterrupt:
             if not _goes_on(is_person=is_person):
                 raise
             print()
-            held = ""
+            statement = ""
             continue
-        if not held and line.strip().startswith("."):
+        if not statement and line.strip().startswith("."):
             yield line.strip()
             continue
-        held = f"{held}\n{line}" if held else line
-        if is_complete(held):
-            yield held
-            held = ""
-        elif not held.strip():
-            held = ""
+        statement = f"{statement}\n{line}" if statement else line
+        if is_complete(statement):
+            yield statement
+            statement = ""
+        elif not statement.strip():
+            statement = ""
 
 
 def _answer(session: Database, statement: str, rows: int) -> None:
     if not statement.startswith("."):
-        print(shown(session, statement, rows), flush=True)
+        print(result_table(session, statement, rows), flush=True)
         return
     command, _, name = statement.partition(" ")
     answers: dict[str, Callable[[], str]] = {
@@ -143,15 +143,15 @@ def schema(session: Database, name: str) -> str:
     if name and name not in session.names:
         hint = did_you_mean(name, session.names) or f"; there are: {', '.join(session.names)}"
         raise ToolkitError(f"expected a view, got {name!r}{hint}")
-    shown = []
+    views = []
     for item in [name] if name else session.names:
         listed = [f"  {column.name}  {column.type}" for column in session.describe(item)]
-        shown.append("\n".join([item, *listed]))
-    return "\n\n".join(shown)
+        views.append("\n".join([item, *listed]))
+    return "\n\n".join(views)
 
 
-def shown(session: Database, statement: str, rows: int) -> str:
-    """Return the result of a statement as a table of the first rows."""
+def result_table(session: Database, statement: str, rows: int) -> str:
+    """Return the first rows of a statement's result as a table."""
     result = session.execute(statement)
     results = []
     for row in result.rows():
@@ -176,14 +176,14 @@ NARROW = 8
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
 
 
-def format_of(output: str | None, given: Format | None) -> Format:
+def format_of(output: str | None, format: Format | None) -> Format:
     """Return the format of a result: as given, or as its file is called.
 
     Raises:
         ConfigError: if neither tells it.
     """
-    if given is not None:
-        return given
+    if format is not None:
+        return format
     if output is None:
         return "table"
     for suffix, result in SUFFIXES.items():
@@ -196,11 +196,11 @@ def format_of(output: str | None, given: Format | None) -> Format:
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> str:
-    """Return rows as text in columns, cut to the width of the terminal; nothing in it moves the cursor."""
+    """Return rows as text in columns, cut to the terminal's width; nothing in it moves the cursor."""
     widest = width()
-    shown = [[head(_text(value), widest) for value in row] for row in rows]
+    cells = [[head(_text(value), widest) for value in row] for row in rows]
     titles = [head(column.name, widest) for column in columns]
-    widths = [max(map(columns_of, item)) for item in zip(titles, *shown, strict=True)]
+    widths = [max(map(columns_of, item)) for item in zip(titles, *cells, strict=True)]
     while sum(widths) + 2 * (len(widths) - 1) > widest and max(widths) > NARROW:
         over = sum(widths) + 2 * (len(widths) - 1) - widest
         largest = max(widths)
@@ -210,7 +210,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> str:
         widths = [to if width == largest else width for width in widths]
     right = [column.type.endswith(_NUMBERS) or column.type.startswith(_NUMBERS) for column in columns]
     lines = [_line(titles, widths, right), "  ".join("-" * width for width in widths)]
-    return "\n".join([*lines, *(_line(row, widths, right) for row in shown)])
+    return "\n".join([*lines, *(_line(row, widths, right) for row in cells)])
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
@@ -236,7 +236,7 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can have of a value that it has no type for."""
+    """Return a substitute in JSON for a value of another type."""
     if isinstance(value, bytes | memoryview):
         return "0x" + bytes(value).hex()
     if isinstance(value, dt.timedelta):
@@ -293,7 +293,7 @@ def _distinct(columns: Sequence[Column]) -> list[str]:
 
 
 class Formulas:
-    """Makes cells harmless that a spreadsheet would run, and counts them."""
+    """Disarms and counts cells with formulas."""
 
     def __init__(self, *, keeps: bool) -> None:
         self._keeps = keeps
@@ -312,15 +312,15 @@ class Formulas:
 
 
 def _csv(columns: Sequence[Column], rows: Iterable[Sequence[Any]], formulas: Formulas) -> Iterator[bytes]:
-    held = io.StringIO()
-    write = csv.writer(held, lineterminator="\r\n").writerow
+    buffer = io.StringIO()
+    write = csv.writer(buffer, lineterminator="\r\n").writerow
     write([formulas.cell(column.name) for column in columns])
     for row in rows:
         write(map(formulas.cell, row))
-        yield held.getvalue().encode()
-        held.seek(0)
-        held.truncate()
-    yield held.getvalue().encode()
+        yield buffer.getvalue().encode()
+        buffer.seek(0)
+        buffer.truncate()
+    yield buffer.getvalue().encode()
 
 
 def _json(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
@@ -344,8 +344,8 @@ def _markdown(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Itera
 
 
 def _markdown_line(cells: Iterable[str]) -> bytes:
-    shown = (cell if cell == "---" else escaped(cell).translate(IN_MARKDOWN) for cell in cells)
-    return f"| {' | '.join(shown)} |\n".encode()
+    texts = (cell if cell == "---" else escaped(cell).translate(IN_MARKDOWN) for cell in cells)
+    return f"| {' | '.join(texts)} |\n".encode()
 
 
 _WRITERS: dict[str, Callable[[Sequence[Column], Iterable[Sequence[Any]]], Iterator[bytes]]] = {
@@ -354,7 +354,7 @@ _WRITERS: dict[str, Callable[[Sequence[Column], Iterable[Sequence[Any]]], Iterat
 
 
 def write(session: Database, query: str, format: Format, output: NamedOutput | None, *, formulas: bool = False) -> str:
-    """Write a result to a file, which appears when it is complete, or to standard output; return what is to be said.
+    """Write a result to a file or to standard output; return what is to be said.
 
     Args:
         session: Session that has what the query names.
@@ -383,12 +383,12 @@ def write(session: Database, query: str, format: Format, output: NamedOutput | N
     with output or nullcontext(sys.stdout.buffer) as out:
         for piece in pieces:
             out.write(piece)
-    said = f"{amount(count, 'row')} -> {output.path}" if output else ""
+    message = f"{amount(count, 'row')} -> {output.path}" if output else ""
     if cells.count:
-        what = "cell begins as a formula and has" if cells.count == 1 else "cells begin as formulas and have"
-        warning = f"{cells.count:,} {what} an apostrophe before it; `--formulas`, or another format, keeps texts"
+        noun = "cell begins as a formula and has" if cells.count == 1 else "cells begin as formulas and have"
+        warning = f"{cells.count:,} {noun} an apostrophe before it; `--formulas`, or another format, keeps texts"
         print(f"warning: {warning}", file=sys.stderr)
-    return said
+    return message
 
 
 def _write_parquet(session: Database, query: str, output: NamedOutput | None) -> str:

@@ -4,7 +4,7 @@ import atexit
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import wait
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -67,37 +67,26 @@ class Result:
 
 
 class Database:
-    """Queries over views that are made when a query names them. A context manager.
+    """Queries over views, created when a query names them. A context manager.
 
     Args:
-        views: Views by name, what makes each.
-        aliases: other names of views.
-        faults: Faults that the views' streams have.
-        memory: bytes that DuckDB may take; what needs more goes to files in a temporary folder.
-        threads: Threads that work.
+        views: Makers of views, by name.
+        faults: Errors of the views' streams.
+        memory: Bytes that DuckDB may take; what needs more goes to files in a temporary folder.
+        threads: Number of threads.
 
     Attributes:
-        aliases: as they were given.
+        names: Names of the views.
+        aliases: Views by names that need no quotes.
     """
 
-    def __init__(
-        self,
-        views: Mapping[str, Callable[[], View]],
-        aliases: Mapping[str, str],
-        faults: Faults,
-        *,
-        memory: int,
-        threads: int,
-    ) -> None:
-        self._makers, self.aliases, self._faults = views, aliases, faults
+    def __init__(self, views: Mapping[str, Callable[[], View]], faults: Faults, *, memory: int, threads: int) -> None:
+        self._makers, self._faults = views, faults
+        self.names = list(views)
+        self.aliases = aliases_of(self.names)
         self._settings = (f"memory_limit='{memory}B'", f"threads={threads}")
-        self._made: set[str] = set()
+        self._created: set[str] = set()
         self._stack = ExitStack()
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the views."""
-        return list(self._makers)
 
     def __enter__(self) -> Self:
         import duckdb
@@ -117,7 +106,7 @@ class Database:
         del self._connection
 
     def execute(self, sql: str) -> Result:
-        """Return the result of a statement, or of the last one of several.
+        """Return the result of the last statement.
 
         Raises:
             ConfigError: for what is wrong with it, with its place.
@@ -131,7 +120,7 @@ class Database:
         return Result(self, cursor, sql)
 
     def batches(self, sql: str, rows: int = 8 * FETCHED) -> Generator[Any, None, None]:
-        """Yield the schema of pyarrow of a query's result, then record batches of so many rows.
+        """Yield the pyarrow schema of a result, then its record batches.
 
         Raises:
             ToolkitError: as `execute`, also on the way.
@@ -154,61 +143,70 @@ class Database:
             self._connection.execute(sql)  # whose errors say where
             raise
 
-    def explaining(self, sql: str) -> "_Explaining":
-        """Return a context manager in which DuckDB's errors become ours."""
-        return _Explaining(sql, self._faults, self.names)
+    @contextmanager
+    def explaining(self, sql: str) -> Iterator[None]:
+        """Replace errors of DuckDB by ours; those of our streams are raised as they were."""
+        import duckdb
+
+        try:
+            yield
+        except (ToolkitError, GeneratorExit):
+            raise
+        except BaseException as error:
+            if _is_interrupt(error):
+                raise KeyboardInterrupt from None
+            if self._faults.errors:
+                raise self._faults.errors[0] from None
+            if isinstance(error, duckdb.Error):
+                raise query_error(str(error), sql, self.names) from None
+            raise
 
     def apart(self, work: Callable[[], T]) -> T:
-        """Return what a function gives, in a thread of its own: a signal that comes meanwhile ends the query."""
+        """Return the result of a function, run in another thread: a signal that comes meanwhile ends the query."""
         with interrupts_deferred():
-            done = self._thread.submit(work)
+            future = self._thread.submit(work)
             try:
-                while not done.done():
+                while not future.done():
                     check()
-                    wait([done], timeout=AWAKE)
+                    wait([future], timeout=AWAKE)
             except BaseException:
-                while not done.done():  # a query that has not begun yet does not notice
+                while not future.done():  # a query that has not begun yet does not notice
                     self._connection.interrupt()
-                    wait([done], timeout=AWAKE)
+                    wait([future], timeout=AWAKE)
                 raise
-            return done.result()
+            return future.result()
 
     def describe(self, name: str) -> list[Column]:
         """Return the columns of a view."""
         return [Column(row[0], row[1]) for row in self.execute(f"DESCRIBE {quoted(name)}").rows()]
 
     def _prepare(self, sql: str) -> None:
-        """Make the views that a statement names."""
-        for name in self._named(sql):
-            self._make(name)
-        self._faults.found.clear()
-
-    def _named(self, sql: str) -> list[str]:
-        """Return the views whose names stand in a statement, or all where it may ask what there is."""
-        said = sql.casefold()
-        if any(word in said for word in ALL):
-            return list(self._makers)
-        known = {name: name for name in self._makers} | dict(self.aliases)
-        return list(dict.fromkeys(view for name, view in known.items() if name.casefold() in said))
+        """Create the views in a statement."""
+        folded = sql.casefold()
+        lists_views = any(word in folded for word in ALL)
+        for name, view in (dict(zip(self.names, self.names, strict=True)) | self.aliases).items():
+            if lists_views or name.casefold() in folded:
+                self._make(view)
+        self._faults.errors.clear()
 
     def _make(self, name: str) -> None:
-        if name in self._made:
+        if name in self._created:
             return
         view = self._makers[name]()
         stream = f"stream of {name}"
         # A stream that was registered would be a view of its own, among those that `SHOW TABLES` lists.
         relation = self._connection.from_arrow(view.stream)
-        asked = relation.query(stream, view.query.replace(STREAM, quoted(stream)))
-        assert asked is not None  # it is a SELECT
-        asked.create_view(name)
+        selection = relation.query(stream, view.query.replace(STREAM, quoted(stream)))
+        assert selection is not None  # it is a SELECT
+        selection.create_view(name)
         for alias, of in self.aliases.items():
             if of == name:
                 self._connection.execute(f"CREATE VIEW {quoted(alias)} AS FROM {quoted(name)}")
-        self._made.add(name)
+        self._created.add(name)
 
 
 class Views(Protocol):
-    """The views that can be queried.
+    """The available views.
 
     Attributes:
         makers: Makers of views, by name.
@@ -225,8 +223,8 @@ def reader(query: str, views: Views, *, memory: int, threads: int) -> Any:
     Args:
         query: Query of one statement.
         views: Views that it can name.
-        memory: as of `Database`.
-        threads: as of `Database`.
+        memory: Bytes for DuckDB, as in `Database`.
+        threads: Number of threads.
 
     Raises:
         ToolkitError: as `Database.execute`; also while batches are read.
@@ -235,9 +233,7 @@ def reader(query: str, views: Views, *, memory: int, threads: int) -> Any:
 
     stack = ExitStack()
     try:
-        session = stack.enter_context(
-            Database(views.makers, aliases_of(list(views.makers)), views.faults, memory=memory, threads=threads)
-        )
+        session = stack.enter_context(Database(views.makers, views.faults, memory=memory, threads=threads))
         batches = session.batches(query)
         schema = next(batches)
     except BaseException:
@@ -255,34 +251,12 @@ def reader(query: str, views: Views, *, memory: int, threads: int) -> Any:
     return pa.RecordBatchReader.from_batches(schema, read())
 
 
-class _Explaining:
-    """Makes errors of DuckDB ours: those of our streams are told as they were."""
-
-    def __init__(self, sql: str, faults: Faults, views: Sequence[str]) -> None:
-        self._sql, self._faults, self._views = sql, faults, views
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        import duckdb
-
-        if error is None or isinstance(error, ToolkitError | GeneratorExit):
-            return
-        if _is_interrupt(error):
-            raise KeyboardInterrupt from None
-        if self._faults.found:
-            raise self._faults.found[0] from None
-        if isinstance(error, duckdb.Error):
-            raise explained(str(error), self._sql, self._views) from None
-
-
 def _is_interrupt(error: BaseException) -> bool:
-    """Return whether Ctrl-C ended a query: in DuckDB, or in a stream of ours, whose error DuckDB spells out."""
-    said = str(error)
-    if isinstance(error, RuntimeError) and "interrupted" in said.casefold():
+    """Return True if Ctrl-C ended a query: in DuckDB, or in a stream of ours, whose error DuckDB spells out."""
+    message = str(error)
+    if isinstance(error, RuntimeError) and "interrupted" in message.casefold():
         return True
-    return "Python exception: " in said and said.rstrip().endswith("KeyboardInterrupt")
+    return "Python exception: " in message and message.rstrip().endswith("KeyboardInterrupt")
 
 
 _PLACE = re.compile(r"\n\s*LINE (\d+): (.*)\n( *)\^", re.DOTALL)
@@ -290,59 +264,52 @@ _UNKNOWN = re.compile(r"Table with name (.+?) does not exist!", re.DOTALL)
 _OF_DATA = ("Out of Memory", "IO Error", "Conversion", "Invalid Input", "Out of Range", "Interrupt", "INTERNAL")
 
 
-def explained(said: str, sql: str, views: Sequence[str]) -> ToolkitError:
-    """Return the error of DuckDB as one line with its place in the query.
+def query_error(text: str, sql: str, views: Sequence[str]) -> ToolkitError:
+    """Return an error of DuckDB as one line with its place.
 
     Args:
-        said: by DuckDB.
+        text: Message of DuckDB.
         sql: the query.
         views: Views that there are.
     """
     place = ""
-    if match := _PLACE.search(said):
+    if match := _PLACE.search(text):
         number, excerpt, spaces = int(match[1]), match[2], match[3]
-        said = said[: match.start()]
+        text = text[: match.start()]
         at = len(spaces) - len(f"LINE {number}: ")
         lines = sql.split("\n")
         line = lines[number - 1] if number <= len(lines) else ""
         before = line.find(excerpt.removeprefix("...").removesuffix("..."))
         column = at - (3 if excerpt.startswith("...") else 0) + max(before, 0) + 1
         place = f":{number}:{max(column, 1)}"
-    said = said.partition("\nPossible solutions")[0]  # settings that are not the user's
-    unknown = _UNKNOWN.search(said)
+    text = text.partition("\nPossible solutions")[0]  # settings that are not the user's
+    unknown = _UNKNOWN.search(text)
     if unknown:
-        said = said[: unknown.end()]
-    message = escaped(" ".join(said.split()))
-    hint = _hint_of(unknown[1], views) if unknown else _hint(message)
+        text = text[: unknown.end()]
+    message = escaped(" ".join(text.split()))
+    if unknown:
+        near = did_you_mean(unknown[1], views)
+        hint = f" {near[2:]}" if near else f" there are: {', '.join(views)}"
+    elif "file system operations are disabled" in message or "external extensions" in message:
+        hint = "; a query can only read the views; `--output FILE` writes its result"
+    else:
+        hint = "; give it more with `--memory`" if message.startswith("Out of Memory") else ""
     is_usage = place or not message.startswith(_OF_DATA) or "has been locked" in message
     kind = ConfigError if is_usage else ToolkitError
     return kind(f"sql{place}: {message}{hint}")
 
 
-def _hint_of(name: str, views: Sequence[str]) -> str:
-    hint = did_you_mean(name, views)
-    return f" {hint[2:]}" if hint else f" there are: {', '.join(views)}"
-
-
-def _hint(message: str) -> str:
-    if "file system operations are disabled" in message or "external extensions" in message:
-        return "; a query can only read the views; `--output FILE` writes its result"
-    if message.startswith("Out of Memory"):
-        return "; give it more with `--memory`"
-    return ""
-
-
 def aliases_of(names: Sequence[str]) -> dict[str, str]:
-    """Return names that need no quotes for those that do, where nothing else is called so.
+    """Return free aliases without quotes for names with quotes.
 
     >>> aliases_of(["documents", "lines-0", "a-1", "a_1"])
     {'lines_0': 'lines-0'}
     """
-    known = {name.casefold() for name in names}
+    folded = {name.casefold() for name in names}
     results: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"\W", "_", name)
-        if plain.casefold() not in known:
+        if plain.casefold() not in folded:
             results[plain] = name
-            known.add(plain.casefold())
+            folded.add(plain.casefold())
     return results

@@ -1,4 +1,4 @@
-"""Shards as Arrow's record batches, read when DuckDB asks, and of them only the columns that a query needs.
+"""Shards as Arrow record batches, read on DuckDB's request.
 
 shard ──row index──> pieces ──lines of documents, rows of sets──> record batches: shard, row, …, JSON as it is stored
 
@@ -45,28 +45,28 @@ _TYPES = {
 
 @dataclass
 class Faults:
-    """The error or signal that ended a stream during a query; DuckDB reports it in its own words."""
+    """The errors and signals of streams during a query; DuckDB reports it in its own words."""
 
-    found: list[BaseException] = field(default_factory=list)
+    errors: list[BaseException] = field(default_factory=list)
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Note errors of ours, and what a signal raises; a reader that wants no more is neither."""
+        """Record our errors and signals; a reader that wants no more is neither."""
         try:
             yield
         except BaseException as error:
             if isinstance(error, ToolkitError) or not isinstance(error, Exception | GeneratorExit):
-                self.found.append(error)
+                self.errors.append(error)
             raise
 
 
 class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
-    """A stream that can be scanned repeatedly; DuckDB asks each scan for some columns, and some rows.
+    """A stream for repeated scans; DuckDB asks each scan for some columns, and some rows.
 
     Args:
         schema: Schema of all columns.
         faults: takes the errors of scans.
-        session: in which they are read.
+        session: Session of the scans.
     """
 
     def __init__(self, schema: pa.Schema, faults: Faults, session: Session) -> None:
@@ -77,49 +77,49 @@ class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return self._columns
 
     def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> "_Scan":
-        """Return a scan of these columns, in this order, and of the rows that an expression of pyarrow's lets in."""
+        """Return a scan of these columns, in order, with a filter."""
         return _Scan(self, columns, filter)
 
     def batches(self, columns: frozenset[str]) -> Iterator[dict[str, Any]]:
-        """Yield arrays by name, at least those that are asked for, some rows at a time."""
+        """Yield arrays by name, at least these, some rows at a time."""
         raise NotImplementedError
 
-    def told(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def record_batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield record batches of a schema."""
         for arrays in self._session.steps(iter(self.batches(frozenset(schema.names)))):
             yield pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
 class _Scan:
-    """The interface that DuckDB expects of a scanner."""
+    """The scanner of a stream, as DuckDB expects it."""
 
     def __init__(self, stream: Stream, columns: Sequence[str] | None, filter: Any) -> None:
         self._stream, self._filter = stream, filter
         names = stream.schema.names
-        self._wanted = names if columns is None else list(columns)
-        said = "" if filter is None else str(filter)
-        self._read = [name for name in names if name in self._wanted or name in said]
+        self._names = names if columns is None else list(columns)
+        condition = "" if filter is None else str(filter)
+        self._read = [name for name in names if name in self._names or name in condition]
 
     @property
     def projected_schema(self) -> pa.Schema:
-        return pa.schema([self._stream.schema.field(name) for name in self._wanted])
+        return pa.schema([self._stream.schema.field(name) for name in self._names])
 
     def to_reader(self) -> pa.RecordBatchReader:
         read = pa.schema([self._stream.schema.field(name) for name in self._read or self._stream.schema.names[:1]])
-        return pa.RecordBatchReader.from_batches(self.projected_schema, self._chosen(self._stream.told(read)))
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self._chosen(self._stream.record_batches(read)))
 
     def _chosen(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what is asked for; what goes wrong is noted, too."""
+        """Yield the filtered rows; what goes wrong is noted, too."""
         with self._stream.faults.noting():
             for batch in batches:
                 if self._filter is None:
-                    yield batch.select(self._wanted)
+                    yield batch.select(self._names)
                     continue
-                yield from pa.Table.from_batches([batch]).filter(self._filter).select(self._wanted).to_batches()
+                yield from pa.Table.from_batches([batch]).filter(self._filter).select(self._names).to_batches()
 
 
 class Shards(Stream):
-    """Shards with the sets that are joined to them.
+    """Shards with joined sets.
 
     The columns of set ``i`` is ``s{i}``: its rows, as JSON of exactly its keys.
 
@@ -127,7 +127,7 @@ class Shards(Stream):
         works: the shards.
         sets: Sets that are joined.
         faults: takes the errors of scans.
-        session: in which they are read.
+        session: Session of the scans.
         all_sets: True if sets are looked at of which no column is asked for.
     """
 
@@ -155,7 +155,7 @@ class Shards(Stream):
 
 
 def column_of(number: int) -> str:
-    """Return the name of the column that has the rows of a set."""
+    """Return the name of the column of a set's rows."""
     return f"s{number}"
 
 
@@ -169,8 +169,8 @@ def _of_shard(work: JoinedShard, names: Sequence[str], columns: frozenset[str]) 
             stack.enter_context(closing(_rows_of(work, joined, name in columns, digests[joined.set])))
             for joined, name in zip(work.sets, names, strict=True)
         ]
-        wanted = columns.intersection(DOCUMENT)
-        documents = stack.enter_context(closing(_documents(work, wanted, state.content))) if wanted else None
+        fields = columns.intersection(DOCUMENT)
+        documents = stack.enter_context(closing(_documents(work, fields, state.content))) if fields else None
         for piece in _pieces(work):
             count = len(piece)
             results = {
@@ -190,7 +190,7 @@ def _of_shard(work: JoinedShard, names: Sequence[str], columns: frozenset[str]) 
 
 
 def _pieces(work: JoinedShard) -> Iterator[Any]:
-    """Yield the row index in pieces that are a record batch each."""
+    """Yield the row index in pieces, one for each record batch."""
     for block in row_index.read(work.dataset, work.shard, 8 * PIECE_ROWS):
         sizes = block["bytes"].astype("<u8").cumsum()
         start = 0
@@ -247,22 +247,22 @@ def _documents(work: JoinedShard, columns: frozenset[str], content: str) -> Gene
 def _of_tables(
     tables: Iterator[dict[str, Any]], work: JoinedShard, schema: pa.Schema, changed: DataError
 ) -> Iterator[dict[str, Any]]:
-    """Yield columns of documents in place, piece by piece, where no rows need be made."""
-    held = schema.empty_table()
+    """Yield columns of documents in place, piece by piece."""
+    buffer = schema.empty_table()
     for piece in _pieces(work):
-        while len(held) < len(piece) and (more := next(tables, None)) is not None:
+        while len(buffer) < len(piece) and (more := next(tables, None)) is not None:
             arrays = [
                 pa.array(more[field.name], field.type)
                 if isinstance(more[field.name], list)
                 else more[field.name].cast(field.type)
                 for field in schema
             ]
-            held = pa.concat_tables([held, pa.Table.from_arrays(arrays, schema=schema)])
-        if len(held) < len(piece):
+            buffer = pa.concat_tables([buffer, pa.Table.from_arrays(arrays, schema=schema)])
+        if len(buffer) < len(piece):
             raise changed
-        some, held = held.slice(0, len(piece)), held.slice(len(piece))
+        some, buffer = buffer.slice(0, len(piece)), buffer.slice(len(piece))
         yield {name: some.column(name).combine_chunks() for name in schema.names}
-    if len(held) or next(tables, None) is not None:
+    if len(buffer) or next(tables, None) is not None:
         raise changed
 
 
@@ -273,7 +273,7 @@ def _metadata(row: LateRow) -> bytes | None:
 
 
 def _bad(some: Sequence[LateRow], number: int, path: str, error: Exception) -> DataError:
-    """Return the error of the row whose metadata are none, or whose texts Arrow cannot have."""
+    """Return the error of the first row with invalid metadata or texts."""
     for at, row in enumerate(some, number - len(some) + 1):
         try:
             check_metadata(row.metadata)
@@ -283,12 +283,12 @@ def _bad(some: Sequence[LateRow], number: int, path: str, error: Exception) -> D
     return DataError(f"expected texts, got: {error}", path=path, line=number)
 
 
-def _rows_of(work: JoinedShard, joined: JoinedSet, wanted: bool, content: str) -> Generator[Any, None, None]:
+def _rows_of(work: JoinedShard, joined: JoinedSet, is_read: bool, content: str) -> Generator[Any, None, None]:
     """Yield the rows of a set, piece by piece; those of other programs are held against the row index."""
     if not joined.ours:
         yield from _foreign_rows(work, joined)
         return
-    if not wanted:  # the record says that its rows are those of the documents
+    if not is_read:  # the record says that its rows are those of the documents
         for _ in _pieces(work):
             yield None
         return

@@ -1,8 +1,8 @@
-"""Views over streams, their columns of the declared types, and the parts of an output as rows."""
+"""Views over streams, with declared types, and outputs as rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import pyarrow as pa
@@ -27,7 +27,7 @@ _SPAN = 'STRUCT("start" BIGINT, "end" BIGINT, "score" DOUBLE)'
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL has it, whatever is in it.
+    """Return a name in quotes for SQL.
 
     >>> quoted("lines-0"), quoted('a"b')
     ('"lines-0"', '"a""b"')
@@ -41,7 +41,7 @@ def literal(text: str) -> str:
 
 
 def distinct(names: Iterable[str]) -> bool:
-    """Return whether names differ for SQL, which does not tell upper from lower case."""
+    """Return True if names differ for SQL, regardless of case."""
     listed = list(names)
     return len({name.casefold() for name in listed}) == len(listed)
 
@@ -56,7 +56,7 @@ def type_of(type_: Type) -> str:
 
 
 def parsed_type(type_: Type) -> str:
-    """Return the type that the JSON of a value is parsed as: that of the column, but a span is a list of numbers."""
+    """Return the type for parsing the JSON of a value: that of the column, but a span is a list of numbers."""
     return _type(type_, "DOUBLE[]")
 
 
@@ -78,13 +78,13 @@ def _is_struct(type_: Type) -> bool:
 
 
 def row_type(types: Mapping[str, Type]) -> str:
-    """Return the type that a row of attributes is parsed as, with exactly these keys."""
+    """Return the type for parsing a row of attributes with these keys."""
     keys = ", ".join(f"{quoted(key)} {parsed_type(type_)}" for key, type_ in types.items())
     return f'STRUCT("source" VARCHAR, "id" VARCHAR, "attributes" STRUCT({keys}))'
 
 
 def value_of(type_: Type, parsed: str) -> str:
-    """Return the expression that makes the value of a column from what was parsed.
+    """Return the expression for a column's value from its parsed JSON.
 
     Args:
         type_: the declared one.
@@ -120,7 +120,7 @@ def _unless_null(parsed: str, value: str) -> str:
 
 
 def _has_span(type_: Type) -> bool:
-    """Return whether there is a span where the type is no JSON."""
+    """Return True if the type has a span outside JSON."""
     if type_.kind == "object" and not _is_struct(type_):
         return False
     return type_.kind == "span" or any(
@@ -141,39 +141,41 @@ STREAM = "{stream}"
 
 
 class View(NamedTuple):
-    """A stream, and the query over it that defines the view; `STREAM` stands for the stream."""
+    """A stream, and the query over it; `STREAM` stands for the stream."""
 
     stream: Stream
     query: str
 
 
-class Reading(NamedTuple):
+class Reading(Protocol):
     """The parts of all views of a dataset.
 
     Attributes:
-        works: its shards.
-        session: in which they are read.
-        faults: takes the errors of scans.
+        session: Session of the scans.
+        faults: Errors of the scans.
     """
 
-    works: Sequence[JoinedShard]
     session: Session
     faults: Faults
+
+    @property
+    def works(self) -> Sequence[JoinedShard]:
+        """Return the shards."""
 
 
 def of_documents(reading: Reading) -> View:
     """Return the view of documents: shard, row, chars and bytes (of the row index), and their fields."""
-    shown = [*map(quoted, (*PLACE, "id", "source")), *_fields(reading)]
+    selection = [*map(quoted, (*PLACE, "id", "source")), *_fields(reading)]
     stream = Shards(reading.works, [], reading.faults, reading.session)
-    return View(stream, f"SELECT {', '.join(shown)} FROM {STREAM}")
+    return View(stream, f"SELECT {', '.join(selection)} FROM {STREAM}")
 
 
 def of_set(reading: Reading, joined: JoinedSet) -> View:
     """Return the view of a set: shard, row, id, source, and its keys."""
     stream = Shards(reading.works, [joined], reading.faults, reading.session, all_sets=True)
     own = ["shard", "row", "id", "source"]
-    shown = ["shard", quoted("row"), "a0.id AS id", "a0.source AS source", *_keys([joined], own)]
-    return View(stream, f"SELECT {', '.join(shown)} FROM {_parsed([joined])}")
+    selection = ["shard", quoted("row"), "a0.id AS id", "a0.source AS source", *_keys([joined], own)]
+    return View(stream, f"SELECT {', '.join(selection)} FROM {_parsed([joined])}")
 
 
 def of_joined(reading: Reading, sets: Sequence[JoinedSet]) -> View:
@@ -181,13 +183,13 @@ def of_joined(reading: Reading, sets: Sequence[JoinedSet]) -> View:
     stream = Shards(reading.works, sets, reading.faults, reading.session)
     named = _least(reading.works, sets)
     id, source = ("id", "source") if named is None else (f"a{named}.id AS id", f"a{named}.source AS source")
-    shown = [*map(quoted, PLACE), id, source, *_fields(reading)]
-    shown += _keys(sets, [*PLACE, *DOCUMENT])
-    return View(stream, f"SELECT {', '.join(shown)} FROM {_parsed(sets)}")
+    selection = [*map(quoted, PLACE), id, source, *_fields(reading)]
+    selection += _keys(sets, [*PLACE, *DOCUMENT])
+    return View(stream, f"SELECT {', '.join(selection)} FROM {_parsed(sets)}")
 
 
 def _parsed(sets: Sequence[JoinedSet]) -> str:
-    """Return the query that parses the rows of sets; what is not used of it, DuckDB leaves out."""
+    """Return the query for parsing the rows of sets; what is not used of it, DuckDB leaves out."""
     parsed = []
     for i, joined in enumerate(sets):
         type_ = row_type({key.key: key.declared for key in joined.keys})
@@ -196,23 +198,23 @@ def _parsed(sets: Sequence[JoinedSet]) -> str:
     return f"(SELECT * {''.join(parsed)} FROM {STREAM})"
 
 
-def _keys(sets: Sequence[JoinedSet], taken: Sequence[str]) -> Iterator[str]:
+def _keys(sets: Sequence[JoinedSet], reserved: Sequence[str]) -> Iterator[str]:
     """Yield the columns of keys; one that is called as another column has the name of its set before its own."""
-    known = {name.casefold() for name in taken}
+    folded = {name.casefold() for name in reserved}
     for i, joined in enumerate(sets):
         for key in joined.keys:
             name = key.name
-            if name.casefold() in known or key.hidden:
+            if name.casefold() in folded or key.hidden:
                 name = f"{joined.set}.{key.name}"
-            while name.casefold() in known:
+            while name.casefold() in folded:
                 name += "_"
-            known.add(name.casefold())
+            folded.add(name.casefold())
             parsed = f"a{i}.attributes.{quoted(key.key)}"
             yield f"{value_of(key.declared, parsed)} AS {quoted(name)}"
 
 
 def _least(works: Sequence[JoinedShard], sets: Sequence[JoinedSet]) -> int | None:
-    """Return which set tells ids and sources with the least reading; None if only the documents can be relied on."""
+    """Return the cheapest set with ids and sources; None if only the documents can be relied on."""
     sizes = {}
     for i, joined in enumerate(sets):
         if joined.ours and works:
@@ -236,7 +238,7 @@ class File(msgspec.Struct, frozen=True):
         path: Path of it.
         format: None for documents.
         label: Label of all its documents, if that is known.
-        documents: in it, if that is known.
+        documents: Number of documents, if known.
         size: stored bytes, if that is known.
     """
 
@@ -252,7 +254,7 @@ class Parts(msgspec.Struct, frozen=True):
     """The files of an output.
 
     Attributes:
-        files: in order.
+        files: Files in order.
         types: Types of the attributes that are in documents, by name, in the form of `toolkit.data.schema`.
         limit: bytes of a line, at most.
     """
@@ -266,7 +268,7 @@ def parts_of(target: Target, limit: int) -> Parts:
     """Return the files of an output, or of an external folder; a mix's are those of its manifest.
 
     Args:
-        target: what a path is.
+        target: Description of a path.
         limit: bytes of a line, at most.
     """
     manifest = target.manifest
@@ -274,11 +276,11 @@ def parts_of(target: Target, limit: int) -> Parts:
         paths = {name: join(target.folder, name) for name in target.files}
         files = [File(name, path, expected_format(path), label_of_path(name)) for name, path in paths.items()]
         return Parts(files, {}, limit)
-    form, wanted = recorded_format(manifest.settings), set(target.files)
+    form, names = recorded_format(manifest.settings), set(target.files)
     files = [
         File(part.path, join(target.folder, part.path), form, part.label, part.documents, part.size)
         for part in manifest.parts
-        if part.path in wanted
+        if part.path in names
     ]
     return Parts(files, merged_types(manifest), limit)
 
@@ -290,19 +292,19 @@ def of_parts(parts: Parts, faults: Faults, session: Session) -> View:
         types |= types_of(file.format.writer() if file.format else None, parts.types)
     types.pop("label", None)  # that of each row
     stream = _PartsStream(parts, types, faults, session)
-    shown = [quoted(name) for name in OWN[:-1]] + ["metadata::JSON AS metadata"]
-    taken = list(OWN)
+    selection = [quoted(name) for name in OWN[:-1]] + ["metadata::JSON AS metadata"]
+    columns = list(OWN)
     for name, type_ in types.items():
         column = name
-        while not distinct([*taken, column]):
+        while not distinct([*columns, column]):
             column += "_"
-        taken.append(column)
-        shown.append(f"{_value_of(name, type_)} AS {quoted(column)}")
-    return View(stream, f"SELECT {', '.join(shown)} FROM {STREAM}")
+        columns.append(column)
+        selection.append(f"{_value_of(name, type_)} AS {quoted(column)}")
+    return View(stream, f"SELECT {', '.join(selection)} FROM {STREAM}")
 
 
 def _value_of(name: str, type_: Type) -> str:
-    """Return the expression of a value, which is of its type but for JSON, which is text in Arrow."""
+    """Return the expression of a value, cast if it has JSON."""
     column = quoted(_column(name))
     return f"{column}::{type_of(type_)}" if schema.has_any(type_) else column
 
@@ -338,16 +340,16 @@ class _PartsStream(Stream):
             message = f"expected the part of {file.size:,} bytes that the manifest describes, got {got}; mix again"
             raise DataError(message, path=file.path)
         writer = file.format.writer() if file.format else None
-        there = types_of(writer, self._parts.types)
-        used = [name for name in there if _column(name) in columns or (name == "label" and "label" in columns)]
+        file_types = types_of(writer, self._parts.types)
+        used = [name for name in file_types if _column(name) in columns or (name == "label" and "label" in columns)]
         documents = iter(
             FileDocuments(file.path, writer, self._parts.limit, {name: {""} for name in used}, self._parts.types)
         )
         number = 0
         texts = bool(columns & {"text", "chars"})
-        while held := _some(documents, texts):
-            yield self._arrays(file, held, number, columns, used)
-            number += len(held)
+        while rows := _some(documents, texts):
+            yield self._arrays(file, rows, number, columns, used)
+            number += len(rows)
         if file.documents is not None and number != file.documents:
             message = f"expected {file.documents:,} documents, as the manifest says, got {number:,}; mix again"
             raise DataError(message, path=file.path)
@@ -355,18 +357,18 @@ class _PartsStream(Stream):
     def _arrays(
         self,
         file: File,
-        held: Sequence[tuple[Document, list[Any]]],
+        rows: Sequence[tuple[Document, list[Any]]],
         number: int,
         columns: frozenset[str],
         used: Sequence[str],
     ) -> dict[str, Any]:
-        documents = [document for document, _ in held]
+        documents = [document for document, _ in rows]
         types = {name: self._types.get(name, STR) for name in used}
-        values = {name: _plain(held, name, type_) for name, type_ in types.items()}
+        values = {name: _plain(rows, name, type_) for name, type_ in types.items()}
         results: dict[str, list[Any]] = {
-            "part": [file.name] * len(held),
-            "row": list(range(number + 1, number + 1 + len(held))),
-            "label": values.get("label", [file.label] * len(held)),
+            "part": [file.name] * len(rows),
+            "row": list(range(number + 1, number + 1 + len(rows))),
+            "label": values.get("label", [file.label] * len(rows)),
             "id": [document.id or None for document in documents],  # formats without ids have empty ones
             "source": [document.source or None for document in documents],
         }
@@ -377,26 +379,26 @@ class _PartsStream(Stream):
             return {name: pa.array(results[name], self.schema.field(name).type) for name in columns}
         except (*BAD_ROW, pa.ArrowException) as error:
             message = (
-                f"expected values of the declared types in rows {number + 1} to {number + len(held)}, got: {error}"
+                f"expected values of the declared types in rows {number + 1} to {number + len(rows)}, got: {error}"
             )
             raise DataError(message, path=file.path, line=number + 1) from None
 
 
 def _some(documents: Iterator[tuple[Document, list[Any]]], texts: bool) -> list[tuple[Document, list[Any]]]:
-    held, size = [], 0
+    rows, size = [], 0
     for document in islice(documents, ROWS):
-        held.append(document)
+        rows.append(document)
         size += document[0].chars if texts else 0
         if size >= BYTES:
             break
-    return held
+    return rows
 
 
-def _plain(held: Sequence[tuple[Document, list[Any]]], name: str, type_: Type) -> list[Any]:
+def _plain(rows: Sequence[tuple[Document, list[Any]]], name: str, type_: Type) -> list[Any]:
     """Return a value of documents as Arrow takes it; those that have none have null."""
     shape, attribute = shape_of(type_, maps=True), field_name(name)
     results = []
-    for _, values in held:
+    for _, values in rows:
         value = msgspec.to_builtins(getattr(values[0], attribute, None)) if values else None
         results.append(shape(value) if shape and value is not None else value)
     return results

@@ -229,13 +229,13 @@ class Context(Running):
         return [msgspec.structs.replace(work, types=types[work.shard]) for work in works]
 
     @cached_property
-    def own_types(self) -> own_types.Told:
+    def own_types(self) -> own_types.InputTypes:
         """Return the types of own fields of all documents of ``ingest:``.
 
         Raises:
             ConfigError: for a declared type that cannot be.
         """
-        return own_types.told(self.inputs(skip_missing=True), self.dataset)
+        return own_types.types_of_inputs(self.inputs(skip_missing=True), self.dataset)
 
     def own_types_known(self) -> OwnTypes | None:
         """Return the types of own fields of all documents, in a run after its ingest."""

@@ -445,7 +445,7 @@ class DiskPlan:
         if task.overwrite:
             return None
         if task.key not in self._records:
-            self._records[task.key] = ingest_records.noted(task)
+            self._records[task.key] = ingest_records.record_with_settings(task)
         return self._records[task.key]
 
     def _measure(self, tasks: Iterable[InputToIngest]) -> None:

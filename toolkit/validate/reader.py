@@ -20,7 +20,7 @@ from toolkit.describe.croissant import REQUIRED
 from toolkit.describe.records import matching
 from toolkit.distribution import missing_extra
 from toolkit.errors import DataError, ToolkitError
-from toolkit.ingest.reading.croissant import first_line, quiet
+from toolkit.ingest.formats.croissant import first_line, quiet
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import exists, is_folder, join, list_files, size_of

@@ -1,4 +1,4 @@
-"""A dataset, or an output, as pages that are browsed on a local port; nothing of it is changed, but labels are written.
+"""A dataset, or an output, as pages on a local port; nothing of it is changed, but labels are written.
 
     documents  ┐                 ┌── listing: rows in order ──┐
     attributes ├── corpus ───────┤                            ├── answers ── server ── a browser

@@ -1,4 +1,4 @@
-"""Requests of the page, and the answers as plain data, with shortened texts."""
+"""Requests of the page, and answers as plain data."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError
-from toolkit.view.corpus import MOST, Asked, At, Corpus, Found, Queries, Query, Question, Values
+from toolkit.view.corpus import MOST, At, Corpus, CorpusRow, Queries, Query, QuerySpec, Question, Values
 from toolkit.view.dataset import DroppedBy, Explainer
 from toolkit.view.labels import Labels
 
@@ -24,36 +24,36 @@ DEEPEST = 3
 """Objects in each other whose fields have rows of their own."""
 
 
-def in_list(found: Found) -> dict[str, Any]:
+def in_list(document: CorpusRow) -> dict[str, Any]:
     """Return a document as it stands in a list."""
     return {
-        "at": list(found.at),
-        "id": found.id,
-        "source": found.source,
-        "chars": len(found.text),
-        "head": found.text[:HEAD].strip(),
-        "faults": found.faults,
+        "at": list(document.at),
+        "id": document.id,
+        "source": document.source,
+        "chars": len(document.text),
+        "head": document.text[:HEAD].strip(),
+        "faults": document.faults,
     }
 
 
-def whole(found: Found, sets: Sequence[Values], *, all_of_it: bool = False) -> dict[str, Any]:
-    """Return a document with all that is known of it.
+def whole(document: CorpusRow, sets: Sequence[Values], *, all_of_it: bool = False) -> dict[str, Any]:
+    """Return a document with all of its fields and values.
 
     Args:
-        found: the document.
+        document: the document.
         sets: Sets whose values it may have.
         all_of_it: True if all of its text is wanted.
     """
     return {
-        **in_list(found),
-        "text": found.text if all_of_it else found.text[:TEXT],
-        "fields": list(_rows("", found.fields)),
+        **in_list(document),
+        "text": document.text if all_of_it else document.text[:TEXT],
+        "fields": list(_rows("", document.fields)),
         "values": [
-            {"set": values.name, "rows": list(_rows("", found.values[values.name]))}
+            {"set": values.name, "rows": list(_rows("", document.values[values.name]))}
             for values in sets
-            if values.name in found.values
+            if values.name in document.values
         ],
-        "marks": marks(found, sets),
+        "marks": marks(document, sets),
     }
 
 
@@ -67,8 +67,8 @@ def _rows(path: str, value: Any, depth: int = 0) -> Iterator[tuple[str, str, boo
     yield path, text[:VALUE], len(text) > VALUE
 
 
-def marks(found: Found, sets: Sequence[Values]) -> dict[str, Any]:
-    """Return what of a document's values is marked in its text, by their types alone.
+def marks(document: CorpusRow, sets: Sequence[Values]) -> dict[str, Any]:
+    """Return the marks in a document's text, by the types of values.
 
     Labels of lines are a list of objects with ``label``; the label is the first one of an object with ``label`` and
     ``prob``; spans are spans; header and footer are ``header_lines`` and ``footer_lines`` of an object.
@@ -76,7 +76,7 @@ def marks(found: Found, sets: Sequence[Values]) -> dict[str, Any]:
     marked: dict[str, Any] = {"label": None, "lines": [], "spans": [], "header": 0, "footer": 0}
     for values in sets:
         for key, type_ in values.types.items():
-            value = found.values.get(values.name, {}).get(key)
+            value = document.values.get(values.name, {}).get(key)
             if value is not None:
                 _mark(marked, key, type_.not_null, value)
     return marked
@@ -133,22 +133,22 @@ class Answers:
         labels: Labels,
         explainer: Explainer | None,
         rules: Sequence[Mapping[str, str]],
-        shown: Sequence[str],
+        visible_sets: Sequence[str],
     ) -> None:
         self._corpus, self._labels, self._explainer, self._rules = corpus, labels, explainer, list(rules)
-        self._shown = list(shown)
+        self._visible_sets = list(visible_sets)
         self._queries = Queries(corpus, self._question)
         self._counted: dict[int, int] = {}
-        self.asked: dict[str, Callable[[Parameters], dict[str, Any]]] = {
+        self.methods: dict[str, Callable[[Parameters], dict[str, Any]]] = {
             name: getattr(self, name) for name in ("view", "rows", "document", "explain", "trace", "find")
         }
 
     def close(self) -> None:
-        """End what is being worked on."""
+        """End the queries."""
         self._queries.forget()
 
-    def view(self, given: Parameters) -> dict[str, Any]:
-        """Return what is browsed; files that have changed are read anew from now on."""
+    def view(self, params: Parameters) -> dict[str, Any]:
+        """Return the description of the corpus; files that have changed are read anew from now on."""
         self._corpus.look_again()
         self._labels.look_again()
         self._queries.forget()
@@ -165,7 +165,7 @@ class Answers:
             "sets": [
                 {
                     "name": values.name,
-                    "on": values.name in self._shown,
+                    "on": values.name in self._visible_sets,
                     "keys": [[key, str(type_)] for key, type_ in values.types.items()],
                 }
                 for values in self._corpus.sets
@@ -187,59 +187,59 @@ class Answers:
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def _rows_of(self, number: int) -> int | None:
-        known = self._corpus.shards[number].rows
-        return self._counted.get(number) if known is None else known
+        rows = self._corpus.shards[number].rows
+        return self._counted.get(number) if rows is None else rows
 
     # --- pages --------------------------------------------------------------------------------------------------------
 
-    def rows(self, given: Parameters) -> dict[str, Any]:
+    def rows(self, params: Parameters) -> dict[str, Any]:
         """Return a page: documents in the order of the corpus, or those that a query has found."""
-        first = _number(given, "first", 0)
-        count = min(_number(given, "count", PAGE), LONGEST_PAGE)
-        where, sort, sets = _text(given, "where").strip(), _text(given, "sort").strip(), self._sets(given)
-        rule = self._rule(given)
+        first = _number(params, "first", 0)
+        count = min(_number(params, "count", PAGE), LONGEST_PAGE)
+        where, sort, sets = _text(params, "where").strip(), _text(params, "sort").strip(), self._sets(params)
+        rule = self._rule(params)
         if not (where or sort) and rule is None:
             results = self._in_order(first, count)
             return {"rows": [self._row(item, None) for item in results], "total": self._total(), "done": True}
-        asked = Asked(where, sort, given.get("order") == "descending", sets, rule)
-        query = self._queries.get(asked)
+        spec = QuerySpec(where, sort, params.get("order") == "descending", sets, rule)
+        query = self._queries.get(spec)
         query.wait_for(first + count, PATIENCE)
         state = self._state(query)  # before its places: an answer that says that all is done has all of them
         places = dict(query.places(first, count))
         rows = [self._row(item, places[item.at]) for item in self._corpus.read(list(places), ())]
         return {"rows": rows, **state}
 
-    def _question(self, asked: Asked) -> Question:
-        question = self._corpus.question(asked.where, asked.sort, asked.sets)
-        if asked.rule is None or self._explainer is None:
+    def _question(self, spec: QuerySpec) -> Question:
+        question = self._corpus.question(spec.where, spec.sort, spec.sets)
+        if spec.rule is None or self._explainer is None:
             return question
-        return DroppedBy(question, self._explainer, None if asked.rule < 0 else self._rules[asked.rule]["name"])
+        return DroppedBy(question, self._explainer, None if spec.rule < 0 else self._rules[spec.rule]["name"])
 
-    def _rule(self, given: Parameters) -> int | None:
-        text = given.get("rule", "")
+    def _rule(self, params: Parameters) -> int | None:
+        text = params.get("rule", "")
         if text in ("", "kept"):
             return -1 if text and self._explainer else None
-        number = _number(given, "rule", 0)
+        number = _number(params, "rule", 0)
         if number >= len(self._rules):
             raise ConfigError(f"rule: expected the number of a rule of the mix that drops documents, got {number}")
         return number
 
     def _state(self, query: Query) -> dict[str, Any]:
-        done = query.done  # before its numbers, which may still grow until it is
+        is_complete = query.is_complete  # before its numbers, which may still grow until it is
         return {
-            "total": query.found - query.without,
+            "total": query.matches - query.without,
             "without": query.without,
             "cut": query.is_cut,
-            "done": done,
+            "done": is_complete,
             "scanned": query.scanned,
             "of": self._total(),
             "reads_documents": query.reads_documents,
             "faults": query.faults[:LONGEST_PAGE],
         }
 
-    def _in_order(self, first: int, count: int) -> list[Found]:
+    def _in_order(self, first: int, count: int) -> list[CorpusRow]:
         """Return documents by their number among all. How many a shard has may be learned on the way."""
-        results: list[Found] = []
+        results: list[CorpusRow] = []
         begin = 0  # of the shard among all
         for number in range(len(self._corpus.shards)):
             rows = self._rows_of(number)
@@ -247,10 +247,10 @@ class Answers:
                 begin += rows
                 continue
             row = max(first - begin, 0)
-            wanted = count - len(results)
+            remaining = count - len(results)
             if rows is not None:
-                wanted = min(wanted, rows - row)
-            read = self._corpus.read([At(number, row + i) for i in range(wanted)], ())
+                remaining = min(remaining, rows - row)
+            read = self._corpus.read([At(number, row + i) for i in range(remaining)], ())
             results += read
             if len(results) >= count:
                 break
@@ -260,7 +260,7 @@ class Answers:
         return results
 
     def _count(self, number: int, beyond: int) -> int:
-        """Return how many documents a shard has, which has no row with this number."""
+        """Return the number of documents of a shard, below a missing row."""
         low, high = 0, beyond
         while low < high:
             middle = (low + high) // 2
@@ -270,44 +270,44 @@ class Answers:
                 high = middle
         return low
 
-    def _row(self, found: Found, score: float | None) -> dict[str, Any]:
+    def _row(self, document: CorpusRow, score: float | None) -> dict[str, Any]:
         return {
-            **in_list(found),
-            "shard": self._corpus.shards[found.at.shard].name,
+            **in_list(document),
+            "shard": self._corpus.shards[document.at.shard].name,
             "score": score,
-            "labels": self._labels.of(found.source, found.id, self._corpus.label_places(found)),
+            "labels": self._labels.of(document.source, document.id, self._corpus.label_places(document)),
         }
 
     # --- one document -------------------------------------------------------------------------------------------------
 
-    def document(self, given: Parameters) -> dict[str, Any]:
-        """Return a document with its values in the sets that are on."""
-        at, sets = self._at(given), self._sets(given)
+    def document(self, params: Parameters) -> dict[str, Any]:
+        """Return a document with its values in the selected sets."""
+        at, sets = self._at(params), self._sets(params)
         result = next(iter(self._corpus.read([at], sets)), None)
         if result is None:
             raise ConfigError(f"expected a document, got the end of {self._corpus.shards[at.shard].name}")
-        told = whole(result, self._corpus.sets, all_of_it=given.get("all") == "1")
+        answer = whole(result, self._corpus.sets, all_of_it=params.get("all") == "1")
         shard = self._corpus.shards[at.shard]
         return {
-            **told,
+            **answer,
             "shard": shard.name,
             "place": f"{shard.path}:{at.row + 1}",
             "labels": self._labels.of(result.source, result.id, self._corpus.label_places(result)),
         }
 
-    def explain(self, given: Parameters) -> dict[str, Any]:
+    def explain(self, params: Parameters) -> dict[str, Any]:
         """Return why the mix keeps or drops a document."""
         if self._explainer is None:
             raise ConfigError("expected a configuration with a section `mix:`, got none: there are no rules")
-        return {"streams": self._explainer.explain(self._at(given))}
+        return {"streams": self._explainer.explain(self._at(params))}
 
-    def trace(self, given: Parameters) -> dict[str, Any]:
-        """Return the input of a document, and its tokens in the outputs of the configuration."""
-        return {"streams": self._explainer.trace(self._at(given)) if self._explainer else []}
+    def trace(self, params: Parameters) -> dict[str, Any]:
+        """Return the input of a document, and its tokens in outputs."""
+        return {"streams": self._explainer.trace(self._at(params)) if self._explainer else []}
 
-    def find(self, given: Parameters) -> dict[str, Any]:
-        """Return the places of the documents with an id, by the row index; null where only a query can tell."""
-        id = _text(given, "id").strip()
+    def find(self, params: Parameters) -> dict[str, Any]:
+        """Return the places of the documents with an id; null where only a query can tell."""
+        id = _text(params, "id").strip()
         if not id:
             raise ConfigError("expected an id, got none")
         places = self._corpus.places_of(id)
@@ -317,13 +317,13 @@ class Answers:
 
     # --- labels -------------------------------------------------------------------------------------------------------
 
-    def label(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def label(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Give a document a label, or take it away with null; it is on disk when this returns.
 
         Args:
-            given: ``at``, ``id``, ``question``, ``label``.
+            params: ``at``, ``id``, ``question``, ``label``.
         """
-        at, id, question, label = (given.get(name) for name in ("at", "id", "question", "label"))
+        at, id, question, label = (params.get(name) for name in ("at", "id", "question", "label"))
         if not (isinstance(at, list) and len(at) == 2 and all(type(item) is int and item >= 0 for item in at)):
             raise ConfigError("expected `at`, the place of a document, [shard, row]")
         if not isinstance(id, str) or not isinstance(question, str) or not isinstance(label, str | int | float | None):
@@ -340,17 +340,17 @@ class Answers:
 
     # --- what is given ------------------------------------------------------------------------------------------------
 
-    def _sets(self, given: Parameters) -> tuple[str, ...]:
-        known = [values.name for values in self._corpus.sets]
-        if "sets" not in given:
-            return tuple(known)
-        wanted = [name for name in _text(given, "sets").split(",") if name]
-        if unknown := [name for name in wanted if name not in known]:
-            raise ConfigError(f"expected existing sets, {', '.join(known) or 'none'}, got {unknown[0]!r}")
-        return tuple(wanted)
+    def _sets(self, params: Parameters) -> tuple[str, ...]:
+        names = [values.name for values in self._corpus.sets]
+        if "sets" not in params:
+            return tuple(names)
+        requested = [name for name in _text(params, "sets").split(",") if name]
+        if unknown := [name for name in requested if name not in names]:
+            raise ConfigError(f"expected existing sets, {', '.join(names) or 'none'}, got {unknown[0]!r}")
+        return tuple(requested)
 
-    def _at(self, given: Parameters) -> At:
-        return self._checked(At(_number(given, "shard", 0), _number(given, "row", 0)))
+    def _at(self, params: Parameters) -> At:
+        return self._checked(At(_number(params, "shard", 0), _number(params, "row", 0)))
 
     def _checked(self, at: At) -> At:
         if at.row >= 1 << 40:
@@ -360,15 +360,15 @@ class Answers:
         return at
 
 
-def _number(given: Parameters, name: str, default: int) -> int:
-    text = given.get(name, str(default))
+def _number(params: Parameters, name: str, default: int) -> int:
+    text = params.get(name, str(default))
     if not (text.isascii() and text.isdecimal() and len(text) <= 15):
         raise ConfigError(f"{name}: expected a number from 0, got {text[:50]!r}")
     return int(text)
 
 
-def _text(given: Parameters, name: str) -> str:
-    text = given.get(name, "")
+def _text(params: Parameters, name: str) -> str:
+    text = params.get(name, "")
     if len(text) > LONGEST_TEXT:
         raise ConfigError(f"{name}: expected at most {LONGEST_TEXT:,} characters, got {len(text):,}")
     return text

@@ -1,4 +1,4 @@
-"""Browsed documents by their places, with values beside them, and queries over all of them.
+"""Browsed documents by their places, and queries over all of them.
 
 A query looks at all shards in a thread of its own, in the order of the corpus or by a score. What it finds is 8 bytes a
 document, with a score 16. At most `MOST` places are kept: the first ones, or those with the best scores; how many there
@@ -40,7 +40,7 @@ class Stop:
         self._lock = threading.Lock()
 
     def end(self) -> None:
-        """End the work, at once where it computes."""
+        """End the work, at once during a computation."""
         if self.ended:
             return
         with self._lock:
@@ -55,7 +55,7 @@ class Stop:
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Let the thread be interrupted in the block, which computes and reads nothing."""
+        """Allow an interruption of the thread in the block, a pure computation."""
         with self._lock:
             self.check()
             self._computing = threading.get_ident()
@@ -70,35 +70,41 @@ class Stop:
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raise an error in a thread when it next runs code of Python; None takes one back that it has not met."""
+    """Raise an error in a thread at its next Python instruction; None takes one back that it has not met."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread), ctypes.py_object(error) if error is not None else ctypes.py_object()
     )
 
 
 class Recent(OrderedDict[K, V]):
-    """The last request.
+    """A cache of recently used values; `use` and `keep` may be called by several threads.
 
     Args:
         most: Bound of the sum of sizes; one value is kept in any case.
         size: Function that returns the size of a value; 1 by default.
+
+    Attributes:
+        lock: Lock of the cache, for other methods.
     """
 
     def __init__(self, most: int, size: Callable[[V], int] = lambda value: 1) -> None:
         super().__init__()
         self._most, self._size = most, size
+        self.lock = threading.RLock()
 
     def use(self, key: K) -> V | None:
-        """Return a value, which is the last to go from now on; None if it is not here."""
-        if key in self:
-            self.move_to_end(key)
-        return self.get(key)
+        """Return a value and mark it as recently used; None if it is not here."""
+        with self.lock:
+            if key in self:
+                self.move_to_end(key)
+            return self.get(key)
 
     def keep(self, key: K, value: V) -> V:
         """Keep a value in the place of the oldest ones."""
-        self[key] = value
-        while len(self) > 1 and sum(map(self._size, self.values())) > self._most:
-            self.popitem(last=False)
+        with self.lock:
+            self[key] = value
+            while len(self) > 1 and sum(map(self._size, self.values())) > self._most:
+                self.popitem(last=False)
         return value
 
 
@@ -114,7 +120,7 @@ class Shard:
     """A file of documents.
 
     Attributes:
-        name: for people.
+        name: Name for people.
         path: Path of the file.
         rows: documents; None if nobody has counted them.
     """
@@ -126,15 +132,15 @@ class Shard:
 
 @dataclass(frozen=True)
 class Values:
-    """A set of values that documents have: its name, and the types of its keys."""
+    """A set of values of documents: its name, and the types of its keys."""
 
     name: str
     types: dict[str, Type]
 
 
 @dataclass
-class Found:
-    """A document that was read, or why it could not be.
+class CorpusRow:
+    """A browsed document, or the faults of its reading.
 
     Attributes:
         at: its place.
@@ -154,10 +160,10 @@ class Found:
 
 
 class Scanned(NamedTuple):
-    """Some documents in a row that were looked at.
+    """Consecutive documents after a scan.
 
     Attributes:
-        looked_at: how many.
+        looked_at: Number of scanned documents.
         rows: Rows of those that fit, from 0, in the shard.
         scores: Scores of these; nothing where none was asked for, None for null.
     """
@@ -172,10 +178,10 @@ class Question(Protocol):
 
     @property
     def reads_documents(self) -> bool:
-        """Return whether it asks for more than attributes and row indexes tell, so that the texts are read."""
+        """Return True if it needs the documents' texts."""
 
     def scan(self, shard: int, stop: Stop) -> Iterator[Scanned]:
-        """Yield what the documents of a shard say, in order.
+        """Yield the results for the documents of a shard, in order.
 
         Raises:
             Ended: if the work was ended.
@@ -192,18 +198,18 @@ class Corpus(Protocol):
     sets: Sequence[Values]
 
     def look_again(self) -> None:
-        """Forget what has been read of files that have changed since."""
+        """Drop cached data of changed files."""
 
-    def read(self, places: Sequence[At], sets: Sequence[str]) -> list[Found]:
-        """Return documents, in the order that is asked for; places behind the end of a shard are left out.
+    def read(self, places: Sequence[At], sets: Sequence[str]) -> list[CorpusRow]:
+        """Return documents, in the order of the places; places behind the end of a shard are left out.
 
         Args:
             places: Places of them.
             sets: Sets whose values are read, too.
         """
 
-    def label_places(self, found: Found) -> Sequence[str]:
-        """Return what tells a document from others with its source and id in a file of labels.
+    def label_places(self, document: CorpusRow) -> Sequence[str]:
+        """Return the distinguishing places of a document in a file of labels.
 
         Nothing where there are no others, else its shard, or shard and row. The first counts for new labels; those
         behind it are what earlier ones may have.
@@ -213,7 +219,7 @@ class Corpus(Protocol):
         """Return the places of the documents with an id; None if only a look at all documents can tell."""
 
     def question(self, where: str, sort: str, sets: Sequence[str]) -> Question:
-        """Return what is asked of all documents.
+        """Return a checked query over all documents.
 
         Args:
             where: a condition, as rules have it; all documents if it is empty.
@@ -237,7 +243,7 @@ ABANDONED = 20.0
 _ROW_BITS = 40
 
 
-class Asked(NamedTuple):
+class QuerySpec(NamedTuple):
     """The goal of a query.
 
     Attributes:
@@ -256,30 +262,30 @@ class Asked(NamedTuple):
 
 
 class Query:
-    """A query that is being answered.
+    """A running query.
 
     Args:
         corpus: Corpus that it looks at.
         question: Question of it.
-        asked: what it is.
+        spec: Description of the query.
 
     Attributes:
         scanned: documents that were looked at.
-        found: documents that fit.
+        matches: documents that fit.
         without: Without of these, those without a score, which are not listed.
         faults: Faults of shards that could not be looked at.
-        done: True if all has been looked at.
+        is_complete: True if all has been looked at.
     """
 
-    def __init__(self, corpus: Corpus, question: Question, asked: Asked) -> None:
-        self.asked, self._corpus, self._question = asked, corpus, question
-        self.scanned = self.found = self.without = 0
+    def __init__(self, corpus: Corpus, question: Question, spec: QuerySpec) -> None:
+        self.spec, self._corpus, self._question = spec, corpus, question
+        self.scanned = self.matches = self.without = 0
         self.faults: list[str] = []
-        self.done = False
+        self.is_complete = False
         self._stop = Stop()
         self.reads_documents = question.reads_documents
         self._places = array("Q")
-        self._best: _Best | None = _Best(descending=asked.descending) if asked.sort else None
+        self._best: _Best | None = _Best(descending=spec.descending) if spec.sort else None
         self._changed = threading.Condition()
         self._last_asked = time.monotonic()
         for work in (self._run, self._watch):
@@ -287,34 +293,34 @@ class Query:
 
     def end(self) -> None:
         """End the work."""
-        if not self.done:
+        if not self.is_complete:
             self._stop.end()
 
     @property
     def ended(self) -> bool:
-        """Return whether it has ended before all has been looked at."""
-        return self._stop.ended and not self.done
+        """Return True if it has ended early."""
+        return self._stop.ended and not self.is_complete
 
     @property
     def is_cut(self) -> bool:
-        """Return whether more documents fit than are kept."""
-        return self.found - self.without > MOST
+        """Return True if it has more matches than places."""
+        return self.matches - self.without > MOST
 
     def wait_for(self, count: int, seconds: float) -> None:
-        """Wait until so many places are there to be shown, or the work is done; at most some seconds."""
+        """Wait for so many places, or the end of the work; at most some seconds."""
         self._last_asked = time.monotonic()
         with self._changed:
-            self._changed.wait_for(lambda: self.done or self.ended or len(self._places) >= count, timeout=seconds)
+            self._changed.wait_for(lambda: self.is_complete or self.ended or len(self._places) >= count, seconds)
 
     def places(self, first: int, count: int) -> list[tuple[At, float | None]]:
-        """Return some of the places that were found, from the first one's number, with their scores.
+        """Return some places, from the first one's number, with their scores.
 
         Those that are ordered by scores are there when all has been looked at.
         """
         if self._best is None:
             with self._changed:
                 return [(_at(place), None) for place in self._places[first : first + count]]
-        return self._best.listed(first, count) if self.done else []
+        return self._best.listed(first, count) if self.is_complete else []
 
     def _run(self) -> None:
         try:
@@ -325,34 +331,34 @@ class Query:
                         self._add(number, block)
                 except ToolkitError as error:
                     self.faults.append(str(error))
-            done = True
+            is_complete = True
         except Ended:
-            done = False
+            is_complete = False
         except BaseException as error:  # which nobody else would hear of
             self.faults.append(f"{type(error).__name__}: {error}")
-            done = True
+            is_complete = True
             raise
         finally:
             with self._changed:
                 if self._best:
                     self._best.order()
-                self.done = done
+                self.is_complete = is_complete
                 self._changed.notify_all()
 
     def _watch(self) -> None:
         """End the work when nobody asks for it any more: the browser has gone, or asks for something else."""
         with self._changed:
-            while not (self.done or self.ended):
-                left = self._last_asked + ABANDONED - time.monotonic()
-                if left <= 0:
+            while not (self.is_complete or self.ended):
+                seconds = self._last_asked + ABANDONED - time.monotonic()
+                if seconds <= 0:
                     self._stop.end()
-                self._changed.wait(min(max(left, 0.01), 1.0))
+                self._changed.wait(min(max(seconds, 0.01), 1.0))
 
     def _add(self, number: int, block: Scanned) -> None:
         base = number << _ROW_BITS
         with self._changed:
             self.scanned += block.looked_at
-            self.found += len(block.rows)
+            self.matches += len(block.rows)
             if self._best is None:
                 room = MOST - len(self._places)
                 self._places.extend([base | row for row in block.rows[:room]])
@@ -382,7 +388,7 @@ class _Best:
             self.order()
 
     def order(self) -> None:
-        """Order what there is, and keep the best."""
+        """Sort the places, and keep the best."""
         import numpy as np
 
         places: np.ndarray = np.concatenate([self._places, np.array(self._new_places, dtype=np.uint64)])
@@ -402,37 +408,37 @@ def _at(place: int) -> At:
 
 
 class Queries:
-    """The queries that were asked last.
+    """The recent queries.
 
     Args:
         corpus: Corpus that they look at.
         made: makes the question of what is asked, checked.
     """
 
-    def __init__(self, corpus: Corpus, made: Callable[[Asked], Question]) -> None:
-        self._corpus, self._made = corpus, made
-        self._kept: OrderedDict[Asked, Query] = OrderedDict()
+    def __init__(self, corpus: Corpus, question_of: Callable[[QuerySpec], Question]) -> None:
+        self._corpus, self._question_of = corpus, question_of
+        self._queries: OrderedDict[QuerySpec, Query] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, asked: Asked) -> Query:
-        """Return the query, which is begun if it is new.
+    def get(self, spec: QuerySpec) -> Query:
+        """Return the query, started if it is new.
 
         Raises:
             ConfigError: if its expressions are none.
         """
         with self._lock:
-            if asked in self._kept and not self._kept[asked].ended:
-                self._kept.move_to_end(asked)
-                return self._kept[asked]
-            query = self._kept[asked] = Query(self._corpus, self._made(asked), asked)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)[1].end()
+            if spec in self._queries and not self._queries[spec].ended:
+                self._queries.move_to_end(spec)
+                return self._queries[spec]
+            query = self._queries[spec] = Query(self._corpus, self._question_of(spec), spec)
+            while len(self._queries) > KEPT:
+                self._queries.popitem(last=False)[1].end()
             return query
 
     def forget(self) -> None:
-        """End all, and forget what they have found."""
+        """End and forget all queries."""
         with self._lock:
-            queries = list(self._kept.values())
-            self._kept.clear()
+            queries = list(self._queries.values())
+            self._queries.clear()
         for query in queries:
             query.end()

@@ -1,7 +1,6 @@
-"""A dataset that is browsed: its documents joined with attributes, read from the middle of their files."""
+"""A browsed dataset: its documents joined with attributes, read from the middle of their files."""
 
 import functools
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from threading import Lock
@@ -27,9 +26,9 @@ from toolkit.source import Resolved, values_beside
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat
 from toolkit.storage.threads import for_each
-from toolkit.view.corpus import At, Found, Question, Recent, Scanned, Shard, Stop, Values
+from toolkit.view.corpus import At, CorpusRow, Question, Recent, Scanned, Shard, Stop, Values
 from toolkit.view.members import MemberFile, OrderedFile, Pieces, RowFile
-from toolkit.view.questions import AsInMix, DatasetQuestion, Wanted
+from toolkit.view.questions import DatasetQuery, DatasetQuestion, MixNames
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,6 +43,10 @@ DOCUMENTS = ""
 """Stands for the documents where files are called by their set."""
 
 
+Lines = dict[int, bytes] | ToolkitError
+"""Rows of a file by number, or the error of the file."""
+
+
 class _Names(msgspec.Struct):
     id: str
     source: str | None = None
@@ -56,7 +59,7 @@ class DatasetCorpus:
     """A dataset.
 
     Args:
-        title: for people.
+        title: Name for people.
         resolved: shards, and its attribute sets, each as it is joined alone.
         own: types of the documents' own fields.
         sources: Sources that documents may have, as far as they are known beforehand.
@@ -74,7 +77,7 @@ class DatasetCorpus:
         own: OwnTypes | None,
         sources: Iterable[str],
         max_bytes: int,
-        mix: AsInMix = AsInMix(),  # noqa: B008  # which nobody changes
+        mix: MixNames = MixNames(),  # noqa: B008  # which nobody changes
     ) -> None:
         self.title, self.dataset, self.own, self.mix = title, resolved.stream.dataset, own, mix
         self.names, self.max_bytes = resolved.shards, max_bytes
@@ -86,7 +89,6 @@ class DatasetCorpus:
         self._sources = dict.fromkeys(sources)
         self._files = Recent[tuple[int, str], tuple[Stat, RowFile]](FILES)
         self._hashes = Recent[int, "np.ndarray"](HASHES, lambda hashes: hashes.nbytes)
-        self._lock = threading.Lock()
         self._states: list[row_index.ShardState | None] = []
         self.shards: Sequence[Shard] = []
         self._look()
@@ -106,11 +108,11 @@ class DatasetCorpus:
         self.__dict__.pop("_repeated", None)
         before = self._states
         self._look()
-        with self._lock:
-            held = list(self._files.items())
-        now = for_each(lambda item: stat(self._path(*item[0])), held)
-        with self._lock:
-            for (key, (version, _)), result in zip(held, now, strict=True):
+        with self._files.lock:
+            files = list(self._files.items())
+        stats = for_each(lambda item: stat(self._path(*item[0])), files)
+        with self._files.lock, self._hashes.lock:
+            for (key, (version, _)), result in zip(files, stats, strict=True):
                 if version != result or before[key[0]] != self._states[key[0]]:
                     self._files.pop(key, None)
             for number in [number for number in self._hashes if before[number] != self._states[number]]:
@@ -118,21 +120,22 @@ class DatasetCorpus:
 
     # --- documents ----------------------------------------------------------------------------------------------------
 
-    def read(self, places: Sequence[At], sets: Sequence[str]) -> list[Found]:
-        wanted = [(number, [at.row for at in group]) for number, group in groupby(sorted({*places}), lambda at: at[0])]
-        asked = [(number, name, rows) for number, rows in wanted for name in (DOCUMENTS, *sets)]
-        lines = {(number, name): results for number, name, results in for_each(self._lines, asked, always=True)}
+    def read(self, places: Sequence[At], sets: Sequence[str]) -> list[CorpusRow]:
+        by_shard = groupby(sorted({*places}), lambda at: at.shard)
+        requested_rows = [(number, [at.row for at in group]) for number, group in by_shard]
+        requests = [(number, name, rows) for number, rows in requested_rows for name in (DOCUMENTS, *sets)]
+        lines = {(number, name): results for number, name, results in for_each(self._lines, requests, always=True)}
         results = {
             At(number, row): result
-            for number, rows in wanted
+            for number, rows in requested_rows
             for row in rows
             if (result := self._document(number, row, {name: lines[number, name] for name in (DOCUMENTS, *sets)}))
         }
         return [results[at] for at in places if at in results]
 
-    def _lines(self, asked: tuple[int, str, list[int]]) -> tuple[int, str, "dict[int, bytes] | ToolkitError"]:
+    def _lines(self, request: tuple[int, str, list[int]]) -> tuple[int, str, Lines]:
         """Return rows of a file, or why there are none."""
-        number, name, rows = asked
+        number, name, rows = request
         results: dict[int, bytes] = {}
         try:
             file = self._file(number, name)
@@ -145,37 +148,35 @@ class DatasetCorpus:
             return number, name, error
         return number, name, results
 
-    def _document(self, number: int, row: int, lines: "Mapping[str, dict[int, bytes] | ToolkitError]") -> Found | None:
+    def _document(self, number: int, row: int, lines: Mapping[str, Lines]) -> CorpusRow | None:
         documents, path, at = lines[DOCUMENTS], self.shards[number].path, At(number, row)
         if isinstance(documents, ToolkitError):
-            return Found(at, faults=[str(documents)])
+            return CorpusRow(at, faults=[str(documents)])
         if row not in documents:
             return None
         try:
             document, _ = next(Rows(iter([documents[row]]), DOCUMENT_DECODER, path, row))
             fields = {name: value for name, value in msgspec.json.decode(documents[row]).items() if name not in _SHOWN}
         except DataError as error:
-            return Found(at, faults=[str(error)])
+            return CorpusRow(at, faults=[str(error)])
         self._sources.setdefault(document.source)
-        result = Found(at, document.id, document.source, document.text, fields)
-        for name, others in lines.items():
+        result = CorpusRow(at, document.id, document.source, document.text, fields)
+        for name, rows in lines.items():
             if name != DOCUMENTS:
                 try:
-                    result.values[name] = self._values(at, name, document, others)
+                    result.values[name] = self._values(at, name, document, rows)
                 except ToolkitError as error:
                     result.faults.append(str(error))
         return result
 
-    def _values(
-        self, at: At, name: str, document: DocumentRow, lines: "dict[int, bytes] | ToolkitError"
-    ) -> dict[str, Any]:
+    def _values(self, at: At, name: str, document: DocumentRow, lines: Lines) -> dict[str, Any]:
         if isinstance(lines, ToolkitError):
             raise lines
         work, row = self._resolved.joined_to(self.names[at.shard]), at.row
         return values_beside(document, self._joined[name], work, row, [lines[row]] if row in lines else [])
 
     def lines_at(self, at: At, sets: Sequence[str]) -> tuple[bytes, list[bytes]]:
-        """Return the row of a document, and those beside it in some sets, as JSON.
+        """Return the rows of a document and its sets, as JSON.
 
         Raises:
             ToolkitError: if one cannot be read, or is not there.
@@ -199,19 +200,15 @@ class DatasetCorpus:
 
     def _file(self, number: int, name: str) -> RowFile:
         key = (number, name)
-        with self._lock:
-            if kept := self._files.use(key):
-                return kept[1]
+        if cached := self._files.use(key):
+            return cached[1]
         path = self._path(number, name)
         version = stat(path)
         if version is None:
             if name == DOCUMENTS:
                 raise DataError("expected documents, got no file; load the page again", path=path)
             raise missing_attributes(self.dataset, name, self.names[number])
-        row_file = self._opened(number, name, path, version)
-        with self._lock:
-            self._files.keep(key, (version, row_file))
-        return row_file
+        return self._files.keep(key, (version, self._opened(number, name, path, version)))[1]
 
     def _opened(self, number: int, name: str, path: str, version: Stat) -> RowFile:
         dataset, shard = self.dataset, self.names[number]
@@ -228,7 +225,7 @@ class DatasetCorpus:
         return MemberFile(path, version, self.pieces, self.shards[number].rows, self._number_of(number), limit)
 
     def _number_of(self, number: int) -> Callable[[bytes], int | None]:
-        """Return what tells the number of a row by the document that it names."""
+        """Return a function from a row to its number."""
 
         def number_of(line: bytes) -> int | None:
             try:
@@ -243,24 +240,21 @@ class DatasetCorpus:
         return number_of
 
     def _hashes_of(self, number: int) -> "np.ndarray":
-        with self._lock:
-            if (kept := self._hashes.use(number)) is not None:
-                return kept
+        if (cached := self._hashes.use(number)) is not None:
+            return cached
         import numpy as np
 
         blocks = [block["hash"] for block in row_index.read(self.dataset, self.names[number])]
-        result = np.concatenate([np.empty(0, dtype=np.uint64), *blocks])
-        with self._lock:
-            return self._hashes.keep(number, result)
+        return self._hashes.keep(number, np.concatenate([np.empty(0, dtype=np.uint64), *blocks]))
 
     # --- looking for documents ----------------------------------------------------------------------------------------
 
-    def label_places(self, found: Found) -> Sequence[str]:
-        number, row = found.at
+    def label_places(self, document: CorpusRow) -> Sequence[str]:
+        number, row = document.at
         name = self.shards[number].name
         if not all(self._states):
             return name, ""  # whether others have its id is not known
-        hash_ = row_hash(found.source, found.id)
+        hash_ = row_hash(document.source, document.id)
         if hash_ in self._repeated:
             alone = int((self._hashes_of(number) == hash_).sum()) < 2
             return (name,) if alone else (f"{name}:{row + 1}",)
@@ -268,7 +262,7 @@ class DatasetCorpus:
 
     @functools.cached_property
     def _repeated(self) -> frozenset[int]:
-        """The hashes that several documents have."""
+        """The hashes of several documents each."""
         states = zip(self.names, self._states, strict=True)
         indexed = [identity.IndexedDocuments(self.dataset, name, state.rows) for name, state in states if state]
         return frozenset(hash_ for some in identity.repeated_hashes(indexed) for hash_ in some.tolist())
@@ -276,17 +270,17 @@ class DatasetCorpus:
     def places_of(self, id: str) -> list[At] | None:
         import numpy as np
 
-        wanted = np.array([row_hash(source, id) for source in self._sources], dtype=np.uint64)
+        hashes = np.array([row_hash(source, id) for source in self._sources], dtype=np.uint64)
 
         def rows_in(number: int) -> list[At]:
-            return [At(number, int(row)) for row in np.isin(self._hashes_of(number), wanted).nonzero()[0]]
+            return [At(number, int(row)) for row in np.isin(self._hashes_of(number), hashes).nonzero()[0]]
 
         indexed = [number for number, state in enumerate(self._states) if state]
         return [at for places in for_each(rows_in, indexed) for at in places] or None
 
     def question(self, where: str, sort: str, sets: Sequence[str]) -> DatasetQuestion:
-        wanted = Wanted(where, sort, sets)
-        return DatasetQuestion(self._resolved, self.own, self.max_bytes, wanted=wanted, mix=self.mix)
+        query = DatasetQuery(where, sort, sets)
+        return DatasetQuestion(self._resolved, self.own, self.max_bytes, query=query, mix=self.mix)
 
 
 def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
@@ -331,25 +325,25 @@ class Explainer:
             self._is_prepared = False
 
     def explain(self, at: At) -> list[dict[str, Any]]:
-        """Return what the rules of each stream of the mix say of a document; nothing if it is in none.
+        """Return the decisions of the mix's rules on a document, by stream; nothing if it is in none.
 
         Raises:
             ToolkitError: if the mix cannot be made, or the document cannot be read.
         """
         results = []
         for work in self._of(self._corpus.names[at.shard]):
-            line, others = self._corpus.lines_at(at, [joined.set for joined in work.sets])
-            explanation = msgspec.to_builtins(explain_row(work, at.row, line, others))
+            line, attribute_lines = self._corpus.lines_at(at, [joined.set for joined in work.sets])
+            explanation = msgspec.to_builtins(explain_row(work, at.row, line, attribute_lines))
             results.append({"stream": work.stream.name, **explanation})
         return results
 
     def trace(self, at: At) -> list[dict[str, Any]]:
-        """Return the input of a document, and its tokens in all outputs, for each stream of the mix that has it."""
+        """Return the input and the tokens of a document, by stream."""
         works = self._of(self._corpus.names[at.shard])
         return [{"stream": work.stream.name, **self._trace(work, at.row + 1)} for work in works]
 
     def rows_dropped_by(self, shard: int, rule: str | None, stop: Stop) -> set[int]:
-        """Return the rows of a shard, from 0, that a rule drops as the first one; those that stay without a rule.
+        """Return the rows of a shard dropped first by a rule; those that stay without a rule.
 
         Of several streams that take the shard, one is enough.
 
@@ -388,7 +382,7 @@ class Explainer:
 
 
 class DroppedBy:
-    """A question about the documents alone that a rule of the mix drops.
+    """A query over the documents dropped by a rule of the mix.
 
     Args:
         question: about these.
@@ -401,7 +395,7 @@ class DroppedBy:
         self.reads_documents = question.reads_documents
 
     def scan(self, shard: int, stop: Stop) -> Iterator[Scanned]:
-        """Yield what these documents of a shard say, in order."""
+        """Yield the results for these documents of a shard, in order."""
         among = self._explainer.rows_dropped_by(shard, self._rule, stop)
         for block in self._question.scan(shard, stop):
             chosen = [i for i, row in enumerate(block.rows) if row in among]

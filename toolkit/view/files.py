@@ -1,4 +1,4 @@
-"""Files that are browsed: those of an output, a release, or of documents, each as its format reads it, in order."""
+"""Browsed files: those of an output, a release, or of documents, each as its format reads it, in order."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from toolkit.mix.writer import Writer
 from toolkit.rules import expressions
 from toolkit.rules.compiling import compile_function
 from toolkit.rules.expressions import check_condition
-from toolkit.view.corpus import At, Found, Recent, Scanned, Shard, Stop, Values
+from toolkit.view.corpus import At, CorpusRow, Recent, Scanned, Shard, Stop, Values
 from toolkit.view.questions import FILTER, condition_of, score, score_of
 
 HELD = 400
@@ -37,8 +37,8 @@ class FileCorpus:
     """Files of one format. A document is reached by reading those before it, once, and going on from there.
 
     Args:
-        title: for people.
-        kind: what they are: ``output``, ``release`` or ``documents``.
+        title: Name for people.
+        kind: Kind of the files: ``output``, ``release`` or ``documents``.
         files: names and paths.
         rows: Rows of each, where that is known.
         writer: Writer of their format; None for documents.
@@ -64,32 +64,32 @@ class FileCorpus:
         types = types_of(writer, merged)
         self.sets: Sequence[Values] = [Values(SET, types)] if types else []
         self._open = Recent[int, _Reading](OPEN)
-        self._held = Recent[At, Found](HELD_CHARS, lambda char: max(len(char.text), HELD_CHARS // HELD))
+        self._documents = Recent[At, CorpusRow](HELD_CHARS, lambda char: max(len(char.text), HELD_CHARS // HELD))
         self._lock = threading.Lock()
 
     def look_again(self) -> None:
         with self._lock:
             self._open.clear()
-            self._held.clear()
+            self._documents.clear()
 
-    def read(self, places: Sequence[At], sets: Sequence[str]) -> list[Found]:
+    def read(self, places: Sequence[At], sets: Sequence[str]) -> list[CorpusRow]:
         with self._lock:
-            results: dict[At, Found] = {}
+            results: dict[At, CorpusRow] = {}
             for at in sorted({*places}):
                 try:
                     if (result := self._at(at)) is not None:
                         results[at] = result
                 except ToolkitError as error:
                     self._open.pop(at.shard, None)
-                    results[at] = Found(at, faults=[str(error)])
+                    results[at] = CorpusRow(at, faults=[str(error)])
             return [results[at] for at in places if at in results]
 
-    def _at(self, at: At) -> Found | None:
-        if kept := self._held.use(at):
-            return kept
+    def _at(self, at: At) -> CorpusRow | None:
+        if cached := self._documents.use(at):
+            return cached
         reading = self._open.use(at.shard)
         if reading is None or reading.row > at.row:
-            reading = self._open.keep(at.shard, _Reading(self.scanned(at.shard)))
+            reading = self._open.keep(at.shard, _Reading(self.documents_of(at.shard)))
         next(islice(reading.documents, at.row - reading.row, at.row - reading.row), None)
         reading.row = at.row
         result = next(reading.documents, None)
@@ -97,25 +97,19 @@ class FileCorpus:
             del self._open[at.shard]
             return None
         reading.row += 1
-        return self._held.keep(at, self._found(at, *result))
+        return self._documents.keep(at, self._document(at, *result))
 
-    def _documents(self, number: int) -> FileDocuments:
-        names = types_of(self._writer, self._merged)
-        return FileDocuments(
-            self.shards[number].path, self._writer, self._max, {name: {""} for name in names}, self._merged
-        )
-
-    def _found(self, at: At, document: Document, values: list[Any]) -> Found:
+    def _document(self, at: At, document: Document, values: list[Any]) -> CorpusRow:
         plain: dict[str, Any] = {}
         for value in values:
             if value is not None:
                 plain |= value._asdict() if hasattr(value, "_asdict") else msgspec.to_builtins(value)
-        there = {name: item for name, item in plain.items() if item is not None}
+        present = {name: item for name, item in plain.items() if item is not None}
         fields = {METADATA: dict(document.metadata)} if document.metadata else {}
-        return Found(at, document.id, document.source, document.text, fields, {SET: there} if self.sets else {})
+        return CorpusRow(at, document.id, document.source, document.text, fields, {SET: present} if self.sets else {})
 
-    def label_places(self, found: Found) -> Sequence[str]:
-        name = self.shards[found.at.shard].name
+    def label_places(self, document: CorpusRow) -> Sequence[str]:
+        name = self.shards[document.at.shard].name
         return ("", name) if self._is_unique else (name, "")
 
     def places_of(self, id: str) -> list[At] | None:
@@ -124,25 +118,26 @@ class FileCorpus:
     def question(self, where: str, sort: str, sets: Sequence[str]) -> "_FileQuestion":
         return _FileQuestion(self, where, sort)
 
-    def scanned(self, number: int) -> Iterator[tuple[Document, list[Any]]]:
-        """Yield the documents of a file, with the values that expressions refer to."""
-        return iter(self._documents(number))
+    def documents_of(self, number: int) -> Iterator[tuple[Document, list[Any]]]:
+        """Yield the documents of a file, with the values of expressions."""
+        names = {name: {""} for name in types_of(self._writer, self._merged)}
+        return iter(FileDocuments(self.shards[number].path, self._writer, self._max, names, self._merged))
 
     @property
     def names(self) -> Any:
-        """Return what expressions may use."""
+        """Return the names for expressions."""
         return names_in_file(self._writer, self._merged)
 
 
 class _Reading:
-    """A file that is being read: its documents, and the number of the next one, from 0."""
+    """An open file: its documents, and the number of the next one, from 0."""
 
     def __init__(self, documents: Iterator[tuple[Document, list[Any]]]) -> None:
         self.documents, self.row = documents, 0
 
 
 class _FileQuestion:
-    """A question over files, whose documents are read for it."""
+    """A query over files, by reading their documents."""
 
     reads_documents = True
 
@@ -154,7 +149,7 @@ class _FileQuestion:
         self._score = compile_function(score_of(sort, sort, names).code, ARGUMENTS) if sort else None
 
     def scan(self, shard: int, stop: Stop) -> Iterator[Scanned]:
-        documents, first = self._corpus.scanned(shard), 0
+        documents, first = self._corpus.documents_of(shard), 0
         while block := list(islice(documents, BLOCK)):
             rows: list[int] = []
             scores: list[float | None] = []

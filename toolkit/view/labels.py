@@ -1,4 +1,4 @@
-"""Labels that a person gives by hand: a file of annotations, in the form that Label Studio exports, a line a document.
+"""Labels given by hand: a file of annotations, in the form that Label Studio exports, a line a document.
 
 `toolkit align` reads it (``format: label_studio``). The file, and not this process, says what has been labelled: before
 each label, what others have written meanwhile (a colleague, git, an editor) is read. The first label of a document is
@@ -43,7 +43,7 @@ class Asking(msgspec.Struct, frozen=True):
 
 
 def asking_of(text: str) -> Asking:
-    """Return the question that ``NAME=LABEL,LABEL,…`` or ``NAME=FROM..TO`` says.
+    """Return the question in ``NAME=LABEL,LABEL,…`` or ``NAME=FROM..TO``.
 
     Raises:
         ConfigError: if it says none.
@@ -126,10 +126,10 @@ class Labels:
         self._tasks: dict[_Key, _Task] = {}
         self._news: list[str] = []
         self._lines = 0
-        self._seen: tuple[int, ...] = ()
+        self._version: tuple[int, ...] = ()
         """Signs of the version of the file that was read last."""
-        self._lock = threading.Lock()
-        self._held: int | None = None
+        self._lock = threading.RLock()
+        self._lock_file: int | None = None
         self._at = path  # what it is, if that is a link
 
     def __enter__(self) -> Self:
@@ -144,7 +144,7 @@ class Labels:
         try:
             self._sweep()
             self.look_again()
-            if self._lines > len(self._tasks) and self._held is not None:  # a document stands there twice
+            if self._lines > len(self._tasks) and self._lock_file is not None:  # a document stands there twice
                 self._write(self._tasks)
         except BaseException:
             self._release()
@@ -156,22 +156,22 @@ class Labels:
             self._release()
 
     def _claim(self) -> None:
-        """Hold the file that says that this process writes; the system lets it go with the process."""
+        """Lock the file for this process; the system lets it go with the process."""
         try:
             import fcntl
         except ImportError:  # no such system
             return
         try:
             with open_scratch(self._claimed_by, "ab") as file:
-                self._held = os.dup(file.fileno())
+                self._lock_file = os.dup(file.fileno())
         except OSError:  # a folder that may not be written: labels will say so; looking needs none
             return
         try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.stat(self._claimed_by)  # or who had it has just deleted it
         except (BlockingIOError, FileNotFoundError):
-            os.close(self._held)
-            self._held = None
+            os.close(self._lock_file)
+            self._lock_file = None
             check_roots(self._at)
             raise ConfigError(
                 f"{self.path}: expected a file that only this command writes, got one that another "
@@ -187,44 +187,40 @@ class Labels:
         return os.path.join(folder, f".{name}.lock")
 
     def _release(self) -> None:
-        if self._held is not None:
+        if self._lock_file is not None:
             with contextlib.suppress(OSError):
                 remove_scratch(self._claimed_by)
-            os.close(self._held)
-            self._held = None
+            os.close(self._lock_file)
+            self._lock_file = None
 
     def _sweep(self) -> None:
-        """Delete what one that was killed has written aside; nobody else writes this file now."""
+        """Delete temporary files of killed processes; nobody else writes this file now."""
         folder, name = os.path.split(self._at)
         temporary = re.compile(rf"\.{re.escape(name)}\.[^.]+\.\d+-\d+\.\d+\.tmp")
-        for left in os.listdir(folder) if self._held is not None else ():
-            if temporary.fullmatch(left):
+        for leftover in os.listdir(folder) if self._lock_file is not None else ():
+            if temporary.fullmatch(leftover):
                 with contextlib.suppress(OSError):
-                    remove_scratch(os.path.join(folder, left))
+                    remove_scratch(os.path.join(folder, leftover))
 
-    def look_again(self) -> None:
-        """Read the file again if others have written it.
+    def look_again(self) -> bool:
+        """Read the file again if others have written it; return True if they have.
 
         Raises:
             DataError: if it is not of labels any more.
         """
         with self._lock:
-            self._look_again()
-
-    def _look_again(self) -> bool:
-        """Read the file again if others have written it; return whether they have."""
-        now = self._signs()
-        if now == self._seen:
-            return False
-        before, is_first = self._tasks, not self._seen
-        self._tasks, self._lines = self._load() if now else ({}, 0)
-        self._seen = now
-        if not is_first:
-            self._news += self._changes(before)
-        return True
+            now = self._signs()
+            if now == self._version:
+                return False
+            before, is_first = self._tasks, not self._version
+            self._tasks, self._lines = self._load() if now else ({}, 0)
+            self._version = now
+            if not is_first:
+                self._news += self._changes(before)
+            return True
 
     def _signs(self) -> tuple[int, ...]:
-        """Return signs by which a change of the file is noticed; none if it is not there."""
+        """Return the version of the file; none if it is not there."""
         try:
             result = os.stat(self._at)
         except FileNotFoundError:
@@ -233,15 +229,15 @@ class Labels:
         return result.st_ino, result.st_size, result.st_mtime_ns
 
     def _changes(self, before: Mapping[_Key, _Task]) -> Iterator[str]:
-        """Yield what of the annotator is other than before, and how many documents are new or gone."""
+        """Yield changes of the annotator's labels, and numbers of changed documents."""
         for key in sorted(before.keys() & self._tasks.keys()):
             old, new = (_labels(self._mine(tasks[key])) for tasks in (before, self._tasks))
             for name in sorted(old | new):
                 if old.get(name) != new.get(name):
                     yield f"{key[1]}: {name}: {new.get(name, 'no label')}, was {old.get(name, 'no label')}"
-        for tasks, others, what in ((self._tasks, before, "new"), (before, self._tasks, "gone")):
-            if number := len(tasks.keys() - others.keys()):
-                yield f"labels of {amount(number, 'document')} are {what}"
+        for tasks, former, change in ((self._tasks, before, "new"), (before, self._tasks, "gone")):
+            if number := len(tasks.keys() - former.keys()):
+                yield f"labels of {amount(number, 'document')} are {change}"
 
     def _load(self) -> tuple[dict[_Key, _Task], int]:
         """Return the tasks in the file, and how many lines it has: of one document the later line counts."""
@@ -269,16 +265,13 @@ class Labels:
         return next((key for key in keys if key in self._tasks), keys[0])
 
     def of(self, source: str, id: str, places: Sequence[str] = ("",)) -> dict[str, Label]:
-        """Return the labels that the annotator has given a document, by question; `places` as of `put`."""
+        """Return the annotator's labels of a document, by question; `places` as of `put`."""
         with self._lock:
             return _labels(self._mine(self._tasks.get(self._key(source, id, places))))
 
     def _mine(self, task: _Task | None) -> _Annotation | None:
-        return (
-            next((annotation for annotation in task.annotations if _name(annotation) == self.annotator), None)
-            if task
-            else None
-        )
+        annotations = task.annotations if task else []
+        return next((annotation for annotation in annotations if _name(annotation) == self.annotator), None)
 
     def put(
         self, source: str, id: str, question: str, label: Label | None, places: Sequence[str] = ("",)
@@ -289,10 +282,10 @@ class Labels:
 
         Args:
             source: Source of the document.
-            id: of the document.
+            id: Id of the document.
             question: Question that is answered.
             label: None for none.
-            places: what tells it from others with these names (see `toolkit.view.corpus.Corpus.label_places`).
+            places: Distinguishing places (see `toolkit.view.corpus.Corpus.label_places`).
 
         Raises:
             DataError: if the file is not of labels any more.
@@ -306,57 +299,57 @@ class Labels:
         if not id:
             raise ConfigError("expected a document with an id, because labels are stored by id, got one without")
         with self._lock:
-            self._look_again()
+            self.look_again()
             while True:
                 key = self._key(source, id, places)
                 before = self._tasks.get(key)
                 after = self._with(before, _Data(id, source, key[2]), asking, label)
                 if after == before:
                     break
-                if before is None and after is not None and self._seen:
+                if before is None and after is not None and self._version:
                     try:
                         append_line(self._at, _ENCODER.encode(after))
                     except FileNotFoundError:  # others have just deleted it
-                        self._look_again()
+                        self.look_again()
                         continue
                     self._after_line(after)
                     break
-                if self._look_again():  # others have written while this was made
+                if self.look_again():  # others have written while this was made
                     continue
-                others = {item: task for item, task in self._tasks.items() if item != key}
-                self._write(self._tasks | {key: after} if after else others)
+                other_tasks = {item: task for item, task in self._tasks.items() if item != key}
+                self._write(self._tasks | {key: after} if after else other_tasks)
                 break
             return _labels(self._mine(self._tasks.get(key)))
 
     def changes(self) -> list[str]:
-        """Return what others have changed in the file since this was asked last, for people."""
+        """Return recent changes of the file by others, for people."""
         with self._lock:
             changes, self._news = self._news, []
         more = len(changes) - _MOST
         return [*changes[:_MOST], *([f"and {more:,} more"] if more > 0 else [])]
 
     def _after_line(self, task: _Task) -> None:
-        """Take note of a line that was appended; read the file again if others have written just before it."""
+        """Record an appended line; read the file again if others have written just before it."""
         result, size = self._signs(), len(_ENCODER.encode(task)) + 1
         self._tasks[task.data.key] = task
         self._lines += 1
-        if result[0] == self._seen[0] and result[1] == self._seen[1] + size:
-            self._seen = result
+        if result[0] == self._version[0] and result[1] == self._version[1] + size:
+            self._version = result
         else:
-            self._look_again()
+            self.look_again()
 
     def _with(self, task: _Task | None, data: _Data, asking: Asking, label: Label | None) -> _Task | None:
         mine = self._mine(task)
         results = [result for result in mine.result if result.from_name != asking.name] if mine else []
         if label is not None:
             results.append(msgspec.convert(result_of(asking.name, label), _Result))
-        others = [annotation for annotation in task.annotations if annotation is not mine] if task else []
-        annotations = [*others, *([_Annotation(self.annotator, results)] if results else [])]
+        other_annotations = [annotation for annotation in task.annotations if annotation is not mine] if task else []
+        annotations = [*other_annotations, *([_Annotation(self.annotator, results)] if results else [])]
         return _Task(task.data if task else data, annotations) if annotations else None
 
     def _write(self, tasks: dict[_Key, _Task]) -> None:
         write_file(self._at, b"".join(_ENCODER.encode(task) + b"\n" for task in tasks.values()))
-        self._tasks, self._lines, self._seen = tasks, len(tasks), self._signs()
+        self._tasks, self._lines, self._version = tasks, len(tasks), self._signs()
 
 
 def _merged(earlier: _Task, later: _Task) -> _Task:

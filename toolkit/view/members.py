@@ -33,7 +33,7 @@ MOST = 160
 
 
 class Pieces:
-    """The pieces of all files, those that were asked for last; several threads may read them.
+    """The recent pieces of all files; several threads may read them.
 
     Attributes:
         requests: Requests of the stores, so far.
@@ -42,7 +42,7 @@ class Pieces:
 
     def __init__(self) -> None:
         self.requests = self.bytes = 0
-        self._held = Recent[tuple[str, str, int], bytes](MOST)
+        self._recent = Recent[tuple[str, str, int], bytes](MOST)
         self._lock = threading.Lock()
 
     def read(self, path: str, version: Stat, offset: int, length: int) -> bytes:
@@ -55,22 +55,16 @@ class Pieces:
         if offset >= end:
             return b""
         first, last = offset // PIECE, (end - 1) // PIECE
-        results = {number: self._kept(path, version, number) for number in range(first, last + 1)}
-        lacking = [number for number, piece in results.items() if piece is None]
-        if lacking:  # from the first to the last of them in one request
-            begin = lacking[0] * PIECE
-            data = self._ask(path, version, begin, min((lacking[-1] + 1) * PIECE, version.size) - begin)
-            for number in range(lacking[0], lacking[-1] + 1):
+        results = {number: self._recent.use((path, version.stamp, number)) for number in range(first, last + 1)}
+        missing = [number for number, piece in results.items() if piece is None]
+        if missing:  # from the first to the last of them in one request
+            begin = missing[0] * PIECE
+            data = self._ask(path, version, begin, min((missing[-1] + 1) * PIECE, version.size) - begin)
+            for number in range(missing[0], missing[-1] + 1):
                 piece = data[number * PIECE - begin : (number + 1) * PIECE - begin]
-                results[number] = piece
-                with self._lock:
-                    self._held.keep((path, version.stamp, number), piece)
+                results[number] = self._recent.keep((path, version.stamp, number), piece)
         whole = b"".join(results[number] or b"" for number in range(first, last + 1))
         return whole[offset - first * PIECE : end - first * PIECE]
-
-    def _kept(self, path: str, version: Stat, number: int) -> bytes | None:
-        with self._lock:
-            return self._held.use((path, version.stamp, number))
 
     def _ask(self, path: str, version: Stat, offset: int, length: int) -> bytes:
         try:
@@ -96,19 +90,19 @@ class Stream(io.RawIOBase):
     def __init__(self, pieces: Pieces, path: str, version: Stat, offset: int) -> None:
         super().__init__()
         self._pieces, self._path, self._version, self._at = pieces, path, version, offset
-        self._held = memoryview(b"")
+        self._block = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        if not self._held:
-            wanted = AHEAD * PIECE - self._at % PIECE
-            self._held = memoryview(self._pieces.read(self._path, self._version, self._at, wanted))
-            self._at += len(self._held)
-        count = min(len(buffer), len(self._held))
-        buffer[:count] = self._held[:count]
-        self._held = self._held[count:]
+        if not self._block:
+            size = AHEAD * PIECE - self._at % PIECE
+            self._block = memoryview(self._pieces.read(self._path, self._version, self._at, size))
+            self._at += len(self._block)
+        count = min(len(buffer), len(self._block))
+        buffer[:count] = self._block[:count]
+        self._block = self._block[count:]
         return count
 
 
@@ -131,7 +125,7 @@ _BEGINS = {
 
 
 class Place(NamedTuple):
-    """A place in a file from which rows can be read: its offset, and the number of its first row, from 0."""
+    """A place for the start of reading: its offset, and the number of its first row, from 0."""
 
     row: int
     offset: int
@@ -142,13 +136,13 @@ NumberOf = Callable[[bytes], int | None]
 
 
 class RowFile(Protocol):
-    """The rows of a file, of which some are asked for."""
+    """The rows of a file, read on request."""
 
     def fetch(self, rows: Sequence[int]) -> None:
-        """Prepare for the reading of rows that lie apart, if that makes it faster."""
+        """Prepare for the reading of distant rows."""
 
     def rows(self, first: int, count: int) -> list[bytes]:
-        """Return some rows as JSON, those that there are; `first` counts from 0.
+        """Return the existing rows of a range as JSON; `first` counts from 0.
 
         Raises:
             DataError: if the file is damaged, or not as it was.
@@ -156,7 +150,7 @@ class RowFile(Protocol):
 
 
 class _Reading:
-    """Rows that are being read, from a place on; what is asked for next is often what comes next."""
+    """Rows read from a place on; what is asked for next is often what comes next."""
 
     def __init__(self, lines: Lines, row: int) -> None:
         self._stack = ExitStack()
@@ -174,11 +168,26 @@ class _Reading:
 
 
 class _SequentialFile:
-    """A file that is read on from the row that was read last."""
+    """A file with reads from the last row on."""
 
     def __init__(self) -> None:
         self._reading: _Reading | None = None
         self._lock = threading.Lock()
+
+    def fetch(self, rows: Sequence[int]) -> None:
+        """Prepare nothing."""
+
+    def rows(self, first: int, count: int) -> list[bytes]:
+        with self._lock:
+            try:
+                return self._from(first).take(first, count)
+            except BaseException:
+                self._close()
+                raise
+
+    def _from(self, first: int) -> _Reading:
+        """Return the reading of a row, and of those after it."""
+        raise NotImplementedError
 
     def _close(self) -> None:
         if self._reading:
@@ -187,7 +196,7 @@ class _SequentialFile:
 
 
 class OrderedFile(_SequentialFile):
-    """Rows of a file that is read from the places that its reader knows: external files, tables of attributes.
+    """Rows of a file, read from its reader's places: external files, tables of attributes.
 
     Args:
         open_before: returns the lines from the last place before a row, and the number of the first of them.
@@ -197,29 +206,20 @@ class OrderedFile(_SequentialFile):
         super().__init__()
         self._open_before = open_before
 
-    def fetch(self, rows: Sequence[int]) -> None:
-        """Prepare nothing: it is read in order."""
-
-    def rows(self, first: int, count: int) -> list[bytes]:
-        with self._lock:
-            reading = self._reading
-            if reading is None or reading.row > first:
-                self._close()
-                reading = self._reading = _Reading(*self._open_before(first))
-            try:
-                return reading.take(first, count)
-            except BaseException:
-                self._close()
-                raise
+    def _from(self, first: int) -> _Reading:
+        if self._reading is None or self._reading.row > first:
+            self._close()
+            self._reading = _Reading(*self._open_before(first))
+        return self._reading
 
 
 class MemberFile(_SequentialFile):
-    """Rows of a file that is read from the beginning of a member.
+    """Rows of a file, read from the starts of members.
 
     Args:
         path: Path of the file.
         version: Version of it.
-        pieces: by which it is read.
+        pieces: Pieces of files.
         rows: Rows of the file; None if that is not known: then it is read from its start.
         number_of: tells the number of a row.
         max_bytes: a longer line is an error.
@@ -235,25 +235,19 @@ class MemberFile(_SequentialFile):
         self._has_members = bool(rows)
 
     def rows(self, first: int, count: int) -> list[bytes]:
-        with self._lock:
-            try:
-                return self._from(first).take(first, count)
-            except DataError as error:
-                self._close()
-                raise DataError(error.message, path=self._path, line=None) from None
-            except BaseException:
-                self._close()
-                raise
+        try:
+            return super().rows(first, count)
+        except DataError as error:
+            raise DataError(error.message, path=self._path, line=None) from None
 
     def fetch(self, rows: Sequence[int]) -> None:
-        """Ask for the pieces that rows should be in, all at once: where rows lie apart, requests are waited for."""
+        """Read the probable pieces of rows, all at once: where rows lie apart, requests are waited for."""
         if self._has_members and not store_of(self._path).is_local:
             with self._lock:
                 guesses = [self._guess(row, *self._around(row)) for row in rows]
             for_each(lambda at: self._pieces.read(self._path, self._version, at - 1, WINDOW + 1), guesses, always=True)
 
     def _from(self, first: int) -> _Reading:
-        """Return what reads a row, and those behind it."""
         reading = self._reading
         if reading and reading.row <= first and self._stored_between(reading.row, first) <= WINDOW:
             return reading
@@ -289,7 +283,7 @@ class MemberFile(_SequentialFile):
 
     @staticmethod
     def _guess(row: int, low: Place, high: Place) -> int:
-        """Return where the member of a row may begin, between two places."""
+        """Return the probable offset of a row's member, between two places."""
         share = (row - low.row) / max(high.row - low.row, 1)
         return max(low.offset + int(share * (high.offset - low.offset)) - WINDOW, low.offset + 1)
 

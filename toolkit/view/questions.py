@@ -34,14 +34,14 @@ Parameters = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class AsInMix:
-    """Names that a mix adds to those of conditions.
+class MixNames:
+    """Additional names of a mix for conditions.
 
     Attributes:
         sets: Sets that it joins: they are meant where others have the same keys.
         label: the expression of its label; empty without.
         rules: Rules whose parameters conditions may use.
-        names: what it calls keys, by their own names, where that is another name.
+        names: Other names of keys in the mix, by their own names.
     """
 
     sets: Sequence[str] = ()
@@ -50,17 +50,17 @@ class AsInMix:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def parameters_of(self, text: str) -> Parameters:
-        """Return the parameters that a condition uses: those of the rule that it is, or of the first that has them."""
+        """Return the parameters of a condition: those of the rule that it is, or of the first that has them."""
         mine = sorted(self.rules, key=lambda rule: text.strip() not in map(str.strip, rule.expressions))
-        known = {name: values for rule in reversed(mine) for name, values in rule.parameters.items()}
-        return {name: known[name] for name in sorted(expressions.keys_in(text)) if name in known}
+        values_by_name = {name: values for rule in reversed(mine) for name, values in rule.parameters.items()}
+        return {name: values_by_name[name] for name in sorted(expressions.keys_in(text)) if name in values_by_name}
 
     def names_in(self, text: str) -> set[str]:
-        """Return the names of a condition that are no keys: parameters, and that of the label."""
+        """Return the names of a condition beside keys: parameters, and that of the label."""
         return {*self.parameters_of(text), *([LABEL] if self.label else [])}
 
     def asks_label(self, text: str) -> bool:
-        """Return whether a condition depends on the label, by its name or by a parameter."""
+        """Return True if a condition depends on the label."""
         try:
             keys, parameters = expressions.keys_in(text), self.parameters_of(text)
         except ExpressionError:  # which is told by who reads it
@@ -68,7 +68,7 @@ class AsInMix:
         return bool(self.label) and (LABEL in keys or any(len(values) > 1 for values in parameters.values()))
 
     def renamed(self, key: str) -> str:
-        """Return the advice for a key that the mix calls by another name; empty for others."""
+        """Return the advice for a renamed key; empty for others."""
         return f"; the mix calls it {self.names[key]!r}" if key in self.names else ""
 
 
@@ -85,7 +85,7 @@ def condition_of(
 
     Args:
         text: the condition.
-        names: what it may use.
+        names: Available names.
         arguments: Arguments that their code refers to.
         label: the expression of the label, if it may use that.
         parameters: Parameters that it may use.
@@ -111,7 +111,7 @@ def condition_of(
 
 
 def _untested(text: str, names: Mapping[str, Name]) -> list[str]:
-    """Return the attributes that a condition mentions, with their parts, but for those that it compares with null."""
+    """Return the attributes of a condition, with parts, without null tests."""
     tested = {
         ast.unparse(node.left)
         for node in ast.walk(parse(text))
@@ -130,7 +130,7 @@ _TOLD = {"document.id", "document.source", "document.chars"}
 """Fields of documents that attributes and row indexes have."""
 
 
-class Wanted(NamedTuple):
+class DatasetQuery(NamedTuple):
     """Query: the condition, the expression for scores, and the sets that are on."""
 
     where: str
@@ -145,7 +145,7 @@ class DatasetQuestion:
         resolved: the shards, and the sets that there are.
         own: types of the documents' own fields.
         max_bytes: a longer row is an error.
-        wanted: what is asked.
+        wanted: Query to answer.
         mix: Mix whose rules may be asked as they are written.
     """
 
@@ -155,15 +155,15 @@ class DatasetQuestion:
         own: OwnTypes | None,
         max_bytes: int,
         *,
-        wanted: Wanted,
-        mix: AsInMix,
+        query: DatasetQuery,
+        mix: MixNames,
     ) -> None:
-        where, sort, first = wanted
+        where, sort, first = query
         joined = {result.set: result for result in resolved.sets}
         self._label = mix.label if where and mix.asks_label(where) else None
         named: dict[str, bool] = {}  # whether by a key
-        for what, text in ((FILTER, where), (FILTER, self._label or ""), (SORT, sort)):
-            for name, by_key in _sets_read(what, text, joined, first, mix).items():
+        for label, text in ((FILTER, where), (FILTER, self._label or ""), (SORT, sort)):
+            for name, by_key in _sets_read(label, text, joined, first, mix).items():
                 named[name] = named.get(name, False) or by_key
         if not named:  # which tells ids, so that no text is read
             named = dict.fromkeys(list(first or joined)[:1], False)
@@ -185,12 +185,12 @@ class DatasetQuestion:
             self._score = compile_function(self._sort.code, self._arguments)
         self.reads_documents = self._rules().needs.documents or not self._sets
 
-    def _resolved(self, what: str, text: str) -> str:
-        """Return an expression, also where it is ``SET.KEY[.field]``."""
+    def _resolved(self, label: str, text: str) -> str:
+        """Return an expression, resolved from ``SET.KEY[.field]``."""
         try:
             return (reference(text, self._sets, self._names) or text) if text else ""
         except ExpressionError as error:
-            raise ConfigError(f"{what}: {error}") from None
+            raise ConfigError(f"{label}: {error}") from None
 
     def _rules(self) -> RuleSet:
         rules = RuleSet(self._filter, self._names, self._arguments, self._label)
@@ -200,8 +200,8 @@ class DatasetQuestion:
             for name in self._sort.names:
                 needs.fields.pop(name, None)  # all of it
             needs.keys.update(self._sort.names)
-            asked = {path for path in paths_in(self._sort.text, self._names) if path.partition(".")[0] == "document"}
-            needs.documents |= METADATA in self._sort.names or not asked <= _TOLD
+            paths = {path for path in paths_in(self._sort.text, self._names) if path.partition(".")[0] == "document"}
+            needs.documents |= METADATA in self._sort.names or not paths <= _TOLD
         return rules
 
     def scan(self, shard: int, stop: Stop) -> Iterator[Scanned]:
@@ -242,12 +242,12 @@ def score(function: Callable[..., Any], values: Sequence[Any], text: str) -> flo
 
 
 def score_of(expression: str, text: str, names: Mapping[str, Name]) -> Expression:
-    """Return an expression that gives scores, checked.
+    """Return a checked expression for scores.
 
     Args:
         expression: Expression of them.
-        text: as it was given.
-        names: what it may use.
+        text: Text of the user.
+        names: Available names.
 
     Raises:
         ConfigError: if it gives something else.
@@ -263,41 +263,40 @@ def score_of(expression: str, text: str, names: Mapping[str, Name]) -> Expressio
 
 
 def _sets_read(
-    what: str, text: str, joined: Mapping[str, JoinedSet], first: Sequence[str], mix: AsInMix
+    label: str, text: str, joined: Mapping[str, JoinedSet], first: Sequence[str], mix: MixNames
 ) -> dict[str, bool]:
-    """Return the sets that an expression reads, and whether by a key of theirs; else it is ``SET.KEY`` as a whole.
+    """Return the sets of an expression, with True if by a key; else it is ``SET.KEY`` as a whole.
 
     Raises:
         ConfigError: if it is none, or has a name that is in no set.
     """
     if not text:
         return {}
-    known = {name: [key.name for key in item.keys] for name, item in joined.items()}
-    here = {name: keys for name, keys in known.items() if name in first}
-    others = {name: keys for name, keys in known.items() if name not in first}
+    keys_by_set = {name: [key.name for key in item.keys] for name, item in joined.items()}
+    here = {name: keys for name, keys in keys_by_set.items() if name in first}
+    other_sets = {name: keys for name, keys in keys_by_set.items() if name not in first}
     try:
-        meant = (
-            {} if expressions.is_reference(text, known) else _of_mix(text, {n: here[n] for n in mix.sets if n in here})
-        )
-        results = expressions.sets_read(text, meant, here, lambda: others)
+        mix_sets = {name: here[name] for name in mix.sets if name in here}
+        from_mix = {} if expressions.is_reference(text, keys_by_set) else _of_mix(text, mix_sets)
+        results = expressions.sets_read(text, from_mix, here, lambda: other_sets)
         if None in results.values():
             return dict.fromkeys(results, False)
-        keys = {key for item in known.values() for key in item}
+        keys = {key for item in keys_by_set.values() for key in item}
         unknown = sorted(expressions.keys_in(text) - keys - {METADATA} - mix.names_in(text))
         if unknown:
             hint = did_you_mean(unknown[0], sorted(keys)) or f"; there are: {', '.join(sorted(keys)) or 'none'}"
-            raise ConfigError(f"{what}: expected a key of a set, got {unknown[0]!r}{mix.renamed(unknown[0]) or hint}")
-        return dict.fromkeys([*meant, *results], True)
+            raise ConfigError(f"{label}: expected a key of a set, got {unknown[0]!r}{mix.renamed(unknown[0]) or hint}")
+        return dict.fromkeys([*from_mix, *results], True)
     except ExpressionError as error:
         message = str(error).replace("say which: `attributes: [SET]`", "switch on the one that is meant, and no other")
         named = next((f"{name}." for name in joined if "-" in name and f"{name}." in text), None)
         if named:
             message += f"; `{named}KEY.field` must stand alone: in an expression write the key without the set"
-        raise ConfigError(f"{what}: {message}") from None
+        raise ConfigError(f"{label}: {message}") from None
 
 
 def _of_mix(text: str, sets: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return which keys an expression asks of sets of a mix, where one of these alone has them."""
+    """Return the keys of an expression by set, if unambiguous."""
     results: dict[str, list[str]] = {}
     with suppress(ExpressionError):  # which is told by who reads it
         for key in sorted(expressions.keys_in(text)):
@@ -309,14 +308,14 @@ def _of_mix(text: str, sets: Mapping[str, Sequence[str]]) -> dict[str, list[str]
 
 def _apart(sets: Sequence[JoinedSet], by_key: Mapping[str, bool]) -> list[JoinedSet]:
     """Return sets without keys of one name: those of sets that no key stands for, but ``SET.KEY``, get others."""
-    taken = {key.name for item in sets if by_key[item.set] for key in item.keys}
+    names = {key.name for item in sets if by_key[item.set] for key in item.keys}
     results = []
     for i, item in enumerate(sets):
         keys = item.keys
         if not by_key[item.set]:
             keys = [
-                msgspec.structs.replace(key, name=f"{key.name}_of_{i}") if key.name in taken else key for key in keys
+                msgspec.structs.replace(key, name=f"{key.name}_of_{i}") if key.name in names else key for key in keys
             ]
-            taken |= {key.name for key in keys}
+            names |= {key.name for key in keys}
         results.append(msgspec.structs.replace(item, keys=keys))
     return results

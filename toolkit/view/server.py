@@ -65,7 +65,7 @@ class ViewServer(ThreadingHTTPServer):
         debug: True if tracebacks of faults of ours are shown.
 
     Attributes:
-        url: with the token; whoever has it may ask.
+        url: Address with the token, which gives access.
     """
 
     daemon_threads = True
@@ -109,7 +109,7 @@ class ViewServer(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of browsers that went away."""
+        """Ignore closed connections."""
         if self.debug and not isinstance(sys.exception(), ConnectionError | TimeoutError):
             traceback.print_exc()
 
@@ -142,42 +142,42 @@ class _Handler(BaseHTTPRequestHandler):
             return lambda: self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "expected GET or POST")
         raise AttributeError(name)
 
-    def _answer(self, made: Callable[[str, Mapping[str, str]], None]) -> None:
-        """Answer a question of somebody who may ask."""
+    def _answer(self, method: Callable[[str, Mapping[str, str]], None]) -> None:
+        """Answer an authorised request."""
         host = self.headers.get("Host", "")
         parts = urlsplit(self.path)
-        given = dict(parse_qsl(parts.query, keep_blank_values=True))
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
         if len(self.headers.get_all("Host", [])) != 1 or host.partition(":")[0].lower() not in HOSTS:
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, f"expected {' or '.join(HOSTS)} in the address")
         elif not self._is_of_the_page(host, parts.path):
             self._refuse(HTTPStatus.FORBIDDEN, "expected a request of the page itself")
-        elif not self._has_token(given if parts.path == "/" else {}):
+        elif not self._has_token(query if parts.path == "/" else {}):
             self._refuse(HTTPStatus.FORBIDDEN, "expected the token: open the whole address that `toolkit view` printed")
         else:
-            made(parts.path, given)
+            method(parts.path, query)
 
     def _is_of_the_page(self, host: str, path: str) -> bool:
-        """Return whether no page of others asks, as the browser says; but a link may lead from there to the page."""
+        """Return True unless another site's page sent the request; but a link may lead from there to the page."""
         origin, site = self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site", "none")
         mine = f"http://{host}"
         return origin in (None, mine) and (site in ("same-origin", "none") or path == "/")
 
-    def _has_token(self, given: Mapping[str, str]) -> bool:
-        """Return whether the token is there: in the address of the page, in the header of all else."""
-        token = given.get("token", "") if given else self.headers.get(TOKEN, "")
+    def _has_token(self, query: Mapping[str, str]) -> bool:
+        """Return True if the request has the token: in the address of the page, in the header of all else."""
+        token = query.get("token", "") if query else self.headers.get(TOKEN, "")
         return hmac.compare_digest(token.encode(errors="replace"), self.server.token.encode())
 
-    def _get(self, path: str, given: Mapping[str, str]) -> None:
+    def _get(self, path: str, query: Mapping[str, str]) -> None:
         if path == "/":
             self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8", self.server.policy)
             return
-        answer = self.server.answers.asked.get(path.removeprefix("/api/")) if path.startswith("/api/") else None
+        answer = self.server.answers.methods.get(path.removeprefix("/api/")) if path.startswith("/api/") else None
         if answer is None:
             self._refuse(HTTPStatus.NOT_FOUND, "expected an address that this page has")
             return
-        self._say(lambda: answer(given))
+        self._say(lambda: answer(query))
 
-    def _post(self, path: str, given: Mapping[str, str]) -> None:
+    def _post(self, path: str, query: Mapping[str, str]) -> None:
         length = self.headers.get("Content-Length", "")
         if path != "/api/label":
             self._refuse(HTTPStatus.NOT_FOUND, "expected a label")
@@ -222,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse what is no question of HTTP; nothing of it is repeated."""
+        """Refuse an invalid request of HTTP; nothing of it is repeated."""
         self.command = getattr(self, "command", "") or ""
         self.requestline = getattr(self, "requestline", "")
         self.request_version = getattr(self, "request_version", self.protocol_version)
@@ -242,9 +242,9 @@ def _object(body: bytes) -> Mapping[str, Any]:
     return result
 
 
-def _encoded(found: Mapping[str, Any]) -> bytes:
+def _encoded(answer: Mapping[str, Any]) -> bytes:
     """Return an answer as JSON; texts may have halves of characters, which msgspec refuses."""
     try:
-        return msgspec.json.encode(found)
+        return msgspec.json.encode(answer)
     except UnicodeEncodeError:
-        return json.dumps(found).encode()
+        return json.dumps(answer).encode()

@@ -1,4 +1,4 @@
-"""Paragraphs of a page that are no boilerplate, by jusText.
+"""Paragraphs of a page without boilerplate, by jusText.
 
 Source: Pomikálek 2011, "Removing Boilerplate and Duplicate Content from Web Corpora" (Masaryk University).
 """
@@ -13,7 +13,7 @@ from toolkit.ingest.web.extractor import Extracted, Extractor, Page
 
 
 class Justext(Extractor):
-    """Paragraphs that are long, have few links and many stop words, one a line; the extra ``justext``."""
+    """Long paragraphs with few links and many stop words, one a line; the extra ``justext``."""
 
     language: Annotated[
         str | None,

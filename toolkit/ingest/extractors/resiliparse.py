@@ -1,4 +1,4 @@
-"""All text of a page that a browser shows, or its main content.
+"""All visible text of a page, or its main content.
 
 Source: resiliparse 2 (Bevendorff et al., ECIR 2018), ``extract_plain_text``.
 """
@@ -10,7 +10,7 @@ from toolkit.ingest.web.extractor import Extracted, Extractor, Page
 
 
 class Resiliparse(Extractor):
-    """All text that a browser shows, or the main content alone; fast, and in the base installation."""
+    """All visible text, or the main content alone; fast, and in the base installation."""
 
     main_content: Annotated[
         bool, Description(description="leave out navigation, headers and footers, by resiliparse's heuristics")
@@ -50,7 +50,7 @@ class Resiliparse(Extractor):
 
 
 def folded(text: str) -> str:
-    r"""Return the lines that are not blank, without white space at their ends, and with one space for any within.
+    r"""Return the lines, without blank ones, each with single spaces between words.
 
     >>> folded("  a\t b \n\n c\n")
     'a b\nc'

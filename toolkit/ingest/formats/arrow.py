@@ -36,7 +36,7 @@ class Arrow(FieldReader):
         values.check_installed("Arrow files")
         super().__post_init__()
 
-    def inputs(self, pattern: str) -> Sequence[folders.Found]:
+    def inputs(self, pattern: str) -> Sequence[folders.ListedFile]:
         if folders.is_listable(pattern):
             return folders.chosen(pattern, self.SUFFIXES, self.config, self.split)
         return super().inputs(pattern)
@@ -47,10 +47,6 @@ class Arrow(FieldReader):
             return together(self.placed(*_columns(source)) for source in inputs)
         except ToolkitError:
             return None  # a file is damaged, which is told where it is ingested
-
-    def read(self, source: Input) -> Iterator[Draft]:
-        for batch in self.read_batches(source):
-            yield from batch
 
     def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
         rows = 0
@@ -105,7 +101,7 @@ def _opened(source: Input, stack: ExitStack) -> Iterator[Any]:
 
 
 class _Exact(io.RawIOBase):
-    """A stream that knows whether it has been read beyond its end: for pyarrow, one that is cut off may end there."""
+    """A stream with a mark for reads beyond its end: for pyarrow, one that is cut off may end there."""
 
     def __init__(self, stream: Any) -> None:
         super().__init__()
@@ -117,10 +113,10 @@ class _Exact(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """Return so many bytes, fewer only at the end."""
-        left = -1 if size is None else size
+        remaining = -1 if size is None else size
         pieces = []
-        while left and (piece := self._stream.read(left)):
+        while remaining and (piece := self._stream.read(remaining)):
             pieces.append(piece)
-            left -= len(piece) if left > 0 else 0
-        self.ended = self.ended or left > 0
+            remaining -= len(piece) if remaining > 0 else 0
+        self.ended = self.ended or remaining > 0
         return b"".join(pieces)

@@ -1,4 +1,4 @@
-"""Record sets that a Croissant file describes, read by mlcroissant.
+"""Record sets of Croissant files, read by mlcroissant.
 
 Source: the Croissant Format Specification 1.0 and 1.1, docs.mlcommons.org/croissant.
 """
@@ -6,10 +6,12 @@ Source: the Croissant Format Specification 1.0 and 1.1, docs.mlcommons.org/crois
 import base64
 import fnmatch
 import hashlib
+import logging
 import math
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from typing import Annotated, Any
 from urllib.parse import urljoin
@@ -20,7 +22,6 @@ from toolkit.data.documents import BAD_ROW
 from toolkit.distribution import require_extra
 from toolkit.errors import DataError, did_you_mean
 from toolkit.ingest.reader import Draft, Input
-from toolkit.ingest.reading.croissant import first_line, quiet
 from toolkit.ingest.tables.fields import FieldReader
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
@@ -32,7 +33,7 @@ Node = dict[str, Any]
 
 
 class Croissant(FieldReader):
-    """One record a document, of a record set that an external Croissant file describes (extra `croissant`).
+    """One record a document, of a Croissant record set (extra `croissant`).
 
     `from:` is the Croissant file, on disk or on the web. mlcroissant reads the records and downloads files of the web;
     it holds a file at once, and reads some hundreds of records a second. The checksums that the description states are
@@ -110,7 +111,7 @@ def _with_addresses(document: Node, address: str) -> Node:
 
 
 def _verify(document: Node, record: Node, folder: str) -> None:
-    """Compare the checksums of the files that file sets match; those of single files are mlcroissant's to compare.
+    """Compare the checksums of the files of file sets; those of single files are mlcroissant's to compare.
 
     Raises:
         DataError: naming the first file that is another one.
@@ -144,7 +145,7 @@ def _names(node: Node, parent: str) -> Iterator[tuple[str, str]]:
             yield from _names(field, id_)
 
 
-def _records(path: str, record_set: str, shown: str) -> Iterator[Mapping[str, Any]]:
+def _records(path: str, record_set: str, source_path: str) -> Iterator[Mapping[str, Any]]:
     """Yield the records of a set; whatever mlcroissant finds wrong is an error of the file."""
     import mlcroissant
 
@@ -162,7 +163,7 @@ def _records(path: str, record_set: str, shown: str) -> Iterator[Mapping[str, An
     except Exception as error:
         where = f" after record {number}" if number else ""
         message = f"expected records that mlcroissant reads, got an error{where}: {first_line(error)}"
-        raise DataError(message, path=shown) from None
+        raise DataError(message, path=source_path) from None
 
 
 def _plain(value: Any, names: Mapping[str, str]) -> Any:
@@ -191,3 +192,27 @@ def _plain(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, str | int | float):
         return value
     raise DataError(f"expected values that JSON has, got {type(value).__name__}; leave the field out of the record set")
+
+
+# --- mlcroissant: silent, with errors in one line ---------------------------------------------------------------------
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence the log and the warnings of mlcroissant."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error and of its cause; of a list of errors the first of these."""
+    lines = [line.removeprefix("  -  ") for line in str(error).strip().splitlines()]
+    lines = lines[1:] if lines and lines[0].startswith("Found the following") else lines
+    text = lines[0] if lines else type(error).__name__
+    return f"{text}: {first_line(error.__cause__)}" if error.__cause__ else text

@@ -97,7 +97,7 @@ class Csv(FieldReader):
         raise DataError("expected a row with the names of the columns, got an empty file", path=source.path)
 
     def _row(self, names: tuple[str, ...], fields: list[str], *, empty: bool) -> dict[str, Any]:
-        """Return the fields of a row by name, null where they are empty; texts may be `empty`."""
+        """Return the fields of a row by name, null if empty; texts may be `empty`."""
         if len(fields) != len(names):
             raise DataError(f"expected {amount(len(names), 'field')} as there are columns, got {len(fields)}")
         texts = self.fields.of("text") if empty else ()
@@ -110,7 +110,7 @@ class Csv(FieldReader):
 
 
 def _typed(text: str | None, kind: str, name: str) -> Any:
-    """Return the value that a field has by its type; null of an empty one."""
+    """Return the value of a field by its type; null of an empty one."""
     if not text or kind == "str":
         return text
     if kind == "json":
@@ -130,7 +130,7 @@ class _Text(Iterator[str]):
     It is no generator, because reading goes on behind a line that is not of the encoding.
 
     Attributes:
-        held: the lines of the row.
+        lines: the lines of the row.
         first: the line at which it begins.
     """
 
@@ -140,7 +140,7 @@ class _Text(Iterator[str]):
 
     def begin(self) -> None:
         """Begin a row."""
-        self.held: list[bytes] = []
+        self.lines: list[bytes] = []
         self.first = self._lines.number + 1
         self._size = 0
 
@@ -154,12 +154,12 @@ class _Text(Iterator[str]):
                 path=self._source.path,
                 line=self.first,
             )
-        self.held.append(line)
+        self.lines.append(line)
         return line.decode(self._encoding) + "\n"
 
 
 class _Rows(Iterator[tuple[int, list[str]]]):
-    """The rows of a file, each with the line at which it begins."""
+    """The rows of a file, with the numbers of their first lines."""
 
     def __init__(self, format: Csv, lines: Lines, source: Input) -> None:
         self._source, self._encoding, self._escapes = source, format.encoding, format.escape
@@ -184,7 +184,7 @@ class _Rows(Iterator[tuple[int, list[str]]]):
 
     def raw(self) -> bytes:
         """Return the bytes of the last row."""
-        return b"\n".join(self._text.held)
+        return b"\n".join(self._text.lines)
 
     def __next__(self) -> tuple[int, list[str]]:
         while True:
@@ -198,7 +198,7 @@ class _Rows(Iterator[tuple[int, list[str]]]):
                     f"expected {self._encoding.upper()}, got {error.reason} at byte {error.start + 1} of a line; if "
                     "the file has another encoding, give it: `encoding: windows-1252`"
                 )
-                self._bad("invalid UTF-8", message, self._text.first + len(self._text.held) - 1)
+                self._bad("invalid UTF-8", message, self._text.first + len(self._text.lines) - 1)
             else:
                 if fields:
                     self._must_be_good = False
@@ -206,7 +206,7 @@ class _Rows(Iterator[tuple[int, list[str]]]):
                 self._source.counts["blank_line"] += 1
 
     def _refuse(self, error: csv.Error) -> None:
-        """Treat a row that is none as bad; one that does not end is an error: nobody knows where the next begins."""
+        """Treat an invalid row as bad; one that does not end is an error: nobody knows where the next begins."""
         first = self._text.first
         if "unexpected end of data" in str(error):
             message = "expected a quote that closes the field which this row opens, got the end of the file"
@@ -215,9 +215,9 @@ class _Rows(Iterator[tuple[int, list[str]]]):
             message = "expected rows that end in \\n or \\r\\n, got a \\r inside a row; a field with one needs quotes"
             hint = "if \\r alone ends rows, convert the file: tr '\\r' '\\n'"
             return self._bad("not of the format", f"{message}; {hint}", first)
-        said = str(error).replace("'", "")
-        message = f"expected a row of CSV, got: {said}; {self._hint}"
-        if "expected after" in said and self._escapes is None:
+        reason = str(error).replace("'", "")
+        message = f"expected a row of CSV, got: {reason}; {self._hint}"
+        if "expected after" in reason and self._escapes is None:
             message += "; if a backslash stands before quotes inside of fields: `escape: \\`"
         return self._bad("not of the format", message, first)
 

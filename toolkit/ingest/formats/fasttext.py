@@ -1,4 +1,4 @@
-"""Labelled lines, as the fastText library is trained with (``__label__good The text``), as documents.
+"""Labelled lines in the form of fastText (``__label__good The text``), as documents.
 
 Source: fastText's documentation of supervised training, and `Dictionary::getLine` of its code.
 """

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, count
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -23,9 +23,6 @@ class Jsonl(FieldReader):
     LINES = True
     SUFFIXES = (".jsonl", ".json", ".ndjson")
     IN_PLACE = True
-
-    def read(self, source: Input) -> Iterator[Draft]:
-        yield from chain.from_iterable(self.read_batches(source))
 
     def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
         decode = msgspec.json.Decoder(dict[str, Any]).decode

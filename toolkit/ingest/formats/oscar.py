@@ -41,7 +41,7 @@ class OscarValue(msgspec.Struct):
 
     Attributes:
         identification: The language of the document by the release, with its probability.
-        annotation: What the release annotates the document with; null for nothing.
+        annotation: Annotation of the document by the release; null for nothing.
         categories: Categories of the page's address by the release; null for none.
         tlsh: The locality-sensitive hash of the text by the release; null if it has none.
         harmful_pp: The perplexity of the text under a model of harmful texts; null if the release has none.
@@ -124,16 +124,16 @@ class Oscar(Reader):
         with source.lines() as lines:
             yield from source.items(lines, draft)
 
-    def _value(self, found: _Metadata) -> dict[str, Raw]:
+    def _value(self, metadata: _Metadata) -> dict[str, Raw]:
         return {
-            "identification": found.identification,
-            "annotation": found.annotation if bytes(found.annotation) != b"null" else found.quality_warnings,
-            "categories": found.categories,
-            "tlsh": found.tlsh,
-            "harmful_pp": found.harmful_pp if bytes(found.harmful_pp) != b"null" else found.harmful_ppl,
+            "identification": metadata.identification,
+            "annotation": metadata.annotation if bytes(metadata.annotation) != b"null" else metadata.quality_warnings,
+            "categories": metadata.categories,
+            "tlsh": metadata.tlsh,
+            "harmful_pp": metadata.harmful_pp if bytes(metadata.harmful_pp) != b"null" else metadata.harmful_ppl,
         }
 
 
 def content_lines(content: str) -> int:
-    r"""Return how many lines an OSCAR ``content`` has, which are joined by ``\n``; an empty one may have none."""
+    r"""Return the number of lines of an OSCAR ``content``, joined by ``\n``; an empty one may have none."""
     return content.count("\n") + 1 if content else 0

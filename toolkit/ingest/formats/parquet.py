@@ -43,10 +43,6 @@ class Parquet(FieldReader):
             return None  # a file is damaged, which is told where it is ingested
         return together(self.placed(*columns) for columns in results)
 
-    def read(self, source: Input) -> Iterator[Draft]:
-        for batch in self.read_batches(source):
-            yield from batch
-
     def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
         yield from self._tables(source)
 

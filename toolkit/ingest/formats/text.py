@@ -32,7 +32,7 @@ class Text(Reader):
     def _blocks(self, source: Input) -> Iterator[tuple[int, bytes]]:
         """Yield the documents, numbered; one that is too large is bad, and is not held."""
         number = 1
-        held: list[bytes] = []
+        lines_of_document: list[bytes] = []
         size = offset = 0
         with source.lines() as lines:
             for line in itertools.chain(lines, [None]):
@@ -40,16 +40,16 @@ class Text(Reader):
                 if line is not None and (self.documents == "file" or line.strip() or length > len(line)):
                     size += length + 1
                     if size <= source.max_bytes + 1:
-                        held.append(line)
+                        lines_of_document.append(line)
                     elif not source.skip:
                         source.too_large("document", b"", lines.number, size)
                     else:
-                        held = [b"\n".join([*held, line])[:HEAD]]
+                        lines_of_document = [b"\n".join([*lines_of_document, line])[:HEAD]]
                     continue
                 if size > source.max_bytes + 1:
-                    source.too_large("document", held[0], number, size - 1, offset)
-                elif held:
-                    yield number, b"\n".join(held).removesuffix(b"\r")
+                    source.too_large("document", lines_of_document[0], number, size - 1, offset)
+                elif lines_of_document:
+                    yield number, b"\n".join(lines_of_document).removesuffix(b"\r")
                 number += bool(size)
                 offset += size + length + 1
-                held, size = [], 0
+                lines_of_document, size = [], 0

@@ -32,7 +32,7 @@ EXTRACTED = "extracted"
 
 
 class ExtractedText(msgspec.Struct):
-    """The text of a page by another extractor than that of the documents.
+    """The text of a page by an additional extractor.
 
     Attributes:
         text: The text; empty if the extractor finds none.
@@ -121,8 +121,8 @@ class Warc(Reader):
 
     def _other(self, name: str) -> ExtractorSpec:
         """Return the extractor of a set."""
-        given = self.extract[name]
-        options = {"extractor": given} if isinstance(given, str) else dict(given)
+        value = self.extract[name]
+        options = {"extractor": value} if isinstance(value, str) else dict(value)
         reference = options.pop("extractor", None)
         if not isinstance(reference, str):
             raise ConfigError("expected the name of an extractor, or {extractor: NAME, option: …}")
@@ -139,16 +139,16 @@ class Warc(Reader):
                 raise type(error)(f"extract.{name}: {str(error).removeprefix(': ')}") from None
 
     def settings(self) -> dict[str, Any]:
-        others = {name: self._other(name).settings() for name in self.extract}
-        results = super().settings() | self._spec.settings() | {"extract": others}
-        return {name: value for name, value in results.items() if name != "preset" and (others or name != "extract")}
+        settings = {name: self._other(name).settings() for name in self.extract}
+        results = super().settings() | self._spec.settings() | {"extract": settings}
+        return {name: value for name, value in results.items() if name != "preset" and (settings or name != "extract")}
 
     def read(self, source: Input) -> Iterator[Draft]:
         limit = min(self.max_html, source.max_bytes)
         number = 0
         with ExitStack() as stack:
             specs = [self._spec, *map(self._other, self.extract)]
-            extract, *others = [
+            extract, *extras = [
                 stack.enter_context(Isolated(functools.partial(page_reader, spec), self.timeout)) for spec in specs
             ]
             for record in sound_records(source, large=True):
@@ -174,7 +174,7 @@ class Warc(Reader):
                 if reason := record.fields.get("warc-truncated"):
                     source.counts[f"truncated.{reason}"] += 1
                 texts = {
-                    name: _text_of(item, page, source, name) for name, item in zip(self.extract, others, strict=True)
+                    name: _text_of(item, page, source, name) for name, item in zip(self.extract, extras, strict=True)
                 }
                 yield Draft(
                     attributes={name: {EXTRACTED: text} for name, text in texts.items()} or None,
@@ -204,7 +204,7 @@ class Warc(Reader):
             raise DataError(message, path=source.path)
 
     def _answer(self, record: Record, counts: Counter[str], leave: Callable[[str], None]) -> Response | None:
-        """Return what a server sent, or the file that a crawler kept; leave out one that is not to be read: None."""
+        """Return the answer of a server, or a crawler's file; leave out one that is not to be read: None."""
         if record.type != "response" and not (record.type == "resource" and self.resources):
             counts[f"record.{record.type}"] += 1
             return None
@@ -224,7 +224,7 @@ class Warc(Reader):
     def _page(
         self, answer: Response, limit: int, counts: Counter[str], leave: Callable[[str], None], url: str | None
     ) -> SentPage | None:
-        """Return the page that it is; leave out anything else: None."""
+        """Return the page in an answer; leave out anything else: None."""
         kind, charset = parse_content_type(answer.last("content-type"))
         if kind and kind not in self.content_types:
             leave(f"content_type.{kind}")

@@ -4,7 +4,7 @@ Source: WARC 1.0/1.1 (ISO 28500); the fields of OSCAR's ``warc_headers`` are tho
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -40,9 +40,6 @@ class Wet(Reader):
 
     invalid_utf8: InvalidUtf8 = "replace"
 
-    def read(self, source: Input) -> Iterator[Draft]:
-        yield from chain.from_iterable(self.read_batches(source))
-
     def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
         from toolkit.text.json_strings import placed, sound
 
@@ -61,7 +58,7 @@ class Wet(Reader):
                     yield from self._alone(number, record, source)
 
     def _alone(self, number: int, record: "Record", source: Input) -> Iterator[list[Draft]]:
-        """Yield the document of a record that is large, or not UTF-8, if it is not left out."""
+        """Yield the document of a record, large or not UTF-8."""
         text, utf8 = decode(record.block or b"", self.invalid_utf8, source)
         if text is None:
             url = record.fields.get("warc-target-uri")
@@ -80,7 +77,7 @@ class Wet(Reader):
         yield [draft]
 
     def _pages(self, source: Input) -> Iterator[tuple[int, "Record"]]:
-        """Yield the records that are texts, with their numbers."""
+        """Yield the records with texts, and their numbers."""
         from toolkit.ingest.web.records import is_sound, sound_records
 
         number, texts = source.begin.number, 0
@@ -106,7 +103,7 @@ BATCH = 1 << 20
 
 
 def _batches(pages: Iterator[tuple[int, "Record"]], most: int) -> Iterator[list[tuple[int, "Record"]]]:
-    """Yield records in batches of at most so many bytes, or one record; an error comes after the records before it."""
+    """Yield records in batches of at most so many bytes; an error comes after the records before it."""
     batch, size = list[tuple[int, "Record"]](), 0
     try:
         for page in pages:
@@ -128,7 +125,7 @@ def _batches(pages: Iterator[tuple[int, "Record"]], most: int) -> Iterator[list[
 
 
 def _columns(pages: list[tuple[int, "Record"]], utf8: bytes, begins: list[int], ends: list[int]) -> DraftColumns:
-    """Return the documents of records whose texts lie between these offsets."""
+    """Return the documents of records with texts between these offsets."""
     dates = [page.date for _, page in pages]
     return DraftColumns(
         utf8,
@@ -148,7 +145,7 @@ def decode(block: bytes, invalid: str, source: Input) -> tuple[str | None, bytes
 
     Args:
         block: the bytes.
-        invalid: what is to be done about those that are not UTF-8.
+        invalid: Option for bytes that are not UTF-8.
         source: Source that they are from.
     """
     try:

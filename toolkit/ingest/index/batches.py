@@ -1,4 +1,4 @@
-"""Rows of index files, of which columns are read when they are asked for: Parquet by row groups, CDXJ by lines.
+"""Rows of index files, with columns read on request: Parquet by row groups, CDXJ by lines.
 
 Sources: https://github.com/commoncrawl/cc-index-table (Parquet); https://pywb.readthedocs.io, "CDXJ Format".
 """
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from toolkit.data.tables.footers import open_parquet
-from toolkit.distribution import missing_extra
+from toolkit.data.tables.values import check_installed
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.index.columns import LANGUAGES
 from toolkit.storage.paths import exists, lacking
@@ -39,7 +39,7 @@ class Batch(NamedTuple):
 
     Attributes:
         rows: Number of them.
-        extremes: Of the columns.
+        extremes: Extremes of the columns.
         read: Function that returns a table of pyarrow with the named columns.
     """
 
@@ -57,21 +57,8 @@ def host_of(url: str) -> str:
 
 
 def is_index(path: str) -> bool:
-    """Return whether the name of a file is one of an index."""
+    """Return True if a file has the name of an index file."""
     return path.endswith(".parquet") or _CDXJ.search(path) is not None
-
-
-def arrow() -> Any:
-    """Return pyarrow.
-
-    Raises:
-        MissingExtra: if it is not installed.
-    """
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise missing_extra("parquet", "the index of a crawl", "pyarrow") from None
-    return pa
 
 
 def batches(path: str) -> Generator[Batch, None, None]:
@@ -80,10 +67,12 @@ def batches(path: str) -> Generator[Batch, None, None]:
     Raises:
         DataError: if it is damaged.
     """
+    check_installed("the index of a crawl")
+    import pyarrow as pa
+
     if not path.endswith(".parquet"):
         yield from _of_lines(path)
         return
-    pa = arrow()
     try:
         with open_parquet(path) as file:
             empty = file.schema_arrow.empty_table()
@@ -100,13 +89,13 @@ def batches(path: str) -> Generator[Batch, None, None]:
 
 
 def extremes_of(group: Any) -> Extremes:
-    """Return what the metadata of a row group of Parquet tell of its columns."""
+    """Return the extremes in the metadata of a row group of Parquet."""
     results = {}
     for number in range(group.num_columns):
         column = group.column(number)
-        known = column.statistics
-        if known is not None and known.has_min_max and isinstance(known.min, str | int):
-            results[column.path_in_schema] = known.min, known.max
+        statistics = column.statistics
+        if statistics is not None and statistics.has_min_max and isinstance(statistics.min, str | int):
+            results[column.path_in_schema] = statistics.min, statistics.max
     return results
 
 
@@ -136,7 +125,8 @@ _SEGMENT = re.compile(r"/segments/([^/]+)/")
 
 
 def _of_lines(path: str) -> Generator[Batch, None, None]:
-    pa = arrow()
+    import pyarrow as pa
+
     types = [pa.field(name, pa.int64() if name in _NUMBERS else pa.string()) for name in _CDXJ_COLUMNS]
     schema = pa.schema([*types, pa.field("warc_segment", pa.string())])
     empty = schema.empty_table()
@@ -150,8 +140,8 @@ def _of_lines(path: str) -> Generator[Batch, None, None]:
 def _row(line: bytes, path: str, number: int) -> dict[str, Any]:
     """Return the columns of a line: key, time (14 digits), and a JSON object."""
     try:
-        key, time, said = line.decode().split(" ", 2)
-        fields = msgspec.json.decode(said, type=dict[str, Any])
+        key, time, encoded = line.decode().split(" ", 2)
+        fields = msgspec.json.decode(encoded, type=dict[str, Any])
         row: dict[str, Any] = {column: fields.get(name) for name, column in _FIELDS.items()}
         for name in _NUMBERS[:3]:
             row[name] = int(row[name]) if row[name] not in (None, "-") else None
@@ -171,7 +161,7 @@ def _row(line: bytes, path: str, number: int) -> dict[str, Any]:
 # --- lists of URLs and hosts ------------------------------------------------------------------------------------------
 
 
-class Wanted:
+class UrlList:
     """URLs, hosts and domains of a list.
 
     Args:
@@ -214,7 +204,7 @@ class Wanted:
         return cls(names)
 
     def may_be_in(self, extremes: Extremes) -> bool:
-        """Return whether rows with keys (SURT) between these may be wanted."""
+        """Return True if rows with keys (SURT) between these may match."""
         if "url_surtkey" not in extremes:
             return True
         least, most = extremes["url_surtkey"]
@@ -225,7 +215,7 @@ class Wanted:
         return any(",".join(parts[:i]) in self._all_keys for i in range(1, len(parts) + 1))
 
     def has(self, table: Any) -> Any:
-        """Return which rows are wanted, as an array of pyarrow."""
+        """Return the mask of matching rows, as an array of pyarrow."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

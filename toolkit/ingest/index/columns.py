@@ -1,4 +1,4 @@
-"""The columns of Common Crawl's index, and ``where:``, an expression over them, as SQL with parameters.
+"""The columns of Common Crawl's index, and conditions over them as SQL.
 
 Source: https://github.com/commoncrawl/cc-index-table, ``cc-index-schema-flat.json``.
 """
@@ -72,26 +72,26 @@ class Where:
         ConfigError: if it is no such condition, or the index lacks a column.
     """
 
-    def __init__(self, text: str, found: Mapping[str, str], crawl: str) -> None:
+    def __init__(self, text: str, columns: Mapping[str, str], crawl: str) -> None:
         tree = _parsed(text)
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        for name in sorted(used & COLUMNS.keys() - {*found, *PARTITIONS}):
+        for name in sorted(used & COLUMNS.keys() - {*columns, *PARTITIONS}):
             since = f", which begins with {SINCE[name]}" if name in SINCE else ""
             raise ConfigError(f"expected an index with the column {name}{since}; that of {crawl} has none")
-        types = {name: COLUMNS.get(name) or _type_of(sql) for name, sql in found.items()}
+        types = {name: COLUMNS.get(name) or _type_of(sql) for name, sql in columns.items()}
         types |= dict.fromkeys(PARTITIONS, STR)
         try:
             checked = check_condition(text, {name: Name(type_, name) for name, type_ in types.items()})
         except ExpressionError as error:
             raise ConfigError(str(error)) from None
-        self._found, self._types = found, types
+        self._columns, self._types = columns, types
         self.parameters: dict[str, Any] = {}
         self.columns = sorted(checked.names)
         self.sql = self._sql(tree)
         self._bounds = [bound for conjunct in _conjuncts(tree) if (bound := self._bound(conjunct))]
 
     def may_hold(self, least: Mapping[str, tuple[Any, Any]]) -> bool:
-        """Return whether a row group with these least and greatest values may have a row for which it holds."""
+        """Return False if no row between these extremes can fulfil the condition."""
         try:
             return all(name not in least or test(*least[name]) for name, test in self._bounds)
         except TypeError:  # a column that is stored as another type
@@ -99,7 +99,7 @@ class Where:
 
     # --- translation: the checker has seen each node ------------------------------------------------------------------
 
-    def _given(self, value: Any) -> str:
+    def _parameter(self, value: Any) -> str:
         name = f"p{len(self.parameters)}"
         self.parameters[name] = value
         return f"${name}"
@@ -111,10 +111,10 @@ class Where:
         return str(method(node))
 
     def _constant(self, node: ast.Constant) -> str:
-        return "NULL" if node.value is None else self._given(node.value)
+        return "NULL" if node.value is None else self._parameter(node.value)
 
     def _name(self, node: ast.Name) -> str:
-        return column_sql(node.id, self._found.get(node.id, "")) if node.id in self._types else f'"v_{node.id}"'
+        return column_sql(node.id, self._columns.get(node.id, "")) if node.id in self._types else f'"v_{node.id}"'
 
     def _list(self, node: ast.List | ast.Tuple) -> str:
         return "[" + ", ".join(map(self._sql, node.elts)) + "]"
@@ -177,8 +177,8 @@ class Where:
         return f"{a} {(signs | sizes)[type(op)]} {b}"
 
     def _listcomp(self, node: ast.ListComp | ast.GeneratorExp) -> str:
-        (loop, *others) = node.generators
-        if others or not isinstance(loop.target, ast.Name):
+        (loop, *other_loops) = node.generators
+        if other_loops or not isinstance(loop.target, ast.Name):
             raise _refused(node)
         result, variable = self._sql(loop.iter), f'"v_{loop.target.id}"'
         for test in loop.ifs:
@@ -190,7 +190,7 @@ class Where:
     # --- row groups ---------------------------------------------------------------------------------------------------
 
     def _bound(self, node: ast.expr) -> tuple[str, Callable[[Any, Any], bool]] | None:
-        """Return a column, and what tells from its least and greatest value whether a conjunct may hold."""
+        """Return a column and a test of its extremes for a conjunct."""
         match node:
             case ast.Call(func=ast.Name(id="startswith"), args=[ast.Name(id=name), ast.Constant(value=str(start))]):
                 return name, lambda least, most: least[: len(start)] <= start <= most[: len(start)]
@@ -234,30 +234,30 @@ _FUNCTIONS = {
 }
 
 
-def column_sql(name: str, found: str) -> str:
+def column_sql(name: str, sql_type: str) -> str:
     """Return a column as expressions see it: languages as a list, times and ids as texts.
 
     Args:
         name: Name of the column.
-        found: Type that it has in SQL; empty for a partition.
+        sql_type: Type that it has in SQL; empty for a partition.
     """
     quoted = '"' + name.replace('"', '""') + '"'
-    if name == LANGUAGES and not found.endswith("[]"):
+    if name == LANGUAGES and not sql_type.endswith("[]"):
         return f"coalesce(string_split(nullif({quoted}, ''), ','), [])"
     if name == LANGUAGES:
         return f"coalesce({quoted}, [])"
-    if found.startswith("TIMESTAMP"):
+    if sql_type.startswith("TIMESTAMP"):
         return f"strftime(CAST({quoted} AS TIMESTAMP), '%Y-%m-%dT%H:%M:%SZ')"
-    if found == "BLOB" and name == "warc_record_id":
+    if sql_type == "BLOB" and name == "warc_record_id":
         return rf"regexp_replace(lower(hex({quoted})), '(.{{8}})(.{{4}})(.{{4}})(.{{4}})(.{{12}})', '\1-\2-\3-\4-\5')"
-    if found == "BLOB":
+    if sql_type == "BLOB":
         return f"decode({quoted})"
-    wanted = COLUMNS.get(name)
-    return f"CAST({quoted} AS BIGINT)" if wanted and wanted.not_null == INT else quoted
+    type_ = COLUMNS.get(name)
+    return f"CAST({quoted} AS BIGINT)" if type_ and type_.not_null == INT else quoted
 
 
 def _type_of(sql: str) -> Type:
-    """Return the type of a column that is not documented."""
+    """Return the type of an undocumented column."""
     if sql in ("FLOAT", "DOUBLE"):
         return nullable(FLOAT)
     return nullable(BOOL if sql == "BOOLEAN" else INT if "INT" in sql else STR)
@@ -275,7 +275,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def check_form(text: str) -> None:
-    """Raise ConfigError for what is no expression, or names what no index has, before any index is read."""
+    """Raise ConfigError for an invalid expression before any index is read."""
     used = {node.id for node in ast.walk(_parsed(text)) if isinstance(node, ast.Name)}
     if used <= COLUMNS.keys():
         Where(text, dict.fromkeys(COLUMNS, "VARCHAR"), "")

@@ -41,11 +41,11 @@ _HEADERS = re.compile(
 
 
 class _Fault(Exception):
-    """A record that is not the one of the index; the message says how."""
+    """A record other than the one in the index; the message says how."""
 
 
 class Range(NamedTuple):
-    """Neighbours that one request fetches.
+    """Neighbouring records, fetched by one request.
 
     Attributes:
         file: Path of the WARC file below its base.
@@ -60,7 +60,7 @@ class Range(NamedTuple):
 
 
 def merged(rows: Sequence[Row]) -> list[Range]:
-    """Return the ranges of rows, in the order in which the rows need them."""
+    """Return the ranges of rows, in the order of the rows."""
     by_place = sorted(range(len(rows)), key=lambda number: (rows[number][:2], number))
     results: list[Range] = []
     for number in by_place:
@@ -75,7 +75,7 @@ def merged(rows: Sequence[Row]) -> list[Range]:
 
 
 class RecordBytes(InputBytes):
-    """The records of a pack, uncompressed, one behind the other, in place of the bytes of a file.
+    """The records of a pack, uncompressed and concatenated.
 
     Args:
         file: Pack.
@@ -86,8 +86,8 @@ class RecordBytes(InputBytes):
 
     def __init__(self, file: InputFile, rate: float | None) -> None:
         assert file.selected
-        assert file.there
-        super().__init__(file.path, file.there)
+        assert file.stat
+        super().__init__(file.path, file.stat)
         self._selected, self._rate = file.selected, rate
         self._places: list[tuple[str, int, int]] = []
         self._stored, self._digest = 0, xxhash.xxh3_128()
@@ -137,47 +137,47 @@ class RecordBytes(InputBytes):
                     yield record
 
     def _whole(self, rows: Sequence[Row]) -> Generator[bytes | None, None, None]:
-        """Yield the members of a WARC file that is read to the last one that is wanted."""
+        """Yield the selected members of a whole WARC file."""
         path = place_of(rows[0][0], self._selected.base)[0]
-        expected, at, held = self._selected.whole, 0, b""  # what is held ends at `at`
+        expected, at, buffer = self._selected.whole, 0, b""  # what is held ends at `at`
         try:
             with store_of(path).open(path, 0, expected) as stream:
                 for _, first, length, *_ in rows:
-                    begin = at - len(held)
-                    held = held[max(0, first - begin) :]
+                    begin = at - len(buffer)
+                    buffer = buffer[max(0, first - begin) :]
                     while at < first + length and (block := stream.read(min(READ, first + length - at))):
                         at += len(block)
-                        held += block[max(0, first - (at - len(block))) :]
-                    yield held[:length] if at - len(held) <= first else b""
+                        buffer += block[max(0, first - (at - len(block))) :]
+                    yield buffer[:length] if at - len(buffer) <= first else b""
         except OSError as error:
             raise DataError(f"expected a readable file, got {advice(error)}", path=path) from None
 
     def _by_ranges(self, rows: Sequence[Row]) -> Generator[bytes | None, None, None]:
         """Yield the members of rows, in their order; None of one whose file is not there."""
-        held: dict[int, bytes | None] = {}
+        members: dict[int, bytes | None] = {}
         ranges = iter(merged(rows))
         turn = _Turn(self._rate)
         waiting: deque[Future[dict[int, bytes | None]]] = deque()
         with pool(self._selected.lines) as threads:
             try:
                 for number in range(len(rows)):
-                    while number not in held:
+                    while number not in members:
                         for range_ in islice(ranges, max(0, 2 * self._selected.lines - len(waiting))):
                             waiting.append(threads.submit(self._members, range_, rows, turn))
-                        held |= waiting.popleft().result()
-                    yield held.pop(number)
+                        members |= waiting.popleft().result()
+                    yield members.pop(number)
             finally:
                 for begun in waiting:
                     begun.cancel()
 
-    def _members(self, wanted: Range, rows: Sequence[Row], turn: "_Turn") -> dict[int, bytes | None]:
+    def _members(self, range_: Range, rows: Sequence[Row], turn: "_Turn") -> dict[int, bytes | None]:
         turn.wait()
-        path = place_of(wanted.file, self._selected.base)[0]
+        path = place_of(range_.file, self._selected.base)[0]
         try:
-            data = store_of(path).read(path, wanted.first, wanted.last - wanted.first)
+            data = store_of(path).read(path, range_.first, range_.last - range_.first)
         except FileNotFoundError:
-            return dict.fromkeys(wanted.rows)
-        begins = ((number, rows[number][1] - wanted.first) for number in wanted.rows)
+            return dict.fromkeys(range_.rows)
+        begins = ((number, rows[number][1] - range_.first) for number in range_.rows)
         return {number: data[begin : begin + rows[number][2]] for number, begin in begins}
 
 
@@ -217,16 +217,16 @@ def _record(data: bytes | None, row: Row, limit: int) -> bytes | None:
     fields = {name.lower(): value for name, value in _HEADERS.findall(head)}
     size = fields.get(b"content-length", b"")
     if not size.isdigit() or len(record) != len(head) + len(end) + int(size) + 4 or not record.endswith(b"\r\n\r\n"):
-        said = size[:20].decode(errors="replace")
-        raise _Fault(f"something else than one record: {len(record):,} bytes with a Content-Length of {said!r}")
+        shown_size = size[:20].decode(errors="replace")
+        raise _Fault(f"something else than one record: {len(record):,} bytes with a Content-Length of {shown_size!r}")
     type_, uri = (fields.get(name, b"").decode(errors="replace") for name in (b"warc-type", b"warc-target-uri"))
     if type_ in _SKIPPED:
         raise _Fault(f"a record of the type {type_}")
     if uri.strip("<>") != url:
         raise _Fault(f"the record of {uri[:200]}")
-    there = fields.get(b"warc-payload-digest", b"").decode(errors="replace").rpartition(":")[2]
-    if digest and there and digest.rpartition(":")[2] != there:
-        raise _Fault(f"one with the digest {there[:100]} in place of {digest[:100]}")
+    digest_in_record = fields.get(b"warc-payload-digest", b"").decode(errors="replace").rpartition(":")[2]
+    if digest and digest_in_record and digest.rpartition(":")[2] != digest_in_record:
+        raise _Fault(f"one with the digest {digest_in_record[:100]} in place of {digest[:100]}")
     return record
 
 

@@ -1,4 +1,4 @@
-"""Which records of a crawl are wanted, by its index, and what is fetched together.
+"""Selection of a crawl's records by its index, and their packs.
 
 index files ──filter columns of each row group──> hits ──their other columns──> a table (spills to disk)
 the table ──each record once, `distinct`, a draw, limits──> packs in index order, WARC files that are fetched whole
@@ -20,7 +20,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.exchange.tables import MEMORY, Tables
 from toolkit.ingest import folders
-from toolkit.ingest.index.batches import LONGEST, Batch, Wanted, batches, host_of, is_index
+from toolkit.ingest.index.batches import LONGEST, Batch, UrlList, batches, host_of, is_index
 from toolkit.ingest.index.columns import LANGUAGES, Where, column_sql
 from toolkit.ingest.section import OF_INDEXES, SUBSETS, Common, Entry
 from toolkit.records import ingested
@@ -82,8 +82,8 @@ class Estimate(ConfigStruct):
         index_files: Files of the index.
         equal: Pages that are not fetched because others have their digest.
         hosts: Number of hosts.
-        by_language: By the first language of each page, the most pages first.
-        by_host: By host, the most pages first; at most `SHOWN`.
+        by_language: Estimates by first language of the pages, the most pages first.
+        by_host: Estimates by host, the most pages first; at most `SHOWN`.
     """
 
     all: Part
@@ -95,7 +95,7 @@ class Estimate(ConfigStruct):
 
 
 class Pack(ConfigStruct):
-    """Records that become a shard.
+    """Records of one shard.
 
     Attributes:
         number: Name of the file of its rows.
@@ -103,7 +103,7 @@ class Pack(ConfigStruct):
         size: Bytes that are fetched.
         digest: xxh3-128 (hex) of its rows.
         whole: Size of the WARC file that is fetched whole; 0 if none is.
-        stamp: Of that file.
+        stamp: Version of that file.
     """
 
     number: int
@@ -115,7 +115,7 @@ class Pack(ConfigStruct):
 
 
 class Selection(Artifact, frozen=True, kw_only=True):
-    """The records that an entry takes of a crawl; the stamp is a digest of the stamps of the index files."""
+    """The selected records of an entry; the stamp is a digest of the stamps of the index files."""
 
     version: int = 1
     stamp: str
@@ -128,23 +128,23 @@ class Selection(Artifact, frozen=True, kw_only=True):
 
 
 def folder_of(entry: Entry, dataset: Dataset) -> str:
-    """Return where the selection of an entry is kept, whatever the number of connections."""
+    """Return the folder of an entry's selection."""
     common = plain(entry.settings())
     key = [common[name] for name in ("crawl", "base_url", *OF_INDEXES)]
     return join(dataset.bookkeeping, "selected", json_digest([key, int(entry.pack or 0)])[:16])
 
 
 def selection_of(
-    entry: Entry, dataset: Dataset, *, asks: bool, write: bool = False, others: Sequence[Entry] = ()
+    entry: Entry, dataset: Dataset, *, asks: bool, write: bool = False, entries: Sequence[Entry] = ()
 ) -> Selection | None:
-    """Return the pages that an entry selects, once in a command; None if no run has kept them, and no index is asked.
+    """Return the selected pages of an entry, once in a command; None if no run has kept them, and no index is asked.
 
     Args:
         entry: Entry of the section ``ingest:``.
         dataset: Dataset that keeps them.
         asks: True if the index is asked where they are not kept, or it is another now.
         write: True if they are kept.
-        others: Entries whose hosts those of robots.txt are.
+        entries: Entries whose hosts those of robots.txt are.
 
     Raises:
         ConfigError: if there is no index, or it lacks a column, or no page is wanted.
@@ -152,7 +152,7 @@ def selection_of(
     """
     folder = folder_of(entry, dataset)
     if asks:
-        return current().get_or_make((selection_of, folder), lambda: _select(entry, dataset, others, write=write))
+        return current().get_or_make((selection_of, folder), lambda: _select(entry, dataset, entries, write=write))
     return json_files.load(join(folder, "plan.json"), Selection)
 
 
@@ -162,10 +162,10 @@ def _hosts(entries: Sequence[Entry], dataset: Dataset, *, write: bool) -> list[s
     for entry in entries:
         if entry.settings().selects and entry.settings().subset != ROBOTS:
             folder = folder_of(entry, dataset)
-            selection = selection_of(entry, dataset, asks=True, write=write, others=entries)
-            known = current().get_or_make((_hosts, folder), set[str])  # of a selection that is not kept
-            results |= known
-            for pack in selection.packs if selection and not known else ():
+            selection = selection_of(entry, dataset, asks=True, write=write, entries=entries)
+            hosts = current().get_or_make((_hosts, folder), set[str])  # of a selection that is not kept
+            results |= hosts
+            for pack in selection.packs if selection and not hosts else ():
                 with Lines(join(folder, f"{pack.number}.jsonl.gz"), LONGEST, fixed=True) as lines:
                     results |= {host_of(msgspec.json.decode(line, type=Row)[3]) for line in lines}
     for record in ingested.load_undamaged(dataset):
@@ -178,45 +178,45 @@ def _hosts(entries: Sequence[Entry], dataset: Dataset, *, write: bool) -> list[s
 
 
 def estimates(entries: Iterable[Entry], dataset: Dataset) -> dict[str, Estimate]:
-    """Return what fetching will take, of each entry whose pages this command has selected."""
+    """Return the estimates of the selections of this command, by entry."""
     results = {entry.name: selection_of(entry, dataset, asks=True) for entry in entries if entry.settings().selects}
     return {name: selection.estimate for name, selection in results.items() if selection}
 
 
 def sweep(entries: Iterable[Entry], inputs: Iterable[str], dataset: Dataset) -> None:
-    """Delete selections that no entry wants any more; where no entry selects, and none did, nothing is looked at.
+    """Delete selections of former entries; where no entry selects, and none did, nothing is looked at.
 
     Args:
         entries: Entries of the section ``ingest:``.
         inputs: Keys of all inputs.
         dataset: Dataset that keeps the selections.
     """
-    kept = {folder_of(entry, dataset).rpartition("/")[2] for entry in entries if entry.settings().selects}
-    gone = (ingested.load(dataset, name) for name in {*ingested.keys(dataset)}.difference(inputs))
-    if not kept and not any(record and "#" in record.input for record in gone):
+    names = {folder_of(entry, dataset).rpartition("/")[2] for entry in entries if entry.settings().selects}
+    removed = (ingested.load(dataset, name) for name in {*ingested.keys(dataset)}.difference(inputs))
+    if not names and not any(record and "#" in record.input for record in removed):
         return
     root = join(dataset.bookkeeping, "selected")
     for name in list(list_files(root, hidden=True)):
-        if name.partition("/")[0] not in kept:
+        if name.partition("/")[0] not in names:
             remove(join(root, name))
 
 
-def _select(entry: Entry, dataset: Dataset, others: Sequence[Entry], *, write: bool) -> Selection:
+def _select(entry: Entry, dataset: Dataset, entries: Sequence[Entry], *, write: bool) -> Selection:
     common, folder = entry.settings(), folder_of(entry, dataset)
     files = index_files(common)
-    wanted = Wanted.read(common.urls) if common.urls else None
+    urls = UrlList.read(common.urls) if common.urls else None
     if common.subset == ROBOTS and not (common.urls or common.where):
-        wanted = Wanted(_hosts(others, dataset, write=write), exact=True)
-    digest = xxhash.xxh3_128(msgspec.json.encode(wanted and wanted.names))
-    for path, there in zip(files, stat_each(files), strict=True):
-        if there is None:
+        urls = UrlList(_hosts(entries, dataset, write=write), exact=True)
+    digest = xxhash.xxh3_128(msgspec.json.encode(urls and urls.names))
+    for path, stat in zip(files, stat_each(files), strict=True):
+        if stat is None:
             raise NothingThere(f"expected a file of the index of {common.crawl_name}, got nothing at {path}")
-        digest.update(f"{path}\0{there}\n".encode())
-    known = json_files.load(join(folder, "plan.json"), Selection)
-    if known is not None and state(known, [("", digest.hexdigest())]).is_done:
-        return known
+        digest.update(f"{path}\0{stat}\n".encode())
+    stored = json_files.load(join(folder, "plan.json"), Selection)
+    if stored is not None and state(stored, [("", digest.hexdigest())]).is_done:
+        return stored
     with Tables(4 * MEMORY) as tables:
-        chosen = _Selecting(common, int(entry.pack or 0), wanted, tables)
+        chosen = _Selecting(common, int(entry.pack or 0), urls, tables)
         chosen.read(files)
         estimate = chosen.estimate(len(files), chosen.choose())
         if not estimate.all.pages:
@@ -224,7 +224,7 @@ def _select(entry: Entry, dataset: Dataset, others: Sequence[Entry], *, write: b
             where = f"{amount(len(files), 'file')} of the index of {common.crawl_name}"
             raise NothingThere(f"expected {pages}, got none in {where}")
         packs = list(chosen.packs(folder if write else ""))
-        if not write and any(other.settings().subset == ROBOTS for other in others):
+        if not write and any(other.settings().subset == ROBOTS for other in entries):
             current().get_or_make((_hosts, folder), chosen.hosts)
     selection = Selection(stamp=digest.hexdigest(), packs=packs, estimate=estimate)
     if write:
@@ -267,14 +267,14 @@ class _Selecting:
     """The selection of records, in a database.
 
     Args:
-        wish: What is wanted: the options of the entry.
+        wish: Options of the entry.
         pack: Bytes of the records of a pack.
         wanted: URLs and hosts of its list, if it has one.
         tables: Database.
     """
 
-    def __init__(self, wish: Common, pack: int, wanted: Wanted | None, tables: Tables) -> None:
-        self._wish, self._pack, self._wanted, self._tables = wish, pack, wanted, tables
+    def __init__(self, wish: Common, pack: int, urls: UrlList | None, tables: Tables) -> None:
+        self._wish, self._pack, self._urls, self._tables = wish, pack, urls, tables
         self._subset = wish.subset or SUBSETS[0]
         self._limited = wish.seed is None and not wish.distinct and (wish.max_documents or wish.max_bytes)
         tables.run(
@@ -283,19 +283,19 @@ class _Selecting:
         )
 
     def read(self, files: Sequence[str]) -> None:
-        """Read the index, `connections` files at a time, to its end, or until it has given what is wanted."""
+        """Read the index, `connections` files at a time, as far as necessary."""
         if current().has_remote_stores:
             current().warn(f"reading the index of {self._wish.crawl_name}: {amount(len(files), 'file')}")
         numbered = enumerate(files)
         with pool(self._wish.connections) as threads:
             while some := list(itertools.islice(numbered, self._wish.connections)):
-                for done in [threads.submit(self._file, number, path) for number, path in some]:
-                    done.result()
+                for future in [threads.submit(self._file, number, path) for number, path in some]:
+                    future.result()
                 if self._is_enough(self._tables, 0, 1 << 62):
                     break
 
     def _is_enough(self, tables: Tables, least: int, end: int) -> bool:
-        """Return whether the rows with these numbers are more than all that is wanted, in index order."""
+        """Return True if the rows with these numbers exceed a limit."""
         if not self._limited:
             return False
         once = "SELECT DISTINCT file, first, length, url FROM selected WHERE number BETWEEN $least AND $end"
@@ -307,11 +307,11 @@ class _Selecting:
     def _file(self, number: int, path: str) -> None:
         """Add the wanted rows of an index file."""
         first = row = number << 40
-        known: dict[str, str] = dict(re.findall(r"/(crawl|subset)=([^/]+)(?=/)", path))
-        values = {"crawl": self._wish.crawl or "", "subset": self._subset} | known
+        in_path: dict[str, str] = dict(re.findall(r"/(crawl|subset)=([^/]+)(?=/)", path))
+        values = {"crawl": self._wish.crawl or "", "subset": self._subset} | in_path
         with self._tables.beside() as tables, closing(batches(path)) as result:
             types = tables.types(next(result).read(()))
-            taking = _Taking(tables, self._wish, self._wanted, types, values, known)
+            taking = _Taking(tables, self._wish, self._urls, types, values, in_path)
             for batch in result:
                 taking.take(batch, row)
                 row += batch.rows
@@ -319,7 +319,7 @@ class _Selecting:
                     break
 
     def choose(self) -> int:
-        """Make the table ``placed`` of what is taken, with packs; return how many pages are left out as equal."""
+        """Create the table ``placed`` of the selection, with packs; return how many pages are left out as equal."""
         wish, tables = self._wish, self._tables
         same = "PARTITION BY file, first, length, url"
         once = f"SELECT * FROM selected QUALIFY row_number() OVER ({same} ORDER BY number) = 1"
@@ -341,11 +341,11 @@ class _Selecting:
             "ORDER BY file"
         ).fetchall()
         places = [folders.place_of(file, wish.base_url)[0] for file, _ in dense]
-        for (file, size), there in zip(dense, stat_each(places), strict=True):
-            if there is not None and size * SHARE >= there.size > 0:
+        for (file, size), stat in zip(dense, stat_each(places), strict=True):
+            if stat is not None and size * SHARE >= stat.size > 0:
                 tables.run(
                     "INSERT INTO whole VALUES ($name, $size, $stamp)",
-                    {"name": file, "size": there.size, "stamp": there.stamp},
+                    {"name": file, "size": stat.size, "stamp": stat.stamp},
                 )
         before = "ROWS UNBOUNDED PRECEDING"
         total = f"CAST(sum(length) OVER (PARTITION BY size IS NULL ORDER BY number {before}) - length AS BIGINT)"
@@ -363,7 +363,7 @@ class _Selecting:
         return int(tables.run(f"SELECT ({every}) - (SELECT count(*) FROM single)").fetchall()[0][0])
 
     def estimate(self, files: int, equal: int) -> Estimate:
-        """Return what fetching will take."""
+        """Return the estimate of the fetch."""
         store = store_of(self._wish.base_url)
         get, out = (0.0 if store.is_local else GET), (0.0 if store.can_list else OUT)
 
@@ -371,8 +371,8 @@ class _Selecting:
             sums = f"SELECT {name} AS name, count(*), sum({size}), count(DISTINCT (pack, file, range)) FROM placed"
             rows = self._tables.run(f"{sums} GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT {most}").fetchall()
             return [
-                Part(name=name or "", pages=pages, bytes=int(size), requests=asked, cost=asked * get + int(size) * out)
-                for name, pages, size, asked in rows
+                Part(name=name or "", pages=pages, bytes=int(size), requests=count, cost=count * get + int(size) * out)
+                for name, pages, size, count in rows
                 if pages
             ]
 
@@ -391,7 +391,7 @@ class _Selecting:
         return {host_of(url) for (url,) in self._tables.run("SELECT DISTINCT url FROM placed").fetchall()}
 
     def packs(self, folder: str) -> Iterator[Pack]:
-        """Yield the packs, then the WARC files that are fetched whole; write their rows, if there is a folder."""
+        """Yield the packs, then the WARC files to fetch whole; write their rows, if there is a folder."""
         result = self._tables.run(
             "SELECT pack, size, stamp, file, first, length, url, digest, fetched FROM placed "
             "ORDER BY pack NULLS LAST, CASE WHEN pack IS NULL THEN file END, CASE WHEN pack IS NULL THEN first END, "
@@ -431,10 +431,10 @@ class _Taking:
 
     Args:
         tables: Database, for this thread.
-        wish: What is wanted: the options of the entry.
+        wish: Options of the entry.
         wanted: URLs and hosts of its list, if it has one.
         types: Columns of the file, with their types in SQL.
-        values: Of the columns `PARTITIONS` that the file does not have.
+        values: Values of the columns `PARTITIONS` that the file lacks.
         known: Those of them that its path tells.
     """
 
@@ -442,25 +442,25 @@ class _Taking:
         self,
         tables: Tables,
         wish: Common,
-        wanted: Wanted | None,
+        urls: UrlList | None,
         types: Mapping[str, str],
         values: Mapping[str, str],
-        known: Mapping[str, str],
+        in_path: Mapping[str, str],
     ) -> None:
-        self._tables, self._wish, self._wanted, self._types = tables, wish, wanted, types
+        self._tables, self._wish, self._urls, self._types = tables, wish, urls, types
         self._where = Where(wish.where, types, wish.crawl_name) if wish.where else None
         self._values = {name: value for name, value in values.items() if name not in types}
         conditions = [f"({self._where.sql})"] if self._where else []
         used = {*self._where.columns} if self._where else set()
         self._parameters = dict(self._where.parameters) if self._where else {}
-        if wanted:
+        if urls:
             conditions.append('"wanted!"')
-            used |= {*wanted.COLUMNS}
+            used |= {*urls.COLUMNS}
         if "subset" in types:
             conditions.append("subset = $subset")
             self._parameters["subset"] = values["subset"]
             used.add("subset")
-        elif "subset" not in known:
+        elif "subset" not in in_path:
             used.add("warc_filename")
             named = {name: f"contains(warc_filename, '/{name}/')" for name in SUBSETS[1:]}
             conditions.append(named.get(values["subset"], f"NOT ({' OR '.join(named.values())})"))
@@ -485,15 +485,15 @@ class _Taking:
         import pyarrow as pa
 
         if (self._where and not self._where.may_hold(batch.extremes)) or (
-            self._wanted and not self._wanted.may_be_in(batch.extremes)
+            self._urls and not self._urls.may_be_in(batch.extremes)
         ):
             return
         result = batch.read(self._columns)
         with_all = result.append_column("row!", pa.array(np.arange(batch.rows)))
         for name, value in self._values.items():
             with_all = with_all.append_column(name, pa.repeat(value, batch.rows))
-        if self._wanted:
-            with_all = with_all.append_column("wanted!", self._wanted.has(result))
+        if self._urls:
+            with_all = with_all.append_column("wanted!", self._urls.has(result))
         sql = f'SELECT "row!" FROM batch WHERE coalesce({self._condition}, false) ORDER BY 1'
         try:
             hits = self._tables.run(sql, self._parameters, batch=with_all).fetchnumpy()["row!"]
@@ -501,18 +501,18 @@ class _Taking:
             raise ConfigError(f"expected a condition that holds or not, got: {str(error).splitlines()[0]}") from None
         if not len(hits):
             return
-        others = [name for name in self._output if name not in self._columns]
-        taken = result.select([name for name in self._output if name in self._columns]).take(hits)
-        if others:
-            rest = batch.read(others).take(hits)
-            for name in others:
-                taken = taken.append_column(name, rest[name])
-        taken = taken.append_column("row!", pa.array(hits + first)).append_column("draw!", pa.array(self._draws(taken)))
-        self._tables.run(self._insert, taken=taken)
+        more = [name for name in self._output if name not in self._columns]
+        rows = result.select([name for name in self._output if name in self._columns]).take(hits)
+        if more:
+            rest = batch.read(more).take(hits)
+            for name in more:
+                rows = rows.append_column(name, rest[name])
+        rows = rows.append_column("row!", pa.array(hits + first)).append_column("draw!", pa.array(self._draws(rows)))
+        self._tables.run(self._insert, taken=rows)
 
-    def _draws(self, taken: Any) -> list[int]:
+    def _draws(self, rows: Any) -> list[int]:
         """Return the places of records in the draw: hashes of the seed and where they are."""
         if self._wish.seed is None:
-            return [0] * taken.num_rows
-        places = zip(taken["warc_filename"].to_pylist(), taken["warc_record_offset"].to_pylist(), strict=True)
+            return [0] * rows.num_rows
+        places = zip(rows["warc_filename"].to_pylist(), rows["warc_record_offset"].to_pylist(), strict=True)
         return [xxhash.xxh3_64_intdigest(f"{self._wish.seed}\0{file}\0{at}".encode()) >> 1 for file, at in places]

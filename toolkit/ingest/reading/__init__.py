@@ -1,1 +1,1 @@
-"""From the stored bytes of inputs, near or far, to their documents as rows."""
+"""Stored bytes of inputs, near or far, and their documents as rows."""

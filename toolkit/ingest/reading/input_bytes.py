@@ -1,28 +1,40 @@
 """The stored bytes of inputs: each read once, digested on the way; from afar by a thread that reads ahead.
 
 web or bucket ──thread──> a bounded queue ──> decompressor, reader, writer
-                  └──> what is kept of a download, with `max_disk:` (see `toolkit.ingest.reading.downloads`)
+                  └──> what is kept of a download, with `max_disk:`
+
+Beside a download (``.toolkit/downloads/<input>.part``) lies which version of which file it is (``.json``). It is
+deleted once the input's record is written. A run that finds one asks the server for the rest. What is kept never
+exceeds `max_disk`: a download reserves its whole size before it begins, and one that does not fit is not kept.
 """
 
+import fcntl
 import io
+import os
 import queue
 import re
 import threading
 from array import array
-from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
+import msgspec
 import xxhash
 
 from toolkit.errors import DataError, Unreadable
-from toolkit.ingest.reading.downloads import BLOCK, Keep, Kept
 from toolkit.storage import Stat, store_of
+from toolkit.storage.outputs import write_file
+from toolkit.storage.paths import join
 from toolkit.storage.reading import open_stored
+from toolkit.storage.stores.local.scratch import make_folder, open_scratch, remove_scratch
 from toolkit.storage.threads import Thread
 
 if TYPE_CHECKING:
     from toolkit.ingest.reader import Input
+
+BLOCK = 1 << 18
+"""Bytes that are read at a time."""
 
 QUEUED = 64
 """Blocks that wait for the reader: with that many the thread pauses."""
@@ -37,18 +49,18 @@ class InputBytes:
     Args:
         path: Path of the input.
         found: the version that it should be.
-        keep: where a download is kept.
+        keep: Cache of the download.
 
     Attributes:
         members: Finds where gzip members begin while the bytes are read, if that is wanted.
         source: The input that records of a pack are of.
     """
 
-    def __init__(self, path: str, stat: Stat, keep: Keep | None = None) -> None:
+    def __init__(self, path: str, stat: Stat, keep: "DownloadCache | None" = None) -> None:
         self._path = path
-        self._found = stat
+        self._stat = stat
         self._store = store_of(path)
-        self._kept = None if keep is None or self._store.can_list else Kept(keep, path, stat)
+        self._download = None if keep is None or self._store.can_list else PartialDownload(keep, path, stat)
         self._fetched: _Ahead | None = None
         self._digested: _Digested | None = None
         self._failed = False
@@ -60,11 +72,11 @@ class InputBytes:
 
     @property
     def can_change(self) -> bool:
-        """Return whether another version may come while one is read, so that its `stat` is asked again."""
+        """Return True if the file may change during reading."""
         return self._store.can_list
 
     def fetch(self) -> None:
-        """Begin to fetch what comes from afar, before it is opened."""
+        """Start to fetch the bytes of a remote file."""
         if not self._store.is_local:
             self._fetched = _Ahead(self._blocks())
 
@@ -85,15 +97,15 @@ class InputBytes:
         return cast("IO[bytes]", self._digested)
 
     def place(self, number: int) -> tuple[str, int, int] | None:
-        """Return file, offset and length of the stored record with a number, from 1; None if it is not known."""
+        """Return file, offset and length of a stored record by its number; None if it is not known."""
         starts = self.members.starts if self.members else ()
         if not 0 < number <= len(starts):
             return None
-        end = starts[number] if number < len(starts) else self._found.size
+        end = starts[number] if number < len(starts) else self._stat.size
         return self._path, starts[number - 1], end - starts[number - 1]
 
     def close(self) -> None:
-        """End a fetch of what has not been opened."""
+        """End a fetch of unopened bytes."""
         if self._fetched:
             self._fetched.close()
 
@@ -111,25 +123,25 @@ class InputBytes:
         return self._digested.content()
 
     def discard(self) -> None:
-        """Delete what is kept of a download."""
-        if self._kept:
-            self._kept.delete()
+        """Delete the cached download."""
+        if self._download:
+            self._download.delete()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind and issubclass(kind, Exception) and not self._failed:
             self.discard()  # it may be the bytes that are not as they should be
 
     def _blocks(self, offset: int = 0) -> Generator[bytes, None, None]:
-        kept = self._kept if self._kept and self._kept.begin() else None
+        download = self._download if self._download and self._download.begin() else None
         try:
-            if kept:
-                for block in kept.blocks():
+            if download:
+                for block in download.blocks():
                     offset += len(block)
                     yield block
-            with self._store.open(self._path, offset, self._found) as stream:
+            with self._store.open(self._path, offset, self._stat) as stream:
                 while block := stream.read1(BLOCK):
-                    if kept:
-                        kept.write(block)
+                    if download:
+                        download.write(block)
                     yield block
         except OSError as error:
             self._failed = True
@@ -138,8 +150,8 @@ class InputBytes:
             self._failed = True
             raise
         finally:
-            if kept:
-                kept.end()
+            if download:
+                download.end()
 
 
 _HEADER = 10
@@ -147,7 +159,7 @@ _HEADER = 10
 
 
 class Members:
-    """The offsets of members whose headers are, but for the time, those of the first.
+    """The offsets of gzip members with headers like the first.
 
     That 10 bytes of compressed data look so by chance happens once in some 10^13 bytes; who reads at an offset looks
     whether it is what was looked for.
@@ -159,16 +171,16 @@ class Members:
     def __init__(self) -> None:
         self.starts = array("Q")
         self._pattern: re.Pattern[bytes] | None = None
-        self._held = b""
+        self._tail = b""
         self._at = 0
 
     def feed(self, data: bytes) -> None:
         """Look at the next stored bytes."""
-        block = self._held + data
-        before = self._at - len(self._held)
+        block = self._tail + data
+        before = self._at - len(self._tail)
         self._at += len(data)
         if len(block) < _HEADER:
-            self._held = block
+            self._tail = block
             return
         if self._pattern is None:
             head = block[:_HEADER]
@@ -176,11 +188,11 @@ class Members:
             result = re.escape(head[:4]) + b".{4}" + re.escape(head[8:]) if is_gzip else b"(?!)"  # which is nowhere
             self._pattern = re.compile(result, re.DOTALL)
         self.starts.extend(before + match.start() for match in self._pattern.finditer(block))
-        self._held = block[1 - _HEADER :]
+        self._tail = block[1 - _HEADER :]
 
 
 class _Digested(io.RawIOBase):
-    """A stream with the number and the digest of the bytes that were read of it."""
+    """A stream with the count and the digest of its bytes."""
 
     def __init__(self, stream: Any, watch: Callable[[bytes], None] | None) -> None:
         super().__init__()
@@ -241,52 +253,41 @@ class Blocks(io.RawIOBase):
         return count
 
 
-class _End(Exception):
-    """There are no more blocks."""
-
-
-class _Ahead(io.RawIOBase):
-    """Blocks of bytes that a thread fetches; its errors are raised where the bytes behind them would be read."""
+class _Ahead(Blocks):
+    """Blocks of bytes, fetched by a thread; its errors are raised where the bytes behind them would be read."""
 
     def __init__(self, blocks: Generator[bytes, None, None]) -> None:
-        super().__init__()
+        super().__init__(iter(self._next_block, b""))
         self._queue: queue.Queue[bytes | BaseException] = queue.Queue(QUEUED)
-        self._block: bytes | BaseException = b""
+        self._error: BaseException | None = None
         self._closed = threading.Event()
         self._thread = Thread(target=self._fetch, args=(blocks,), daemon=True)
         self._thread.start()
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._block:
-            self._block = self._queue.get()
-        if isinstance(self._block, _End):
-            return 0
-        if isinstance(self._block, BaseException):
-            raise self._block
-        count = min(len(self._block), len(buffer))
-        buffer[:count] = self._block[:count]
-        self._block = self._block[count:]
-        return count
+    def _next_block(self) -> bytes:
+        block = self._error or self._queue.get()
+        if isinstance(block, BaseException):
+            self._error = block
+            raise block
+        return block
 
     def _fetch(self, blocks: Generator[bytes, None, None]) -> None:
-        held: list[bytes] = []
+        pieces: list[bytes] = []
+        last: bytes | BaseException = b""  # the end
         try:
             for block in blocks:
-                held.append(block)
-                if sum(map(len, held)) >= BLOCK or self._queue.empty():
-                    self._queue.put(b"".join(held))
-                    held = []
+                pieces.append(block)
+                if sum(map(len, pieces)) >= BLOCK or self._queue.empty():
+                    self._queue.put(b"".join(pieces))
+                    pieces = []
                 if self._closed.is_set():
                     return
-            self._queue.put(b"".join(held))
-            self._queue.put(_End())
         except BaseException as error:
-            self._queue.put(b"".join(held))
-            self._queue.put(error)
+            last = error
         finally:
+            if pieces:
+                self._queue.put(b"".join(pieces))
+            self._queue.put(last)
             blocks.close()
 
     def close(self) -> None:
@@ -296,3 +297,147 @@ class _Ahead(io.RawIOBase):
                 self._queue.get_nowait()  # the thread may be waiting for room
         self._thread.join(CLOSING)
         super().close()
+
+
+# --- downloads that are kept while they are read ----------------------------------------------------------------------
+
+
+class DownloadCache(msgspec.Struct, frozen=True):
+    """The place of a download while it is read.
+
+    Attributes:
+        folder: on disk.
+        max_disk: bytes of all downloads in it.
+        name: Name of this one.
+    """
+
+    folder: str
+    max_disk: int
+    name: str
+
+
+class Download(msgspec.Struct, frozen=True):
+    """A version of a partly downloaded file; its size is reserved."""
+
+    path: str
+    size: int
+    stamp: str
+
+
+class PartialDownload:
+    """The beginning of a file, on disk."""
+
+    def __init__(self, keep: DownloadCache, path: str, stat: Stat) -> None:
+        self._keep = keep
+        self._version = Download(path, stat.size, stat.stamp)
+        self._stem = join(keep.folder, _stem(keep.name))
+        self._file: IO[bytes] | None = None
+
+    def begin(self) -> bool:
+        """Keep the file from here on; return False if that is not possible.
+
+        There must be room for it, nobody else may be fetching it, and its version must have a stamp.
+        """
+        stamp = self._version.stamp
+        if not self._version.size or stamp == "date None" or stamp.startswith("etag W/"):
+            return False  # a part of it could not be trusted later
+        with _locked(self._keep.folder):
+            downloads = _downloads(self._keep.folder)
+            mine = downloads.pop(self._stem, None)
+            if sum(other.size for other in downloads.values()) + self._version.size > self._keep.max_disk:
+                _remove(self._stem)
+                return False
+            file = open_scratch(self._stem + ".part", "ab")
+            if not _lock(file):
+                file.close()
+                return False
+            if mine != self._version or file.tell() > self._version.size:
+                file.truncate(0)
+                write_file(self._stem + ".json", msgspec.json.encode(self._version))
+        self._file = file
+        return True
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the cached blocks."""
+        with open(self._stem + ".part", "rb") as stream:
+            while block := stream.read(BLOCK):
+                yield block
+
+    def write(self, block: bytes) -> None:
+        """Append a block; keep nothing any more when the disk is full."""
+        if self._file:
+            try:
+                self._file.write(block)
+                self._file.flush()
+            except OSError:
+                self.end()
+                self.delete()
+
+    def end(self) -> None:
+        """Close the file: no more of it comes."""
+        file, self._file = self._file, None
+        if file:
+            with suppress(OSError):
+                file.close()
+
+    def delete(self) -> None:
+        if os.path.exists(self._stem + ".json"):
+            with _locked(self._keep.folder):
+                _remove(self._stem)
+
+
+def sweep(folder: str, names: Iterable[str]) -> None:
+    """Delete downloads of former inputs.
+
+    Args:
+        folder: Folder of the downloads.
+        names: names of those that stay.
+    """
+    if not store_of(folder).is_local or not os.path.isdir(folder):
+        return
+    stems = {join(folder, _stem(name)) for name in names}
+    with _locked(folder):
+        existing = {
+            join(folder, name.rpartition(".")[0]) for name in os.listdir(folder) if name.endswith((".part", ".json"))
+        }
+        for stem in existing - stems:
+            with open_scratch(stem + ".part", "ab") as file:
+                if _lock(file):
+                    _remove(stem)
+
+
+def _stem(name: str) -> str:
+    return f"{xxhash.xxh3_64_hexdigest(name.encode())}-{os.path.basename(name)[-100:]}"
+
+
+def _downloads(folder: str) -> dict[str, Download]:
+    """Return the downloads of a folder, by their paths without suffix; one whose description cannot be read is none."""
+    results = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".json"):
+            with open(os.path.join(folder, name), "rb") as stream, suppress(msgspec.DecodeError):
+                results[join(folder, name.removesuffix(".json"))] = msgspec.json.decode(stream.read(), type=Download)
+    return results
+
+
+def _remove(stem: str) -> None:
+    for suffix in (".part", ".json"):  # the reservation last
+        remove_scratch(stem + suffix)
+
+
+@contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Let one process at a time change the folder."""
+    make_folder(folder)
+    with open_scratch(join(folder, ".lock"), "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Lock a file until it is closed; return whether nobody else has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""The first documents of an input as an ingest would make them, and the fields that they have; nothing is written."""
+"""The first documents of an input after ingest, with their fields; nothing is written."""
 
 import itertools
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from toolkit.data.schema import Type
 from toolkit.errors import DataError
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import SAMPLE, SAMPLE_BYTES, EndOfSample, Input, Rejects, Sample
-from toolkit.ingest.reading import salvage
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.ingest.reading.rows import Documents
+from toolkit.ingest.reading.sources import find_damage, open_undamaged
 from toolkit.storage.paths import lacking, stat
 
 
@@ -26,7 +26,7 @@ class Field(ConfigStruct):
     """A field of documents.
 
     Attributes:
-        name: as rules have it; of a document's own keys the key alone.
+        name: Name in rules; of a document's own keys the key alone.
         type: Type of its values, null left out.
         documents: Documents that have it, and not null.
     """
@@ -41,11 +41,11 @@ class Preview(ConfigStruct):
 
     Attributes:
         input: its path.
-        format: by the configuration.
+        format: Format in the configuration.
         documents: the first.
         looked_at: documents that the fields are of.
-        fields: in their order, those of the metadata in its place.
-        counts: what was left out on the way, and the documents.
+        fields: Fields in their order, those of the metadata in its place.
+        counts: Counts of left out items by reason, and of documents.
         paths: documents by the paths of their fields (see `toolkit.data.metadata_fields.FieldCounts`).
     """
 
@@ -62,7 +62,7 @@ _KEYS = DocumentRow.__struct_fields__
 
 
 class Unkept(Rejects):
-    """Bad items that are counted, and kept nowhere."""
+    """Bad items without output."""
 
     def __init__(self) -> None:
         super().__init__("")
@@ -71,12 +71,12 @@ class Unkept(Rejects):
         pass
 
 
-def preview(work: InputToIngest, shown: int) -> Preview:
+def preview(work: InputToIngest, count: int) -> Preview:
     """Return the beginning of an input.
 
     Args:
         work: the input.
-        shown: documents to show.
+        count: documents to show.
 
     Raises:
         DataError: as ingest would, if the beginning is not sound.
@@ -86,15 +86,15 @@ def preview(work: InputToIngest, shown: int) -> Preview:
         raise DataError(f"expected an input file, got {lacking(work.path)}", path=work.path)
     open_ = InputBytes(work.path, result).open
     try:
-        return _preview(work, shown, open_)
+        return _preview(work, count, open_)
     except DataError:
-        damage = salvage.wanted(work.entry, open_)
+        damage = find_damage(work.entry, open_)
         if damage is None:
             raise
-        return _preview(work, shown, partial(salvage.opened, open_, damage))
+        return _preview(work, count, partial(open_undamaged, open_, damage))
 
 
-def _preview(work: InputToIngest, shown: int, open_: Callable[[], IO[bytes]]) -> Preview:
+def _preview(work: InputToIngest, count: int, open_: Callable[[], IO[bytes]]) -> Preview:
     common = work.entry.settings()
     rejects = Unkept() if common.skips else None
     source = Input(work.path, common.source, work.max_document_bytes, rejects, open_, sample=Sample())
@@ -112,7 +112,7 @@ def _preview(work: InputToIngest, shown: int, open_: Callable[[], IO[bytes]]) ->
     return Preview(
         input=work.path,
         format=common.format,
-        documents=[msgspec.json.decode(line) for line in lines[:shown]],
+        documents=[msgspec.json.decode(line) for line in lines[:count]],
         looked_at=len(lines),
         fields=_fields(lines),
         counts=dict(source.counts),
@@ -122,12 +122,12 @@ def _preview(work: InputToIngest, shown: int, open_: Callable[[], IO[bytes]]) ->
 
 def _fields(lines: list[bytes]) -> list[Field]:
     types: dict[str, Type] = {}
-    there: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for line in lines:
         for name, value in _flat(msgspec.json.decode(line)):
             type_ = schema.infer(value)
             types[name] = schema.union(types[name], type_) if name in types else type_
-            there[name] = there.get(name, 0) + (value is not None)
+            counts[name] = counts.get(name, 0) + (value is not None)
     order = [name for name in types if not name.startswith("metadata.")]
     inside = [name for name in types if name.startswith("metadata.")]
     at = order.index("metadata") + 1 if "metadata" in order else len(order)
@@ -135,7 +135,7 @@ def _fields(lines: list[bytes]) -> list[Field]:
         Field(
             name=name if name in _KEYS or name in inside else f"document.{name}",
             type=str(types[name].not_null),
-            documents=there[name],
+            documents=counts[name],
         )
         for name in (*order[:at], *inside, *order[at:])
         if name != "metadata" or not inside

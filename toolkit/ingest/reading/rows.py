@@ -22,7 +22,7 @@ from toolkit.records.takedown import Takedown, cleared_row, empty
 from toolkit.storage.reading import HEAD
 
 
-class Written(msgspec.Struct, gc=False):
+class OutputRow(msgspec.Struct, gc=False):
     """A document as it is written.
 
     Attributes:
@@ -77,7 +77,7 @@ _INSIDE = f"{METADATA}."
 
 
 def _nested(inside: Mapping[str, list[Any]]) -> list[Any]:
-    """Return the metadata of rows, whose fields these are."""
+    """Return the metadata of rows with these fields."""
     names = tuple(name.removeprefix(_INSIDE) for name in inside)
     try:
         row = _row_of(names)
@@ -98,7 +98,7 @@ def _without_nulls(fields: _Fields) -> dict[str, Any]:
 
 
 def _with(row: bytes | None, **fields: str) -> bytes | None:
-    """Return a row that already is a document, with other values of some fields."""
+    """Return the row of a document with other values of some fields."""
     if row is None:
         return None
     return ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | fields)
@@ -134,7 +134,7 @@ class Documents:
         self._check = row_check.check if row_check and row_check.checks else None
         self._types, self._takedown = types, takedown
 
-    def rows(self) -> Generator[Written, None, None]:
+    def rows(self) -> Generator[OutputRow, None, None]:
         """Yield the documents; one that cannot be written is a bad item, too.
 
         Raises:
@@ -155,13 +155,13 @@ class Documents:
             message = f"{error.message}; the file is {result}, and is read here as `format: {format}`"
             raise DataError(message, path=error.path, line=error.line, id=error.id) from None
 
-    def _rows(self) -> Iterator[Written]:
+    def _rows(self) -> Iterator[OutputRow]:
         for batch in self._reader.read_batches(self._source):
             at_once = self._of_table(batch) if isinstance(batch, TableRows) else None
             at_once = self._at_once(batch) if isinstance(batch, DraftColumns) else at_once
             yield from at_once or self._one_by_one(batch)
 
-    def _at_once(self, batch: DraftColumns) -> Iterator[Written] | None:
+    def _at_once(self, batch: DraftColumns) -> Iterator[OutputRow] | None:
         """Return the rows of many documents; None where each is to be looked at by itself."""
         columns, common, source = batch.columns, self._common, self._common.source
         none = [None] * len(batch)
@@ -178,19 +178,19 @@ class Documents:
         try:
             if common.trim:
                 begins, ends, states = trimmed(batch.utf8, begins, ends, common.trim.min_chars)
-            others = [columns.get(name, none) for name in ("added", "created", "metadata")]
-            rows = [ENCODER.encode(_Fields(id, "", source, *more)) for id, *more in zip(ids, *others, strict=True)]
+            optional = [columns.get(name, none) for name in ("added", "created", "metadata")]
+            rows = [ENCODER.encode(_Fields(id, "", source, *more)) for id, *more in zip(ids, *optional, strict=True)]
             lines, chars = encoded(batch.utf8, begins, ends, rows, b',"text":"')
         except (*BAD_ROW, ImportError, OSError, RuntimeError):  # or there is no code for this machine
             return None
         texts = (batch.utf8[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
         numbers = columns["number"]
-        result = map(Written, numbers, ids, repeat(source), chars, lines, texts, paths)
-        return self._taken(batch, zip(states, result, strict=True))
+        result = map(OutputRow, numbers, ids, repeat(source), chars, lines, texts, paths)
+        return self._rows_of_batch(batch, zip(states, result, strict=True))
 
     @property
     def _reads_all(self) -> bool:
-        """Whether what becomes of a row depends on more than its columns."""
+        """Return True if a row depends on more than its columns."""
         common = self._common
         return bool(common.trim or common.qualifies or common.ids == "content" or self._takedown)
 
@@ -218,16 +218,16 @@ class Documents:
         return result
 
     def _ids(self, batch: TableRows) -> list[str]:
-        given = batch.arrays["id"].to_pylist() if "id" in batch.arrays else [None] * batch.rows
-        named = enumerate(given, batch.number + 1)
+        ids = batch.arrays["id"].to_pylist() if "id" in batch.arrays else [None] * batch.rows
+        named = enumerate(ids, batch.number + 1)
         return [self._common.new_id(self._relative, n) if id is None else str(id) for n, id in named]
 
     def _sources(self, batch: TableRows) -> list[str | None]:
-        given = batch.arrays["source"].to_pylist() if "source" in batch.arrays else [None] * batch.rows
-        return [self._common.source if source is None else source for source in given]
+        sources = batch.arrays["source"].to_pylist() if "source" in batch.arrays else [None] * batch.rows
+        return [self._common.source if source is None else source for source in sources]
 
-    def _of_table(self, batch: TableRows) -> Iterator[Written] | None:
-        """Return the rows of a table whose columns are fields; None where each is to be looked at by itself."""
+    def _of_table(self, batch: TableRows) -> Iterator[OutputRow] | None:
+        """Return the rows of a table of fields; None where each is to be looked at by itself."""
         columns, common, source = batch.columns, self._common, self._source
         if columns is None or self._reads_all or ("source" not in columns and common.source is None):
             return None
@@ -237,9 +237,9 @@ class Documents:
             sieved = None
             if source.sieve and common.null_text != "skip" and _EXPANDED * batch.size < source.max_bytes:
                 sieved = source.sieve(batch.number, {**columns, "id": ids, "source": sources})
-            kept = sieved[0] if sieved else [True] * batch.rows
-            values: dict[str, list[Any]] = batch.values(kept if sieved else None)
-            own, values["id"], values["source"] = ([*compress(item, kept)] for item in (numbers, ids, sources))
+            mask = sieved[0] if sieved else [True] * batch.rows
+            values: dict[str, list[Any]] = batch.values(mask if sieved else None)
+            own, values["id"], values["source"] = ([*compress(item, mask)] for item in (numbers, ids, sources))
             first = {name: values.pop(name) for name in OWN if name in values}
             if inside := {name: values.pop(name) for name in [*values] if name.startswith(_INSIDE)}:
                 first[METADATA] = _nested(inside)
@@ -255,17 +255,17 @@ class Documents:
         if sieved:
             sieved[1]()
         texts = first["text"]
-        result = map(Written, own, first["id"], first["source"], map(len, texts), lines, map(str.encode, texts))
-        return self._sieved(result, kept, numbers)
+        result = map(OutputRow, own, first["id"], first["source"], map(len, texts), lines, map(str.encode, texts))
+        return self._sieved(result, mask, numbers)
 
-    def _sieved(self, made: Iterator[Written], kept: Sequence[bool], numbers: Iterable[int]) -> Iterator[Written]:
-        for number, is_kept in zip(numbers, kept, strict=True):
-            yield self._counted(next(made)) if is_kept else Written(number, "", "", 0, b"", None)
+    def _sieved(self, rows: Iterator[OutputRow], mask: Sequence[bool], numbers: Iterable[int]) -> Iterator[OutputRow]:
+        for number, is_kept in zip(numbers, mask, strict=True):
+            yield self._counted(next(rows)) if is_kept else OutputRow(number, "", "", 0, b"", None)
 
-    def _taken(self, batch: DraftColumns, made: Iterable[tuple[int, Written]]) -> Iterator[Written]:
-        """Yield rows that were made at once, but for those that are left out, or are to be looked at by themselves."""
+    def _rows_of_batch(self, batch: DraftColumns, rows: Iterable[tuple[int, OutputRow]]) -> Iterator[OutputRow]:
+        """Yield converted rows, without those left out; others one by one."""
         source = self._source
-        for i, (state, row) in enumerate(made):
+        for i, (state, row) in enumerate(rows):
             if state == 0:
                 source.leave_out("trim", row.number, **self._names_of(batch[i]))
             elif state < 0 or len(row.line) > source.max_bytes:
@@ -273,14 +273,14 @@ class Documents:
             else:
                 yield self._counted(row)
 
-    def _counted(self, row: Written) -> Written:
-        """Return a document that is kept, after it was counted."""
+    def _counted(self, row: OutputRow) -> OutputRow:
+        """Count and return a document of the output."""
         self._source.counts["documents"] += 1
         if self._source.left_out is not None:
             self._source.left_out.document(row.number)
         return row
 
-    def _one_by_one(self, batch: Sequence[Draft]) -> Iterator[Written]:
+    def _one_by_one(self, batch: Sequence[Draft]) -> Iterator[OutputRow]:
         counts, source = self._source.counts, self._source
         for draft in batch:
             if draft.is_null and self._common.null_text == "skip":
@@ -316,8 +316,8 @@ class Documents:
             else:
                 yield self._counted(row)
 
-    def _cleared(self, draft: Draft, row: Written) -> Written:
-        """Return a document that a takedown lists as it is written."""
+    def _cleared(self, draft: Draft, row: OutputRow) -> OutputRow:
+        """Return a document of a takedown in its written form."""
         line = cleared_row(row.source, row.id, self._types)
         values = {key: msgspec.Raw(ENCODER.encode(empty(type_))) for key, type_ in self._reader.types().items()}
         attributes = {
@@ -331,17 +331,17 @@ class Documents:
             attributes=attributes,
             cleared=len(row.line) - len(line),
         )
-        return Written(draft.number, row.id, row.source, 0, line, b"", draft=cleared)
+        return OutputRow(draft.number, row.id, row.source, 0, line, b"", draft=cleared)
 
     def _names_of(self, draft: Draft) -> dict[str, str | None]:
-        """Return id, URL and source of a document that is left out; its id may be known only of its whole text."""
+        """Return id, URL and source of a left out document; its id may be known only of its whole text."""
         row = draft.raw or ENCODER.encode({**draft.extra, "metadata": draft.metadata})
         id = draft.id
         if self._common.ids != "content" and (id is None or self._common.qualifies):
             id = self._new_id(draft)
         return {"id": id, "url": identity(row)[1], "source": draft.source}
 
-    def _row(self, draft: Draft) -> Written:
+    def _row(self, draft: Draft) -> OutputRow:
         source = draft.source if draft.source is not None else self._common.source
         if source is None:
             raise DataError(
@@ -359,7 +359,7 @@ class Documents:
             fields = _Fields(id, draft.text, source, draft.added, draft.created, draft.metadata)
             line = ENCODER.encode(fields if not draft.extra else _without_nulls(fields) | draft.extra)
             has_own = "attributes" in draft.extra
-        return Written(draft.number, id, source, len(draft.text), line, draft.utf8, None, has_own, draft)
+        return OutputRow(draft.number, id, source, len(draft.text), line, draft.utf8, None, has_own, draft)
 
     def _new_id(self, draft: Draft) -> str:
         if self._common.ids == "content":
@@ -374,13 +374,13 @@ class Documents:
         return self._common.new_id(self._relative, draft.number, draft.id or "")
 
 
-def _document_of(row: Written, text: str) -> Document:
+def _document_of(row: OutputRow, text: str) -> Document:
     fields = msgspec.json.decode(row.line, type=_Metadata)
     return Document(text, id=row.id, source=row.source, metadata=fields.metadata)
 
 
 def trim(text: str, min_chars: int) -> str | None:
-    r"""Return the text without leading and trailing lines of fewer than `min_chars` code points; None if none is left.
+    r"""Return the text without short lines at its start and end; None if none is left.
 
     Inner short lines stay; lines are joined by ``\n``.
 

@@ -1,4 +1,4 @@
-"""The inputs that become a shard, or shards, together: read one behind the other, their documents as rows.
+"""The inputs of a shard, or of several shards: read one behind the other, their documents as rows.
 
     a.txt ──bytes──> reader ──drafts──> rows ──┐
     b.txt ──bytes──> reader ──drafts──> rows ──┴──> the shard of a pack
@@ -6,24 +6,37 @@
 Small objects of a bucket are fetched some at a time, because the answer of each takes as long as that of a large one.
 """
 
+import bz2
+import io
+import lzma
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from typing import IO, NamedTuple, cast
 
 import xxhash
 
 from toolkit.errors import DataError, amount
 from toolkit.ingest.plan import InputFile, InputToIngest
 from toolkit.ingest.reader import Input, Rejects
-from toolkit.ingest.reading import salvage
-from toolkit.ingest.reading.downloads import Keep
-from toolkit.ingest.reading.input_bytes import InputBytes, Members
-from toolkit.ingest.reading.rows import Documents, Written
+from toolkit.ingest.reading.input_bytes import Blocks, DownloadCache, InputBytes, Members
+from toolkit.ingest.reading.rows import Documents, OutputRow
+from toolkit.ingest.section import Entry
 from toolkit.records.ingested import InputOfPack
 from toolkit.records.left_out import LeftOutOutput
 from toolkit.records.takedown import takedown_of
 from toolkit.storage import Stat
+from toolkit.storage.compression import (
+    CHUNK,
+    COMPRESSORS,
+    MAGIC_BYTES,
+    Damaged,
+    Frames,
+    Stored,
+    compress_fast,
+    compression_in,
+)
 from toolkit.storage.paths import stat_each
 from toolkit.storage.threads import REQUESTS
 
@@ -44,21 +57,21 @@ class Sources:
     Args:
         work: the inputs.
         found: the versions that they should be.
-        keep: where the download of one from the web is kept.
-        rejects: where bad items are kept aside.
+        keep: Cache of the download from the web.
+        rejects: Output for bad items.
         left_out: notes the items that become no document.
 
     Attributes:
         counts: Counts by reason, of all inputs.
         read: the inputs that have been read, whole.
-        salvaged: what was read of damaged inputs, a sentence for each.
+        salvaged: Remarks on damaged inputs, a sentence for each.
     """
 
     def __init__(
         self,
         work: InputToIngest,
         stats: Sequence[Stat],
-        keep: Keep | None,
+        keep: DownloadCache | None,
         rejects: Rejects | None,
         left_out: LeftOutOutput | None = None,
     ) -> None:
@@ -70,7 +83,7 @@ class Sources:
         self._reader = work.entry.reader()
         self._rejects = rejects
         self._left_out = left_out
-        self._found = stats
+        self._stats = stats
         self._current = 0
         self._bytes = [
             _selected(file, self._common.rate) if file.selected else InputBytes(file.path, now, keep)
@@ -79,15 +92,15 @@ class Sources:
 
     def stored(self) -> int:
         """Return how many stored bytes have been read."""
-        before = sum(stat.size for stat in self._found[: self._current])
+        before = sum(stat.size for stat in self._stats[: self._current])
         return before + self._bytes[self._current].stored()
 
     @property
     def current(self) -> InputBytes:
-        """Return the input that is being read."""
+        """Return the current input."""
         return self._bytes[self._current]
 
-    def rows(self) -> Generator[Written, None, None]:
+    def rows(self) -> Generator[OutputRow, None, None]:
         """Yield the documents of all inputs, in order.
 
         Raises:
@@ -109,10 +122,10 @@ class Sources:
             wait = f"the other inputs of {self._work.name} wait until that is corrected: they share a shard"
             raise DataError("\n".join([*map(str, faults), wait]))
 
-    def _of(self, file: InputFile, opened: InputBytes, faults: Sequence[DataError]) -> Iterator[Written]:
+    def _of(self, file: InputFile, opened: InputBytes, faults: Sequence[DataError]) -> Iterator[OutputRow]:
         """Yield the documents of an input; none behind a fault."""
-        damage = None if file.selected else salvage.wanted(self._work.entry, opened.open)
-        open_ = opened.open if damage is None else partial(salvage.opened, opened.open, damage)
+        damage = None if file.selected else find_damage(self._work.entry, opened.open)
+        open_ = opened.open if damage is None else partial(open_undamaged, opened.open, damage)
         source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, open_)
         if file.selected:
             opened.source = source
@@ -130,12 +143,12 @@ class Sources:
                 yield row
         if damage:
             source.counts["salvaged"] += 1
-            what = "its end, too early," if damage.truncated else "damage"
+            fault = "its end, too early," if damage.truncated else "damage"
             self.salvaged.append(
-                f"{file.path}: expected a sound {damage.compression} file, got {what} at byte {damage.byte:,}; kept "
+                f"{file.path}: expected a sound {damage.compression} file, got {fault} at byte {damage.byte:,}; kept "
                 f"the {amount(rows, 'document')} before it; restore the file and run again"
             )
-        stat = self._found[self._current]
+        stat = self._stats[self._current]
         content = opened.content()
         self.counts.update(source.counts)
         self.read.append(
@@ -144,25 +157,25 @@ class Sources:
 
     def _ahead(self) -> Iterator[InputBytes]:
         """Yield the inputs; the next ones are being fetched, if they come from afar."""
-        fetched = held = 0
+        fetched = pending_bytes = 0
         with ExitStack() as stack:
             for number, current in enumerate(self._bytes):
                 while fetched < len(self._bytes) and fetched < number + REQUESTS:
-                    size = self._found[fetched].size
-                    if fetched > number and held + size > AHEAD_BYTES:
+                    size = self._stats[fetched].size
+                    if fetched > number and pending_bytes + size > AHEAD_BYTES:
                         break
                     stack.callback(self._bytes[fetched].close)
                     self._bytes[fetched].fetch()
-                    held += size
+                    pending_bytes += size
                     fetched += 1
                 yield current
-                held -= self._found[number].size
+                pending_bytes -= self._stats[number].size
 
     def _changed(self) -> list[DataError]:
-        """Return an error for each input that is another now than the one that was to be read."""
+        """Return an error for each input changed during reading."""
         looked = [
             (file, was)
-            for file, was, input_bytes in zip(self._work.files, self._found, self._bytes, strict=True)
+            for file, was, input_bytes in zip(self._work.files, self._stats, self._bytes, strict=True)
             if input_bytes.can_change
         ]
         now = stat_each([file.path for file, _ in looked])
@@ -171,7 +184,7 @@ class Sources:
             "again when no program writes to it"
         )
         return [
-            DataError(message, path=file.path) for (file, was), there in zip(looked, now, strict=True) if there != was
+            DataError(message, path=file.path) for (file, was), stat in zip(looked, now, strict=True) if stat != was
         ]
 
     def content(self) -> str:
@@ -184,6 +197,83 @@ class Sources:
         return digest.hexdigest()
 
     def discard(self) -> None:
-        """Delete what is kept of a download."""
+        """Delete cached downloads."""
         for input_bytes in self._bytes:
             input_bytes.discard()
+
+
+# --- the sound beginning of a damaged file ----------------------------------------------------------------------------
+
+_PIECE = 1 << 20
+"""Uncompressed bytes at a time."""
+
+_COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
+    **COMPRESSORS,
+    "gzip": compress_fast,
+    "bz2": bz2.compress,
+    "xz": partial(lzma.compress, preset=0),
+}
+
+
+class Damage(NamedTuple):
+    """The damage of a file.
+
+    Attributes:
+        compression: Compression of the file.
+        byte: Byte of the file as stored, at which it was noticed.
+        whole: uncompressed bytes before it that can be kept.
+        truncated: True if the file ends too early.
+    """
+
+    compression: str
+    byte: int
+    whole: int
+    truncated: bool
+
+
+def find_damage(entry: Entry, open_: Callable[[], IO[bytes]]) -> Damage | None:
+    """Return the damage of a compressed file with a sound part; None of a sound one, and of any other.
+
+    Args:
+        entry: Entry of the configuration; says whether anything is kept.
+        open_: opens the file as stored; is called twice if there is damage.
+    """
+    if entry.settings().on_error != "salvage":
+        return None
+    lines = entry.reader().LINES
+    damage = _damage(open_, lines)
+    if damage and not damage.truncated:
+        damage = _damage(open_, lines, damage.byte - CHUNK)
+    return damage if damage and damage.whole else None
+
+
+def _damage(open_: Callable[[], IO[bytes]], lines: bool, *steps_from: int) -> Damage | None:
+    with Stored(open_()) as stored:
+        name = compression_in(stored.head(MAGIC_BYTES))
+        if not name:
+            return None
+        frames, line_ends = Frames(stored, name, *steps_from), 0
+        try:
+            while piece := frames.read(_PIECE):
+                if at := piece.rfind(b"\n") + 1:
+                    line_ends = frames.size - len(piece) + at
+        except EOFError:
+            return Damage(name, stored.at, max(frames.whole, line_ends if lines else 0), truncated=True)
+        except Damaged:
+            return Damage(name, stored.at - 1, frames.whole, truncated=False)
+    return None
+
+
+def open_undamaged(open_: Callable[[], IO[bytes]], damage: Damage) -> IO[bytes]:
+    """Return the sound part of a damaged file, in the same compression."""
+    return cast("IO[bytes]", io.BufferedReader(Blocks(_recompressed(open_, damage))))
+
+
+def _recompressed(open_: Callable[[], IO[bytes]], damage: Damage) -> Iterator[bytes]:
+    remaining = damage.whole
+    with Stored(open_()) as stored:
+        frames = Frames(stored, damage.compression)
+        while remaining:
+            piece = frames.read(min(remaining, _PIECE))
+            remaining -= len(piece)
+            yield _COMPRESSORS[damage.compression](piece)

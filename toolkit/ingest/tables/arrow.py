@@ -1,4 +1,4 @@
-"""Rows that pyarrow reads, as documents, and the types of the columns of Parquet files."""
+"""Rows of pyarrow as documents, and the types of Parquet columns."""
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,16 +25,16 @@ class TableRows(Sequence[Draft]):
 
     Args:
         piece: the rows, of Arrow.
-        schema: as `toolkit.data.tables.values.plain_schema` gives it.
+        schema: Schema from `toolkit.data.tables.values.plain_schema`.
         make: gives the document of a row (see `toolkit.ingest.tables.fields.FieldReader.draft`).
         source: the input; rows that cannot be read are its bad items.
         number: Number of rows before these.
         plain: names of columns by field of documents; None where `make` does more than to name them.
 
     Attributes:
-        number: as given.
+        number: Number of rows before these.
         size: bytes of the rows.
-        rows: how many there are.
+        rows: Number of rows.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TableRows(Sequence[Draft]):
 
     @cached_property
     def columns(self) -> dict[str, Any] | None:
-        """The columns of Arrow by field of documents, in the order of rows; None where each is to be looked at."""
+        """The columns of Arrow by document field, in row order; None where each is to be looked at."""
         result = self.arrays
         filled = (name for name in ("text", "source", "added", "created") if name in result)
         return result if result and not any(result[name].null_count for name in filled) else None
@@ -61,18 +61,18 @@ class TableRows(Sequence[Draft]):
         """The columns of Arrow by field of documents."""
         return {name: _decoded(self._piece.column(column)) for name, column in (self._plain or {}).items()}
 
-    def values(self, kept: Sequence[bool] | None = None) -> dict[str, list[Any]]:
+    def values(self, mask: Sequence[bool] | None = None) -> dict[str, list[Any]]:
         """Return the values of these rows by field.
 
         Raises:
             ValueError: if Python cannot have one.
         """
-        piece = self._piece if kept is None else self._piece.filter(_mask(kept))
+        piece = self._piece if mask is None else self._piece.filter(_mask(mask))
         columns = (self._plain or {}).items()
         return {field: values_of(piece.column(name), self._schema.field(name).type) for field, name in columns}
 
     def count_not_finite(self) -> None:
-        """Count numbers that JSON does not have, which become null."""
+        """Count numbers without a form in JSON."""
         _count_not_finite(self._piece, self._source)
 
     @cached_property
@@ -106,10 +106,10 @@ def _decoded(column: Any) -> Any:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _mask(kept: Sequence[bool]) -> Any:
+def _mask(mask: Sequence[bool]) -> Any:
     import pyarrow as pa
 
-    return pa.array(kept, pa.bool_())
+    return pa.array(mask, pa.bool_())
 
 
 def drafts(
@@ -152,7 +152,7 @@ _MAGIC = b"PAR1"
 
 
 def column_types(source: Input) -> tuple[dict[str, Type], Any]:
-    """Return the types of the columns of a Parquet file, by its footer, and those of Arrow as a schema.
+    """Return the column types and Arrow schema of a Parquet file.
 
     Raises:
         DataError: if it has no sound footer.
@@ -168,7 +168,7 @@ def column_types(source: Input) -> tuple[dict[str, Type], Any]:
 
 @contextmanager
 def _opened(source: Input) -> Iterator[IO[bytes]]:
-    """Give a file in which one can seek: of a bucket only what is asked for is fetched, unless it is compressed."""
+    """Open a seekable file: of a bucket only what is asked for is fetched, unless it is compressed."""
     result = stat(source.path)
     store = store_of(source.path)
     if result is None or store.is_local or store.read(source.path, 0, len(_MAGIC)) != _MAGIC:

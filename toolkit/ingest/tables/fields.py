@@ -28,7 +28,7 @@ Placed = dict[str, dict[str, Type]]
 
 
 def inner_fields(type_: Type | None) -> dict[str, Type] | None:
-    """Return the fields of an object, which may be null; None of anything else."""
+    """Return the fields of an object, or nullable object; None of anything else."""
     if type_ is None:
         return {}
     result = type_.not_null
@@ -37,20 +37,8 @@ def inner_fields(type_: Type | None) -> dict[str, Type] | None:
     return {name: nullable(t) if type_.kind == "nullable" else t for name, t in result.fields}
 
 
-def add_gathered(placed: Placed, gathered: Mapping[str, Type]) -> None:
-    """Add columns that become fields of the metadata."""
-    inside = placed[METADATA]
-    for name, type_ in gathered.items():
-        inside[name] = merged(inside[name], type_) if name in inside else type_
-
-
-def top_level(columns: Mapping[str, Type]) -> dict[str, Type]:
-    """Return the columns that stay top-level fields of the document's own."""
-    return {name: type_ for name, type_ in columns.items() if name not in KEYS}
-
-
 def closed_paths(placed: Placed, *, metadata: bool) -> list[str]:
-    """Return the dotted paths of all objects of a schema, which have no other fields.
+    """Return the dotted paths of the closed objects of a schema.
 
     Args:
         placed: the fields.
@@ -72,7 +60,7 @@ def _objects(path: str, type_: Type) -> Iterable[str]:
 
 
 def declare(placed: Placed, path: tuple[str, ...], type_: Type, *, must: bool) -> None:
-    """Give a field a type that the configuration declares.
+    """Set the declared type of a field.
 
     Args:
         placed: the fields; changed here.
@@ -85,7 +73,7 @@ def declare(placed: Placed, path: tuple[str, ...], type_: Type, *, must: bool) -
 
 
 def declared_type(placed: Placed, path: tuple[str, ...], option: str) -> Type:
-    """Return the type of a field without null, for a field that is declared never to be null.
+    """Return the type of a field in `not_null`, without null.
 
     Raises:
         DataError: if it has no known type.
@@ -133,7 +121,7 @@ _KINDS = {"str": STR, "int": INT, "float": FLOAT, "bool": BOOL}
 
 
 class Fields(ConfigStruct):
-    """Where the fields of a document are: a key, a dotted path into objects, or several to be tried in turn."""
+    """The places of the fields of a document: a key, a dotted path into objects, or several to be tried in turn."""
 
     id: Names = "id"
     text: Names = "text"
@@ -143,7 +131,7 @@ class Fields(ConfigStruct):
     metadata: Names = "metadata"
 
     def of(self, name: str) -> list[str]:
-        """Return the names that are tried for a field."""
+        """Return the candidate names of a field."""
         names: Names = getattr(self, name)
         return [names] if isinstance(names, str) else names
 
@@ -189,14 +177,14 @@ class FieldReader(Reader):
             if name in _listed(self.metadata):
                 raise ValueError(f"expected {name!r} in `metadata` or in `leave_out`, got it in both")
 
-    def inputs(self, pattern: str) -> Sequence[folders.Found]:
+    def inputs(self, pattern: str) -> Sequence[folders.ListedFile]:
         if self.config is None and self.split is None and not folders.is_listable(pattern):
             return super().inputs(pattern)
         return folders.chosen(pattern, self.SUFFIXES, self.config, self.split)
 
     def settings(self) -> dict[str, Any]:
-        given = super().settings().items()
-        return {key: value for key, value in given if (value or key not in _LATER) and key not in self.CHECKED}
+        options = super().settings().items()
+        return {key: value for key, value in options if (value or key not in _LATER) and key not in self.CHECKED}
 
     # --- types --------------------------------------------------------------------------------------------------------
 
@@ -213,7 +201,7 @@ class FieldReader(Reader):
         return self.declared(placed, (), f"the first {SAMPLE:,} rows")
 
     def declared(self, placed: Placed, closed: Iterable[str], known_by: str) -> OwnTypes:
-        """Return types of fields, with those that are declared in their places.
+        """Return types of fields, including the declared ones.
 
         Raises:
             DataError: if one is not to be null, and has no known type.
@@ -228,66 +216,55 @@ class FieldReader(Reader):
         return own_types(placed, closed, known_by + (", or is declared" if self.typed or self.not_null else ""))
 
     def placed(self, columns: Mapping[str, schema.Type], arrow: Iterable[Any]) -> OwnTypes:
-        """Return the types of documents from those of all columns of a table, as `draft` makes fields of them.
+        """Return the types of documents from those of table columns.
 
         Args:
             columns: Types by name.
             arrow: The same columns, as fields of Arrow.
-        """
-        row = {name: type_ for name, type_ in columns.items() if name not in _listed(self.leave_out)}
-        gathered = {name: row[name] for name in _listed(self.metadata) if name in row}
-        metadata: schema.Type | None = None
-        for field in OWN:
-            key = next((name for name in self.fields.of(field) if name in row), None)
-            if field == METADATA:
-                metadata = row[key] if key is not None else self._inside(row)
-            if key is not None:
-                row.pop(key)
-        for name in gathered:
-            row.pop(name, None)
-        if self.metadata == REST:
-            gathered, row = row, {}
-        elif self.leave_out == REST:
-            row = {}
-        inside = inner_fields(metadata)
-        results: Placed = {METADATA: inside or {}, DOCUMENT: top_level(row)}
-        add_gathered(results, gathered)
-        closed = closed_paths(results, metadata=inside is not None)
-        types = self.declared(results, closed, COLUMNS)
-        return msgspec.structs.replace(types, arrow=self._placed_arrow(columns, arrow, inside is not None))
-
-    def _placed_arrow(self, columns: Mapping[str, schema.Type], arrow: Iterable[Any], is_known: bool) -> str:
-        """Return the schema of documents, with columns of Arrow where `draft` puts their values.
-
-        Args:
-            columns: Types by name.
-            arrow: The same columns, as fields of Arrow.
-            is_known: Whether all that is in the metadata is known.
         """
         import pyarrow as pa
 
-        row = {field.name: field for field in arrow if field.name not in _listed(self.leave_out)}
-        keys = {field: next((name for name in self.fields.of(field) if name in row), None) for field in OWN}
-        base = row.get(keys[METADATA] or "")
-        inside = {field.name: field for field in base.type} if base and pa.types.is_struct(base.type) else {}
-        named = {field: row[key] for field, key in keys.items() if key in row and field in ("added", "created", "id")}
-        if "id" in named and not (pa.types.is_integer(named["id"].type) and columns[named["id"].name] == schema.INT):
-            del named["id"]
-        gathered = {name: row[name] for name in _listed(self.metadata) if name in row}
-        rest = {name: field for name, field in row.items() if name not in (*keys.values(), *gathered)}
-        if self.metadata == REST:
-            gathered, rest = rest, {}
-        elif self.leave_out == REST:
-            rest = {}
-        if is_known and (inside or gathered) and not any("." in name for name in self.fields.of(METADATA)):
-            named[METADATA] = pa.field(METADATA, pa.struct(list({**inside, **gathered}.values())))
-        return to_text([pa.field(name, field.type) for name, field in {**rest, **named}.items()])
+        keys, gathered, rest = self._layout(columns)
+        metadata = columns[keys[METADATA]] if METADATA in keys else self._inside(columns, keys)
+        inside = inner_fields(metadata)
+        results: Placed = {METADATA: inside or {}, DOCUMENT: {name: columns[name] for name in rest if name not in KEYS}}
+        for name in gathered:
+            type_ = columns[name]
+            results[METADATA][name] = merged(results[METADATA][name], type_) if name in results[METADATA] else type_
+        types = self.declared(results, closed_paths(results, metadata=inside is not None), COLUMNS)
 
-    def _inside(self, row: Mapping[str, schema.Type]) -> schema.Type | None:
+        fields = {field.name: field for field in arrow}
+        base = fields.get(keys.get(METADATA, ""))
+        struct = {field.name: field for field in base.type} if base and pa.types.is_struct(base.type) else {}
+        struct |= {name: fields[name] for name in gathered}
+        named = {field: fields[key] for field, key in keys.items() if field in ("added", "created", "id")}
+        if "id" in named and not (pa.types.is_integer(named["id"].type) and columns[keys["id"]] == schema.INT):
+            del named["id"]
+        if inside is not None and struct and not any("." in name for name in self.fields.of(METADATA)):
+            named[METADATA] = pa.field(METADATA, pa.struct(list(struct.values())))
+        placed_fields = {name: fields[name] for name in rest} | named
+        text = to_text([pa.field(name, field.type) for name, field in placed_fields.items()])
+        return msgspec.structs.replace(types, arrow=text)
+
+    def _layout(self, columns: Iterable[str]) -> tuple[dict[str, str], list[str], list[str]]:
+        """Return the columns of document fields, of metadata, and the remaining ones."""
+        unmapped = [name for name in columns if name not in _listed(self.leave_out)]
+        gathered = [name for name in _listed(self.metadata) if name in unmapped]
+        keys: dict[str, str] = {}
+        for field in OWN:
+            if key := next((name for name in self.fields.of(field) if name in unmapped), ""):
+                keys[field] = key
+                unmapped.remove(key)
+        if self.metadata == REST:
+            return keys, unmapped, []
+        return keys, gathered, [name for name in unmapped if name not in gathered and self.leave_out != REST]
+
+    def _inside(self, columns: Mapping[str, schema.Type], keys: Mapping[str, str]) -> schema.Type | None:
         """Return the type of the metadata, if they are inside a column."""
         for name in self.fields.of(METADATA):
             root, *inner = name.split(".")
-            type_ = row.get(root) if inner else None
+            is_read = root not in (*_listed(self.leave_out), *keys.values())
+            type_ = columns.get(root) if inner and is_read else None
             for key in inner:
                 type_ = (inner_fields(type_) or {}).get(key) if type_ else None
             if type_ is not None:
@@ -295,7 +272,7 @@ class FieldReader(Reader):
         return None
 
     def _place_of(self, name: str) -> tuple[str, ...] | None:
-        """Return the root and the names of the field that one of an item becomes; None of one that is not its own."""
+        """Return the path of a document field by an item's field; None of one that is not its own."""
         for path in self.fields.of(METADATA):
             if name.startswith(f"{path}."):
                 return (METADATA, *name.removeprefix(f"{path}.").split("."))
@@ -317,7 +294,7 @@ class FieldReader(Reader):
             msgspec.ValidationError: if it has no text, or a field that is not of its type.
             DataError: if a field would be lost: two for one name.
         """
-        there = list(row)
+        names = list(row)
         for name in _listed(self.leave_out):
             row.pop(name, None)
         gathered = {name: row[name] for name in _listed(self.metadata) if name in row}
@@ -327,21 +304,21 @@ class FieldReader(Reader):
             results[name] = value
             if key is not None:
                 row.pop(key, None)
-        is_null = results["text"] is None and self._has_text(there, row)
+        is_null = results["text"] is None and self._has_text(names, row)
         for name in gathered:
             row.pop(name, None)
         if self.metadata == REST:
             gathered, row = row, {}
         elif self.leave_out == REST:
             row = {}
-        if taken := [name for name in results if name in row]:
+        if clashes := [name for name in results if name in row]:
             raise msgspec.ValidationError(
-                f"Expected no key {taken[0]} in the row, because `fields` takes the {taken[0]} of the "
+                f"Expected no key {clashes[0]} in the row, because `fields` takes the {clashes[0]} of the "
                 f"document from another key: write "
-                f"`fields: {{{taken[0]}: {taken[0]}}}`, or list the key in `metadata` or `leave_out`"
+                f"`fields: {{{clashes[0]}: {clashes[0]}}}`, or list the key in `metadata` or `leave_out`"
             )
         if results["text"] is None and not is_null:
-            raise msgspec.ValidationError(self._no_text(there))
+            raise msgspec.ValidationError(self._no_text(names))
         if isinstance(row.get("attributes"), str):
             row["attributes"] = _object(row["attributes"], "attributes")
         results |= _converted(results)
@@ -353,27 +330,27 @@ class FieldReader(Reader):
             raise NullText(f"Expected a text in {' or '.join(self.fields.of('text'))}, got null", draft)
         return draft
 
-    def _has_text(self, there: Iterable[str], row: Mapping[str, Any]) -> bool:
-        """Return whether an item has the field of the text, at the top or in an object."""
+    def _has_text(self, present: Iterable[str], row: Mapping[str, Any]) -> bool:
+        """Return True if an item has the text's field."""
         names = self.fields.of("text")
         outer = [(value_at(row, name.rpartition(".")[0]), name.rpartition(".")[2]) for name in names if "." in name]
-        return any(name in there for name in names) or any(isinstance(o, Mapping) and key in o for o, key in outer)
+        return any(name in present for name in names) or any(isinstance(o, Mapping) and key in o for o, key in outer)
 
-    def _no_text(self, there: Iterable[str]) -> str:
-        """Return what is wrong with an item without a text, whose fields there are."""
-        names, result = self.fields.of("text"), list(there)
-        wanted = " or ".join(names)
+    def _no_text(self, fields: Iterable[str]) -> str:
+        """Return the message for an item without a text."""
+        names, result = self.fields.of("text"), list(fields)
+        expected = " or ".join(names)
         hint = did_you_mean(names[0], result) or f"; it has: {', '.join(result[:20])}"
-        return f"Expected field {wanted}, got an object without it{hint}; `fields: {{text: NAME}}` names another"
+        return f"Expected field {expected}, got an object without it{hint}; `fields: {{text: NAME}}` names another"
 
     def _check_id(self, names: Iterable[str], path: str) -> None:
-        """Raise DataError if `fields` names another field of ids than the usual one, and none of these names is it."""
-        wanted, there = self.fields.of("id"), list(names)
-        if wanted in ([], [Fields().id], [NO_ID]) or any(name.partition(".")[0] in there for name in wanted):
+        """Raise DataError if `fields` names an absent field of ids."""
+        expected, present = self.fields.of("id"), list(names)
+        if expected in ([], [Fields().id], [NO_ID]) or any(name.partition(".")[0] in present for name in expected):
             return
-        hint = did_you_mean(wanted[0], there) or f"; there are: {', '.join(there) or 'none'}"
-        what = f"expected the field {' or '.join(wanted)} of ids, which `fields` names, got none{hint}"
-        raise DataError(f"{what}; `fields: {{id: {NO_ID}}}` numbers the items", path=path)
+        hint = did_you_mean(expected[0], present) or f"; there are: {', '.join(present) or 'none'}"
+        message = f"expected the field {' or '.join(expected)} of ids, which `fields` names, got none{hint}"
+        raise DataError(f"{message}; `fields: {{id: {NO_ID}}}` numbers the items", path=path)
 
     def _find(self, row: dict[str, Any], field: str) -> tuple[str | None, Any]:
         for name in self.fields.of(field):
@@ -384,44 +361,35 @@ class FieldReader(Reader):
         return None, None
 
     def plain(self, columns: Any) -> dict[str, str] | None:
-        """Return the columns of a table by field of documents, in the order of rows; None if `draft` does more.
+        """Return the columns of a table by document field; None if `draft` does more.
 
         Args:
             columns: those that are read, as a schema of Arrow.
         """
         import pyarrow as pa
 
-        there = {field.name: field.type for field in columns}
+        types = {field.name: field.type for field in columns}
         dotted = [name for field in OWN for name in self.fields.of(field) if "." in name]
-        if types_in(columns.metadata) is not None or any(name.partition(".")[0] in there for name in dotted):
+        if types_in(columns.metadata) is not None or any(name.partition(".")[0] in types for name in dotted):
             return None
-        of = {field: next((name for name in self.fields.of(field) if name in there), "") for field in OWN}
-        result = {field: name for field, name in of.items() if name}
-        gathered = [name for name in _listed(self.metadata) if name in there]
-        rest = [name for name in there if name not in result.values() and name not in gathered]
-        if self.metadata == REST:
-            gathered, rest = rest, []
-        elif self.leave_out == REST:
-            rest = []
-        texts = [there[name] for field, name in result.items() if field != "id" or not pa.types.is_integer(there[name])]
-        odd = METADATA in result or {*rest} & {*OWN, "attributes"} or any("." in name for name in (*rest, *gathered))
-        if odd or "text" not in result or not {*texts} <= {pa.string(), pa.large_string()}:
+        keys, gathered, rest = self._layout(types)
+        texts = [types[name] for field, name in keys.items() if field != "id" or not pa.types.is_integer(types[name])]
+        odd = METADATA in keys or {*rest} & {*OWN, "attributes"} or any("." in name for name in (*rest, *gathered))
+        if odd or "text" not in keys or not {*texts} <= {pa.string(), pa.large_string()}:
             return None
-        if len({*result.values()}) < len(result):
-            return None
-        return result | {f"{METADATA}.{name}": name for name in gathered} | {name: name for name in rest}
+        return keys | {f"{METADATA}.{name}": name for name in gathered} | {name: name for name in rest}
 
-    def columns(self, there: Iterable[str], path: str) -> list[str]:
-        """Return which columns of a table must be read, in its order.
+    def columns(self, table_columns: Iterable[str], path: str) -> list[str]:
+        """Return the columns to read of a table, in its order.
 
         Args:
-            there: the columns of the table.
+            table_columns: the columns of the table.
             path: Path of its file, for messages.
 
         Raises:
             DataError: if two are called alike, or one is not there that an option names.
         """
-        names = list(there)
+        names = list(table_columns)
         if twice := [name for name in names if names.count(name) > 1]:
             raise DataError(f"expected columns of different names, got {twice[0]!r} twice", path=path)
         options = (
@@ -437,11 +405,11 @@ class FieldReader(Reader):
                     raise DataError(f"expected the column {name!r} of `{option}`, got none{hint}", path=path)
         self._check_id(names, path)
         if not any(name in names or name.partition(".")[0] in names for name in self.fields.of("text")):
-            wanted = " or ".join(map(repr, self.fields.of("text")))
+            expected = " or ".join(map(repr, self.fields.of("text")))
             listed = ", ".join(names) or "none"
             hint = did_you_mean(self.fields.of("text")[0], names)
             message = (
-                f"expected a column {wanted} of texts{hint}; say which it is: `fields: {{text: NAME}}`; there are: "
+                f"expected a column {expected} of texts{hint}; say which it is: `fields: {{text: NAME}}`; there are: "
                 f"{listed}"
             )
             raise DataError(message, path=path)
@@ -454,25 +422,25 @@ class FieldReader(Reader):
 
 
 def _listed(chosen: Chosen) -> tuple[str, ...]:
-    """Return the names that an option gives; none for `rest`."""
+    """Return the names in an option; none for `rest`."""
     return chosen if isinstance(chosen, tuple) else ()
 
 
-def _converted(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a document that an item may have in another form than documents have."""
+def _converted(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the converted fields of a document, for other forms in items."""
     changed: dict[str, Any] = {}
-    if isinstance(found["id"], int) and not isinstance(found["id"], bool):
-        changed["id"] = str(found["id"])
+    if isinstance(fields["id"], int) and not isinstance(fields["id"], bool):
+        changed["id"] = str(fields["id"])
     for name in ("added", "created"):
-        if isinstance(found[name], date):  # or a datetime
-            changed[name] = msgspec.to_builtins(found[name])
-    if isinstance(found["metadata"], str):
-        changed["metadata"] = _object(found["metadata"], "metadata")
+        if isinstance(fields[name], date):  # or a datetime
+            changed[name] = msgspec.to_builtins(fields[name])
+    if isinstance(fields["metadata"], str):
+        changed["metadata"] = _object(fields["metadata"], "metadata")
     return changed
 
 
 def _object(text: str, name: str) -> dict[str, Any] | None:
-    """Return the object that a JSON text is; None of an empty one."""
+    """Return the object in a JSON text; None of an empty one."""
     if not text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The contract of extractors, and the function that reads a page with one.
+"""The contract of extractors, and a reader of pages with one.
 
 Extractors are native code that pages can send into minutes of work (resiliparse 2.0: 200,000 attributes of one element,
 or as many end tags that close nothing), so `page_reader` is called in a process of its own (`toolkit.execution.pool`).
@@ -62,7 +62,7 @@ class Extractor(msgspec.Struct, dict=True, **FROZEN):
         """Raise ConfigError if it cannot run here with these options; called before anything is read."""
 
     def extract(self, page: Page) -> Extracted:
-        """Return the text of a page, and its title and metadata where they are known."""
+        """Return the text of a page, with title and metadata if known."""
         raise NotImplementedError(type(self).__name__)
 
 
@@ -70,7 +70,7 @@ EXTRACTORS: Kind[Extractor] = Kind("extractor", "toolkit.ingest.extractors", "to
 
 
 class ExtractorSpec(ConfigStruct):
-    """An extractor in a configuration, as data that can be sent to a process.
+    """An extractor in a configuration, as data for a process.
 
     Attributes:
         reference: Name, entry point or ``path/file.py:Class``.
@@ -89,7 +89,7 @@ class ExtractorSpec(ConfigStruct):
         return convert(ConfigNode(self.options), EXTRACTORS.find(self.reference), f"extractor {self.reference}")
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides the texts, as it is recorded: all options, and code or a version where there is one."""
+        """Return the recorded settings of the extractor: all options, and code or a version where there is one."""
         built = self.build()
         version = {} if built.VERSION == Extractor.VERSION else {"extractor_version": built.VERSION}
         reference = recorded_reference(self.reference)
@@ -124,7 +124,7 @@ class ReadPage(msgspec.Struct):
         guessed: True if the encoding is neither declared nor UTF-8, but recognised from the bytes.
         disbelieved: True if another encoding was declared.
         replaced: True if there are invalid bytes.
-        meta: What elements of the page say about its use (see `stated`).
+        meta: Elements of the page about its use (see `stated`).
     """
 
     text: str
@@ -137,7 +137,7 @@ class ReadPage(msgspec.Struct):
 
 
 def page_reader(spec: ExtractorSpec) -> Callable[[SentPage], ReadPage]:
-    """Return a function that decodes a page and extracts its text; all that it needs is imported.
+    """Return a function for decoding a page and extracting its text; all that it needs is imported.
 
     Raises:
         ConfigError: if the extractor cannot run here.
@@ -162,8 +162,8 @@ def page_reader(spec: ExtractorSpec) -> Callable[[SentPage], ReadPage]:
     return read
 
 
-def check_extracted(found: object) -> None:
+def check_extracted(result: object) -> None:
     """Raise TypeError or ValueError unless a result can become a document."""
-    if not isinstance(found, Extracted):
-        raise TypeError(f"expected toolkit.Extracted, got {type(found).__name__}")
-    msgspec.convert(msgspec.json.decode(msgspec.json.encode(found)), Extracted)
+    if not isinstance(result, Extracted):
+        raise TypeError(f"expected toolkit.Extracted, got {type(result).__name__}")
+    msgspec.convert(msgspec.json.decode(msgspec.json.encode(result)), Extracted)

@@ -54,7 +54,7 @@ class Decoded(msgspec.Struct):
     """The text of a page, and how it was decoded.
 
     Attributes:
-        text: with U+FFFD for bytes that are invalid.
+        text: Text with U+FFFD for bytes that are invalid.
         charset: the standard's name of the encoding, lower-case.
         guessed: True if it is neither declared nor UTF-8, but found by what the bytes look like.
         disbelieved: True if another encoding was declared.
@@ -96,7 +96,7 @@ def decode_page(data: bytes, label: str, *, declares: bool = True) -> Decoded:
 
 
 def charset_of(label: str) -> str | None:
-    """Return the standard's name of the encoding that a label means; None if it means none."""
+    """Return the standard's name of the encoding for a label; None if it means none."""
     from resiliparse.parse.encoding import map_encoding_to_html5
 
     label = label.strip().lower()
@@ -106,13 +106,13 @@ def charset_of(label: str) -> str | None:
     return _name(result) if result else None
 
 
-def _name(found: str) -> str:
-    if found in _CODECS:
-        return _CODECS[found][0]
+def _name(codec: str) -> str:
+    if codec in _CODECS:
+        return _CODECS[codec][0]
     for python, standard in (("cp125", "windows-125"), ("iso8859-", "iso-8859-")):
-        if found.startswith(python):
-            return standard + found[len(python) :]
-    return found
+        if codec.startswith(python):
+            return standard + codec[len(python) :]
+    return codec
 
 
 def _declared(data: bytes) -> str | None:
@@ -149,7 +149,7 @@ def _decode(data: bytes, charset: str) -> tuple[str, bool]:
 
 
 def _controls() -> str:
-    """Return controls for bytes of 80 to 9F that have no character in windows-125x; an error handler."""
+    """Register an error handler for bytes 80 to 9F of windows-125x; an error handler."""
     name = "toolkit-controls"
 
     def handle(error: UnicodeError) -> tuple[str, int]:
@@ -162,7 +162,7 @@ def _controls() -> str:
 
 
 def _believable(text: str, share: float = _HALF) -> bool:
-    """Return whether at most such a share of what is not ASCII is U+FFFD."""
+    """Return True if the share of U+FFFD among non-ASCII characters is low."""
     invalid = text.count("\ufffd")
     return not invalid or invalid <= share * (len(text) - len(text.encode("ascii", "ignore")))
 
@@ -195,7 +195,7 @@ def parse_content_type(value: str) -> tuple[str, str]:
 
 
 def sniffed(body: bytes) -> str:
-    """Return the type of bytes that nobody has named: HTML, plain text, or binary data."""
+    """Return the type of bytes without a declared type: HTML, plain text, or binary data."""
     head = body[:_SEEN]
     for mark in _MARKS:
         if head.startswith(mark):
@@ -207,7 +207,7 @@ def sniffed(body: bytes) -> str:
 
 
 def is_binary(body: bytes, charset: str = "") -> bool:
-    """Return whether bytes that are called text are none.
+    """Return True if bytes of a text type are binary.
 
     They begin as a well-known format does, or have more bytes that no text has than a damaged text would: random bytes
     have five times as many.
@@ -233,7 +233,7 @@ _MOST_STATED, _LONGEST_STATED = 20, 1000
 
 
 def stated(text: str) -> dict[str, list[str]]:
-    """Return the contents of ``meta`` elements that say how a page may be used, by name, and its licence links.
+    """Return ``meta`` elements and links about the use of a page.
 
     Comments do not count. Each name has at most 20 values, of at most 1,000 code points.
     """
@@ -242,17 +242,18 @@ def stated(text: str) -> dict[str, list[str]]:
         lowered = inside.lower()
         if kind.lower() != "meta" and "license" not in lowered:
             continue
-        given = {
+        attributes = {
             match[1].lower(): html.unescape(match[2] or match[3] or match[4] or "")
             for match in _ATTRIBUTE.finditer(inside)
         }
         if kind.lower() == "meta":
-            name = (given.get("name") or given.get("property") or given.get("http-equiv") or "").strip().lower()
-            value = given.get("content", "").strip()
+            name = next((attributes[key] for key in ("name", "property", "http-equiv") if attributes.get(key)), "")
+            name = name.strip().lower()
+            value = attributes.get("content", "").strip()
             is_stated = name in STATED or "noai" in value.lower() or "noimageai" in value.lower()
         else:
-            name, value = LICENSE_LINK, given.get("href", "").strip()
-            is_stated = "license" in given.get("rel", "").lower().split()
+            name, value = LICENSE_LINK, attributes.get("href", "").strip()
+            is_stated = "license" in attributes.get("rel", "").lower().split()
         values = results.setdefault(name[:100], []) if name and value and is_stated else None
         if values is not None and len(values) < _MOST_STATED:
             values.append(value[:_LONGEST_STATED])
@@ -260,5 +261,5 @@ def stated(text: str) -> dict[str, list[str]]:
 
 
 def _without_comments(text: str) -> str:
-    first, *others = text.split("<!--")
-    return first + "".join(part.partition("-->")[2] for part in others)
+    first, *parts = text.split("<!--")
+    return first + "".join(part.partition("-->")[2] for part in parts)

@@ -47,14 +47,14 @@ _AHEAD = 50
 """Years: a date of two digits that seems further in the future is of the century before (RFC 9110)."""
 
 
-def http_date(value: str, seen: str | None = None) -> str | None:
+def http_date(value: str, warc_date: str | None = None) -> str | None:
     """Return a date of HTTP in UTC, as WARC writes dates; None if it is none, or its year is none of `YEARS`.
 
     A second 60 (leap seconds) is taken for 59; the day of the week is not looked at.
 
     Args:
         value: Value of the header.
-        seen: WARC-Date of the record, against which a year of two digits is told.
+        warc_date: WARC-Date of the record, against which a year of two digits is told.
 
     >>> http_date("Sun, 06 Nov 1994 08:49:37 GMT")
     '1994-11-06T08:49:37Z'
@@ -76,7 +76,7 @@ def http_date(value: str, seen: str | None = None) -> str | None:
         return None
     year, second = int(match["year"]), int(match["second"])
     if len(match["year"]) == 2:
-        year = _whole_year(year, seen)
+        year = _whole_year(year, warc_date)
     try:
         hour, minute, second = int(match["hour"]), int(match["minute"]), 59 if second == 60 else second
         date = datetime(year, _MONTHS.index(month) + 1, int(match["day"]), hour, minute, second, tzinfo=UTC) - ahead
@@ -95,9 +95,9 @@ def _ahead(zone: str) -> timedelta | None:
     return None if hours_ahead is None else timedelta(hours=hours_ahead)
 
 
-def _whole_year(year: int, seen: str | None) -> int:
-    """Return the year that two digits mean for a server that was seen at a date; 1970 to 2069 without one."""
-    now = int(seen[:4]) if seen and re.match(r"\d{4}", seen) else 2019
+def _whole_year(year: int, warc_date: str | None) -> int:
+    """Return the year of two digits near the date of the record; 1970 to 2069 without one."""
+    now = int(warc_date[:4]) if warc_date and re.match(r"\d{4}", warc_date) else 2019
     year += now - now % 100 + 100
     while year > now + _AHEAD:
         year -= 100
@@ -120,8 +120,8 @@ class Response(msgspec.Struct):
 
     Attributes:
         status: three digits, usually.
-        headers: by lower-case name, all values in their order.
-        body: as sent.
+        headers: Values in their order by lower-case name.
+        body: Body before decoding.
     """
 
     status: int
@@ -133,17 +133,17 @@ class Response(msgspec.Struct):
         return self.headers.get(name, [""])[-1]
 
     def tokens(self, name: str) -> list[str]:
-        """Return the elements of a header that is a list, in lower case."""
+        """Return the elements of a list header, in lower case."""
         values = ",".join(self.headers.get(name, ())).lower().split(",")
         return [token for value in values if (token := value.strip())]
 
 
 class TooLarge(Exception):
-    """A body that is larger than allowed without its codings."""
+    """A body above the limit without its codings."""
 
 
 class UnknownCoding(Exception):
-    """A content coding that cannot be undone; its argument is the name."""
+    """An unknown content coding; its argument is the name."""
 
 
 def parse_response(block: bytes) -> Response | None:
@@ -200,7 +200,7 @@ def _undo(name: str, body: bytes, undo: Callable[[], tuple[bytes, bool]], notes:
 
 
 def unchunk(body: bytes) -> tuple[bytes, bool]:
-    """Return the chunks joined, and whether they end as they should; where they do not, the rest as it is."""
+    """Return the joined chunks, and True if their end is sound; where they do not, the rest as it is."""
     chunks: list[bytes] = []
     position = 0
     while match := _CHUNK.match(body, position):
@@ -237,7 +237,7 @@ def _inflate(body: bytes, limit: int, window: int) -> tuple[bytes, bool]:
 
 
 def _until_damage(body: bytes, limit: int, window: int) -> bytes:
-    """Return what can be inflated of a damaged body, to within a piece."""
+    """Return the sound beginning of a damaged body, to within a piece."""
     inflater = zlib.decompressobj(window)
     pieces: list[bytes] = []
     with contextlib.suppress(zlib.error):
@@ -279,7 +279,7 @@ def _drained(
     wants_more: Callable[[], bool],
     damage: type[Exception],
 ) -> tuple[bytes, bool]:
-    """Return what a decompressor gives that takes the body at once, piece by piece; and whether that is all."""
+    """Return the output of a decompressor after one input, piece by piece; and whether that is all."""
     pieces: list[bytes] = []
     size = 0
     try:

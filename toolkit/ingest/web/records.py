@@ -25,7 +25,7 @@ from toolkit.storage.reading import HEAD, READ, Decompressed
 
 
 class _Bad(Exception):
-    """A record that is not what it says, or (without offset) something else than a record behind the last one."""
+    """A record with wrong lengths, or other bytes after a record."""
 
     def __init__(self, message: str, offset: int | None = None) -> None:
         super().__init__(message)
@@ -77,30 +77,30 @@ def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
         tape = _Tape(stream, 2 * source.max_bytes + ROOM)
         number = 0
         while True:
-            held: Record | None = None
+            pending: Record | None = None
             try:
                 for record in _records(tape, source, large=large):
-                    if held:
-                        tape.check_end(held)
-                        yield held
+                    if pending:
+                        tape.check_end(pending)
+                        yield pending
                         tape.forget(record.offset)
-                    held = record
+                    pending = record
                     number += 1
-                if held:
-                    tape.check_end(held)
-                    yield held
+                if pending:
+                    tape.check_end(pending)
+                    yield pending
                 return
             except _Bad as error:
                 bad = error
             start = tape.restarted_at if bad.offset is None else bad.offset
-            if held and bad.offset != held.offset:  # what is bad comes behind it, or it is its length that is wrong
+            if pending and bad.offset != pending.offset:  # the bad record follows it, or its own length is wrong
                 try:
-                    end = tape.check_end(held)
-                    yield held
+                    end = tape.check_end(pending)
+                    yield pending
                     start = end if bad.offset is None else start
                     number += 1
                 except _Bad as error:
-                    bad, start = error, held.offset
+                    bad, start = error, pending.offset
             if not source.skip:
                 raise DataError(f"record {max(number, 1)}: {bad}", path=source.path) from None
             head, offset, size = tape.skip_to_next_record(start)
@@ -125,16 +125,16 @@ KEPT_NAMES = 256
 _NAMES = _Names()
 
 
-def _headers(found: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:
+def _headers(pairs: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:
     """Return the headers of a record as `Record` has them."""
     try:
-        headers = {_NAMES[name]: value.decode() for name, value in found}
+        headers = {_NAMES[name]: value.decode() for name, value in pairs}
     except UnicodeDecodeError:
         headers = {}
-    if len(headers) == len(found):
+    if len(headers) == len(pairs):
         return headers
     headers = {}
-    for raw_name, raw_value in found:  # one is not UTF-8, or one name is there twice
+    for raw_name, raw_value in pairs:  # one is not UTF-8, or one name is there twice
         name, value = _NAMES[raw_name], raw_value.decode(errors="replace")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
@@ -199,7 +199,7 @@ _LONGEST = 12
 
 
 class _Tape:
-    """Gives the input to fastwarc, and keeps what was read since the last good record.
+    """Passes the input to fastwarc, and buffers its last bytes.
 
     Not an io class: fastwarc 2.0 panics on a stream whose ``seek`` raises; it asks only where it is.
     """
@@ -208,7 +208,7 @@ class _Tape:
         self._stream = stream
         self._room = room
         self._is_full = False
-        self._kept = bytearray()
+        self._buffer = bytearray()
         self._kept_from = 0
         self._replay = b""
         self.restarted_at = 0
@@ -231,33 +231,33 @@ class _Tape:
             block, self._replay = self._replay[:size], self._replay[size:]
             self._position += len(block)
             return block
-        if len(self._kept) > self._room:
+        if len(self._buffer) > self._room:
             self._is_full = True  # which ends what is being read; `check_held` says why
             return b""
         block = self._stream.read(size)
         self._position += len(block)
-        self._kept += block
+        self._buffer += block
         return block
 
     def check_held(self) -> None:
-        """Raise _Bad if reading has ended because there was no record in all that may be held."""
+        """Raise _Bad if the buffer was full before a record was complete."""
         if self._is_full:
-            raise _Bad(f"expected a WARC record after the last one, got none in {len(self._kept):,} bytes")
+            raise _Bad(f"expected a WARC record after the last one, got none in {len(self._buffer):,} bytes")
 
     def forget(self, offset: int) -> None:
-        """Forget what lies before this offset."""
+        """Drop bytes before this offset."""
         if offset - self._kept_from > 1 << 20:
-            del self._kept[: offset - self._kept_from]
+            del self._buffer[: offset - self._kept_from]
             self._kept_from = offset
 
     def check_end(self, record: Record) -> int:
-        """Return the offset behind a record and the two line ends that end it.
+        """Return the offset after a record and its two line ends.
 
         Raises:
             _Bad: if they are not where the record's length says.
         """
         end = record.end - self._kept_from
-        behind = bytes(self._kept[end : end + 4])
+        behind = bytes(self._buffer[end : end + 4])
         if behind != b"\r\n\r\n":
             size = record.fields["content-length"]
             raise _Bad(f"expected two line ends after a block of {size} bytes, got {behind!r}", record.offset)
@@ -265,38 +265,38 @@ class _Tape:
 
     def end_of_head(self, offset: int) -> int:
         """Return the offset behind the headers of the record at the offset."""
-        result = self._kept.find(b"\r\n\r\n", offset - self._kept_from)
+        result = self._buffer.find(b"\r\n\r\n", offset - self._kept_from)
         return self._kept_from + result + 4
 
     def begins_with(self, start: bytes) -> bool:
-        """Return whether the file begins so."""
-        return not self._kept_from and self._kept.startswith(start)
+        """Return True if the file begins with these bytes."""
+        return not self._kept_from and self._buffer.startswith(start)
 
     def skip_to_next_record(self, bad: int) -> tuple[bytes, int, int]:
-        """Go on at the first record behind the one at the offset, and hold no more of it than is looked at.
+        """Continue at the first record after the one at the offset.
 
         Returns:
             The beginning of what is skipped, its offset, and its size. Of a record that was too large to be held that
             is only what is left.
         """
         start = max(bad - self._kept_from, 0)
-        begun, head = self._kept_from + start, bytes(self._kept[start : start + HEAD])
+        begun, head = self._kept_from + start, bytes(self._buffer[start : start + HEAD])
         searched = start + 1
         self._is_full = False
-        while not (match := _RECORD.search(self._kept, searched)):
-            passed = max(len(self._kept) - _LONGEST, min(searched, len(self._kept)))
-            del self._kept[:passed]
+        while not (match := _RECORD.search(self._buffer, searched)):
+            passed = max(len(self._buffer) - _LONGEST, min(searched, len(self._buffer)))
+            del self._buffer[:passed]
             self._kept_from += passed
             searched = 0
             block = self._stream.read(1 << 16)
             if not block:
                 self.ended = True
-                return head, begun, self._kept_from + len(self._kept) - begun
-            self._kept += block
+                return head, begun, self._kept_from + len(self._buffer) - begun
+            self._buffer += block
             head += block[: max(0, HEAD - len(head))]
         result = self._kept_from + match.start()
         self.restarted_at = self._position = result
-        self._replay = bytes(self._kept[match.start() :])
+        self._replay = bytes(self._buffer[match.start() :])
         return head[: result - begun], begun, result - begun
 
 
@@ -306,7 +306,7 @@ _DIGEST = re.compile(
 
 
 def digest_fault(record: Record) -> str | None:
-    """Return what is wrong with a record whose block is not that of its digest; None if nothing can be said.
+    """Return the fault of a record with other bytes than its digest; None if nothing can be said.
 
     The digest of the payload counts only in a record without one of the block, and only where programs agree on what
     the payload is: the body of an HTTP message that is neither chunked nor truncated.
@@ -335,7 +335,7 @@ def digest_fault(record: Record) -> str | None:
 
 
 def is_sound(record: Record, number: int, source: Input) -> bool:
-    """Return whether a record has the bytes of its digest; another one is an error, or kept aside."""
+    """Return True if a record matches its digest; another one is an error, or kept aside."""
     fault = digest_fault(record)
     if fault is not None:
         block = record.block or b""
@@ -352,7 +352,7 @@ _BASE32 = {
 
 
 def _decoded(text: str, size: int) -> bytes | None:
-    """Return the bytes of a digest of a size, in hexadecimal digits or base32; None if it is in neither form."""
+    """Return the bytes of a digest in hexadecimal digits or base32; None if it is in neither form."""
     digits = text.rstrip("=")
     excess = 5 * len(digits) - 8 * size
     try:
@@ -370,7 +370,7 @@ _LARGEST = 16 << 20
 
 
 def captures(path: str, limit: int) -> Iterator[Capture]:
-    """Yield the HTTP responses of a WARC file, or of those in a folder, by name.
+    """Yield the HTTP responses of WARC files, by name in a folder.
 
     Args:
         path: File or folder.
