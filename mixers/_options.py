@@ -1,4 +1,4 @@
-"""Options of output formats that write one output, or one for each label, or one for each shard."""
+"""Options of formats with one output, or many."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ Name = Annotated[str, msgspec.Meta(description="the name of the single output, i
 
 
 class Labelling:
-    """Which output a document goes to, by the options `by`, `name`, and `layout` (`inputs`: that of its shard)."""
+    """The output of a document by the options `by`, `name`, and `layout`. With `inputs`, it is that of its shard."""
 
     by: str | None
     name: str

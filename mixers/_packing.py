@@ -18,31 +18,31 @@ WINDOW = 512
 
 
 def cut(entries: Iterable[Entry], size: int, pad: bytes, bounds: "array[int]") -> Iterator[Entry]:
-    """Yield sequences of the documents one behind the other, cut where a sequence is full; the last one is padded.
+    """Yield sequences of consecutive documents, cut at their ends. The last one is padded.
 
     Args:
-        entries: documents.
-        size: bytes of a sequence.
-        pad: the bytes of the token that fills what is left.
-        bounds: where documents (and the padding) begin, in tokens, and the end of all, is added here.
+        entries: Documents.
+        size: Bytes of a sequence.
+        pad: Bytes of the token that fills what is left.
+        bounds: Array for the beginnings of documents (and the padding), in tokens, and the end of all.
     """
-    held, at = bytearray(), 0
+    buffer, at = bytearray(), 0
     for entry in entries:
         bounds.append(at)
         at += len(entry.tokens) // len(pad)
-        held += entry.tokens
-        while len(held) >= size:
-            yield Entry(bytes(held[:size]), entry.id, entry.source, entry.row)
-            del held[:size]
-    if held:
+        buffer += entry.tokens
+        while len(buffer) >= size:
+            yield Entry(bytes(buffer[:size]), entry.id, entry.source, entry.row)
+            del buffer[:size]
+    if buffer:
         bounds.append(at)
-        at += (size - len(held)) // len(pad)
-        yield Entry(bytes(held) + pad * ((size - len(held)) // len(pad)))
+        at += (size - len(buffer)) // len(pad)
+        yield Entry(bytes(buffer) + pad * ((size - len(buffer)) // len(pad)))
     bounds.append(at)
 
 
 def fit(entries: Iterable[Entry], size: int, pad: bytes, bounds: "array[int]", trace: TraceWriter) -> Iterator[Entry]:
-    """Yield sequences of whole documents, which only a document that is longer than a sequence is cut for.
+    """Yield sequences of whole documents. Only a document longer than a sequence is cut.
 
     Documents of a window are put where they fit best, the longest first; what is left of a sequence is padded.
     Arguments as of `cut`; where the padding of a sequence begins is in `bounds`, too. The pieces go to the trace.
@@ -66,8 +66,8 @@ def fit(entries: Iterable[Entry], size: int, pad: bytes, bounds: "array[int]", t
 
 
 def _windows(entries: Iterable[Entry], size: int, width: int, trace: TraceWriter) -> Iterator[list[Entry]]:
-    """Yield pieces that are no longer than a sequence, together about as long as a window."""
-    held: list[Entry] = []
+    """Yield windows of pieces, each at most as long as a sequence."""
+    pieces: list[Entry] = []
     total = 0
     for entry in entries:
         origin, tokens = entry.origin, entry.tokens
@@ -78,29 +78,29 @@ def _windows(entries: Iterable[Entry], size: int, width: int, trace: TraceWriter
             end = origin.chars if is_last else min(trace.start(origin, tokens[: begin + size]), origin.chars)
             of_piece = msgspec.structs.replace(origin, chars=end)
             piece = tokens[begin : begin + size]
-            held.append(entry._replace(tokens=piece, origin=of_piece, before=begin // width, start=start))
+            pieces.append(entry._replace(tokens=piece, origin=of_piece, before=begin // width, start=start))
             start = end
-            total += len(held[-1].tokens)
+            total += len(pieces[-1].tokens)
             if total >= WINDOW * size:
-                yield held
-                held, total = [], 0
-    if held:
-        yield held
+                yield pieces
+                pieces, total = [], 0
+    if pieces:
+        yield pieces
 
 
 def _fitted(pieces: list[Entry], size: int) -> list[list[int]]:
-    """Return which pieces, by their number, are in each sequence; both in the order of the documents."""
+    """Return the numbers of the pieces in each sequence. Both are in the order of the documents."""
     sequences: list[list[int]] = []
     rooms: list[tuple[int, int]] = []  # what is left of a sequence, and which one; sorted
     for i in sorted(range(len(pieces)), key=lambda i: (-len(pieces[i].tokens), i)):
-        wanted = len(pieces[i].tokens)
-        place = bisect_left(rooms, (wanted, -1))
+        length = len(pieces[i].tokens)
+        place = bisect_left(rooms, (length, -1))
         if place == len(rooms):
             room, number = size, len(sequences)
             sequences.append([])
         else:
             room, number = rooms.pop(place)
         sequences[number].append(i)
-        if room > wanted:
-            insort(rooms, (room - wanted, number))
+        if room > length:
+            insort(rooms, (room - length, number))
     return sorted(map(sorted, sequences))

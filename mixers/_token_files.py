@@ -15,7 +15,7 @@ import tempfile
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import IO, Any, ClassVar, NamedTuple
 
 from toolkit import DataError, open_stored
@@ -88,7 +88,7 @@ class TokenFiles:
 
 
 def _temporary(out: IO[bytes]) -> "tempfile.SpooledTemporaryFile[bytes]":
-    """Return a file for the tokens of a part, on the disk of the part where it is on one."""
+    """Return a temporary file for tokens, on the disk of the part."""
     return tempfile.SpooledTemporaryFile(HELD, dir=getattr(out, "folder", None))
 
 
@@ -113,12 +113,12 @@ class Pbin(TokenFiles):
     @staticmethod
     def write(entries: Iterable[Entry], width: int, out: IO[bytes], *beside: IO[bytes]) -> None:
         lengths = array("q")
-        with _temporary(out) as held:
+        with _temporary(out) as file:
             for entry in entries:
-                held.write(entry.tokens)
+                file.write(entry.tokens)
                 lengths.append(len(entry.tokens))
             out.write(struct.pack("<QI", sum(lengths), width))
-            _copy(held, out)
+            _copy(file, out)
         for piece in pickled_pairs(zip(_begins(lengths, 1), lengths, strict=True)):
             out.write(piece)
 
@@ -240,7 +240,8 @@ class Megatron(TokenFiles):
 
 
 class Numpy(TokenFiles):
-    """``.npy`` that ``numpy.load(…, mmap_mode="r")`` reads, and ``.index.npy``: where each entry begins, and the end.
+    """``.npy`` for ``numpy.load(…, mmap_mode="r")``, and ``.index.npy``. The index has the beginning of each entry, and
+    the end.
 
     Source: NumPy's format 1.0, https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
     """
@@ -253,12 +254,12 @@ class Numpy(TokenFiles):
     @staticmethod
     def write(entries: Iterable[Entry], width: int, out: IO[bytes], *beside: IO[bytes]) -> None:
         bounds = array("q", [0])
-        with _temporary(out) as held:
+        with _temporary(out) as file:
             for entry in entries:
-                held.write(entry.tokens)
+                file.write(entry.tokens)
                 bounds.append(bounds[-1] + len(entry.tokens) // width)
             out.write(npy_header(f"<u{width}", bounds[-1]))
-            _copy(held, out)
+            _copy(file, out)
         write_offsets(bounds, beside[0])
 
     @staticmethod
@@ -282,7 +283,7 @@ KINDS: dict[str, type[TokenFiles]] = {"pbin": Pbin, "dolma": Dolma, "megatron": 
 
 
 def npy_header(kind: str, items: int) -> bytes:
-    """Return the header of a NumPy file with one dimension, padded to 64 bytes."""
+    """Return the header of a one-dimensional NumPy file, padded to 64 bytes."""
     text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({items},), }}"
     padded = text + " " * (-(10 + len(text) + 1) % 64) + "\n"
     return _NPY + struct.pack("<H", len(padded)) + padded.encode()
@@ -295,7 +296,7 @@ def write_offsets(bounds: "array[int]", out: IO[bytes]) -> None:
 
 
 def read_offsets(path: str) -> "array[int]":
-    """Return the numbers of a NumPy file of int64 that are 0 and do not fall.
+    """Return the ascending numbers of a NumPy file of int64, from 0.
 
     Raises:
         DataError: if it is not sound.
@@ -313,7 +314,7 @@ def read_offsets(path: str) -> "array[int]":
 
 
 def _read_header(stream: IO[bytes], path: str) -> tuple[str, int]:
-    """Return the type and the number of items of a NumPy file with one dimension.
+    """Return type and number of items of a one-dimensional NumPy file.
 
     Its header is a Python expression, which NumPy evaluates; here only the form is taken in which NumPy writes it.
     """
@@ -332,18 +333,18 @@ def _read_header(stream: IO[bytes], path: str) -> tuple[str, int]:
 
 def _rows(text: IO[str]) -> Iterator[list[str]]:
     """Yield the rows of CSV; a ValueError for one that is so long that it would fill the memory."""
-    held = 0
+    size = 0
 
     def lines() -> Iterator[str]:
-        nonlocal held
+        nonlocal size
         while line := text.readline(_BLOCK + 1):
-            held += len(line)
-            if held > _BLOCK:
+            size += len(line)
+            if size > _BLOCK:
                 raise ValueError(f"a row of more than {_BLOCK:,} characters")
             yield line
 
     for row in csv.reader(lines()):
-        held = 0
+        size = 0
         yield row
 
 
@@ -352,10 +353,7 @@ def _falls(numbers: "array[int]") -> bool:
 
 
 def _begins(lengths: Sequence[int], width: int) -> Iterator[int]:
-    at = 0
-    for length in lengths:
-        yield at
-        at += length * width
+    return accumulate((length * width for length in lengths[:-1]), initial=0) if lengths else iter(())
 
 
 def _little(numbers: "array[int]") -> "array[int]":
@@ -365,9 +363,9 @@ def _little(numbers: "array[int]") -> "array[int]":
     return numbers
 
 
-def _copy(held: Any, out: IO[bytes]) -> None:
-    held.seek(0)
-    shutil.copyfileobj(held, out, _BLOCK)
+def _copy(file: Any, out: IO[bytes]) -> None:
+    file.seek(0)
+    shutil.copyfileobj(file, out, _BLOCK)
 
 
 def _exactly(stream: IO[bytes], size: int, path: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Documents in the Dolma format, with the mix's attributes merged in if wanted.
+"""Documents in the Dolma format, optionally with the mix's attributes.
 
 Source: Soldaini et al. 2024, arXiv:2402.00159; the mixer of the Dolma toolkit 1.2. The output folder is itself a
 dataset: its documents are below ``documents/``.

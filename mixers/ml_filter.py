@@ -113,30 +113,31 @@ class MlFilter(Writer):
                 raise ValueError(f"expected a dump such as 2014-41, the name of a folder, got {self.dump!r}") from None
 
     def wants(self) -> dict[str, Wanted]:
-        wanted = {"language": Wanted(self.language, Labelled, not_null=("label",))}
-        return wanted | ({"statistics": Wanted(self.statistics, dict[str, Any])} if self.statistics else {})
+        attributes = {"language": Wanted(self.language, Labelled, not_null=("label",))}
+        return attributes | ({"statistics": Wanted(self.statistics, dict[str, Any])} if self.statistics else {})
 
     def carries(self, fields: Collection[str]) -> Collection[str]:
         results = ["text", "id", "metadata.date" if "metadata.date" in fields else "added", "metadata.file_path"]
         results += [] if "metadata.warc_headers" in fields else ["metadata.url"]
         results += [] if self.dump else ["metadata.corpus"]
-        taken = {*_Metadata.__struct_fields__, "warc_headers"}
-        own = (path for path in fields if path.startswith("metadata.") and path.split(".")[1] not in taken)
+        reserved = {*_Metadata.__struct_fields__, "warc_headers"}
+        own = (path for path in fields if path.startswith("metadata.") and path.split(".")[1] not in reserved)
         return [*results, self.language, *(own if self.others else ())]
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        known = document.metadata
+        own = document.metadata
         language: Labelled = mixed.values["language"]
-        score = language.prob if language.prob is not None else known.get("language_score")
-        date, path = _text(known, "date") or _added(document), _text(known, "file_path") or mixed.shard
+        score = language.prob if language.prob is not None else own.get("language_score")
+        date, path = _text(own, "date") or _added(document), _text(own, "file_path") or mixed.shard
         dump = self.dump or _dump(document, mixed.shard)
+        is_number = isinstance(score, int | float) and not isinstance(score, bool)
         label = f"{_checked(dump)}/{Writer.check_label(language.label)}"
-        result = _Metadata(url_of({"metadata": known}), date, language.label, _number(score), dump, path)
+        result = _Metadata(url_of({"metadata": own}), date, language.label, score if is_number else None, dump, path)
         for name in ("url", "date"):
             mixed.counts[f"documents without {name}"] += getattr(result, name) is None
         metadata = msgspec.to_builtins(result) | self._statistics(mixed)
         if self.others:
-            metadata |= {key: value for key, value in known.items() if key not in {*metadata, "warc_headers"}}
+            metadata |= {key: value for key, value in own.items() if key not in {*metadata, "warc_headers"}}
         if mixed.fields:
             raw = Writer.merge_fields(msgspec.Raw(_ENCODER.encode(metadata)), mixed.fields)
             metadata = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
@@ -146,14 +147,14 @@ class MlFilter(Writer):
         return [(label, line + b"\n")]
 
     def _statistics(self, mixed: Mixed) -> dict[str, Any]:
-        """Return the fields of the attribute, which may not be called like those that all documents have."""
+        """Return the fields of the attribute, unless fixed fields have their names."""
         if self.statistics is None:
             return {}
         result = mixed.values["statistics"]
         if not isinstance(result, dict):
             raise DataError(f"expected an object at {self.statistics}, got {result!r}")
-        if taken := [name for name in _Metadata.__struct_fields__ if name in result]:
-            raise DataError(f"expected fields beside those of the format, got {taken[0]!r} in {self.statistics}")
+        if reserved := [name for name in _Metadata.__struct_fields__ if name in result]:
+            raise DataError(f"expected fields beside those of the format, got {reserved[0]!r} in {self.statistics}")
         return result
 
     def part(self, label: str, number: int, parts: int, compression: str) -> str:
@@ -171,13 +172,9 @@ class MlFilter(Writer):
         return cls()
 
 
-def _text(known: Mapping[str, Any], name: str) -> str | None:
-    value = known.get(name)
+def _text(metadata: Mapping[str, Any], name: str) -> str | None:
+    value = metadata.get(name)
     return value if isinstance(value, str) else None
-
-
-def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _added(document: Document) -> str | None:
@@ -195,7 +192,9 @@ def _checked(dump: str) -> str:
 
 
 def _dump(document: Document, shard: str) -> str:
-    """Return the dump that the metadata name, or else the shard's path or the source; or else the source itself."""
+    """Return the dump of a document. The metadata names it, or else the shard's path or the source; or else it is the
+    source.
+    """
     for text in (_text(document.metadata, name) for name in _NAMED):
         if text:
             return text.removeprefix("CC-MAIN-")

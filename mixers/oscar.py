@@ -58,10 +58,8 @@ class _Keys(msgspec.Struct):
 _ENCODER = msgspec.json.Encoder()
 _HEADERS = msgspec.json.Decoder(_Headers | None)
 _KEYS = msgspec.json.Decoder(_Keys)
-_CHECKED: dict[str, msgspec.json.Decoder[Any]] = {
-    "22.01": msgspec.json.Decoder(_Line[_Metadata2201]),
-    "23.01": msgspec.json.Decoder(_Line[_Metadata2301]),
-}
+_LINES: dict[str, Any] = {"22.01": _Line[_Metadata2201], "23.01": _Line[_Metadata2301]}
+_CHECKED = {schema: msgspec.json.Decoder(line) for schema, line in _LINES.items()}
 
 _TYPES: dict[str, Any] = {
     "annotation": list[str] | None,
@@ -76,7 +74,7 @@ _RENAMED_2301 = {"als": "gsw", "eml": "x-eml"}
 
 
 class Oscar(Writer):
-    r"""``content`` is the document's lines joined by ``\n``, with exactly one sentence identification for each.
+    r"""``content`` has the document's lines, joined by ``\n``. Each line has exactly one sentence identification.
 
     ``warc_headers`` are those of the metadata. Documents without headers are counted. They get ``{}``, or the fields
     that the option `warc_headers` maps; values other than texts are written as JSON, and missing fields are left out.
@@ -163,12 +161,14 @@ class Oscar(Writer):
         return Writer.label_of(self.identification)
 
     def wants(self) -> dict[str, Wanted]:
-        wanted = {
+        attributes = {
             "identification": Wanted(self.identification, Prediction, not_null=("label",)),
             "sentence_identifications": Wanted(self.sentence_identifications, list[Prediction | None]),
         }
         optional = {option: getattr(self, option) for option in _TYPES}
-        return wanted | {option: Wanted(path, _TYPES[option]) for option, path in optional.items() if path is not None}
+        return attributes | {
+            option: Wanted(path, _TYPES[option]) for option, path in optional.items() if path is not None
+        }
 
     def carries(self, fields: Collection[str]) -> Collection[str]:
         results = ["text", "metadata.warc_headers"]
@@ -199,9 +199,9 @@ class Oscar(Writer):
 
         Args:
             document: Document that is written.
-            mixed: what is known of it.
-            sentences: the identifications of its lines, or their JSON.
-            got: how many they are.
+            mixed: Values and annotations of the document.
+            sentences: Identifications of its lines, or their JSON.
+            got: Number of these.
         """
         identification: Prediction = mixed.values["identification"]
         content = joined_lines(document.text)
@@ -223,8 +223,8 @@ class Oscar(Writer):
             mixed.counts["documents without warc_headers"] += 1
         metadata: Any = self._metadata(identification, sentences, mixed)
         if mixed.fields:
-            if taken := [name for name in mixed.fields if name in type(metadata).__struct_fields__]:
-                raise DataError(f"expected fields beside those of the schema, got {taken[0]!r} of a `set` rule")
+            if reserved := [name for name in mixed.fields if name in type(metadata).__struct_fields__]:
+                raise DataError(f"expected fields beside those of the schema, got {reserved[0]!r} of a `set` rule")
             metadata = Writer.merge_fields(msgspec.Raw(_ENCODER.encode(metadata)), mixed.fields)
         return label, _ENCODER.encode(_Line(content, headers, metadata)) + b"\n"
 
@@ -257,7 +257,7 @@ class Oscar(Writer):
         return headers
 
     def line(self) -> Any:
-        return _Line[_Metadata2201] if self.schema == "22.01" else _Line[_Metadata2301]
+        return _LINES[self.schema]
 
     @classmethod
     def of_file(cls, path: str, line: bytes) -> Self | None:
@@ -297,7 +297,7 @@ def _rename(prediction: Prediction, labels: dict[str, str]) -> Prediction:
 
 
 def _is_2301(line: bytes) -> bool:
-    """Return whether the keys of a line are those of 23.01, whatever else is wrong with it."""
+    """Return True if a line has the keys of 23.01."""
     try:
         keys = _KEYS.decode(line).metadata
     except (ValueError, RecursionError):

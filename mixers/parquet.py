@@ -1,4 +1,4 @@
-"""Documents as Parquet files, with the columns that they had before.
+"""Documents as Parquet files, with their former columns.
 
 Source: the Parquet format, https://parquet.apache.org/docs/file-format/; what DuckDB, polars and Hugging Face datasets
 read without being told the types.
@@ -48,7 +48,7 @@ READ = 16 << 20
 """Bytes of rows, about, that a check holds."""
 
 
-class _Row(msgspec.Struct, omit_defaults=True):
+class _Fields(msgspec.Struct):
     id: str
     source: str
     text: str
@@ -57,22 +57,17 @@ class _Row(msgspec.Struct, omit_defaults=True):
     label: str | None
     prob: float | None
     annotation: list[str]
+
+
+class _Row(_Fields, omit_defaults=True):
     metadata: msgspec.Raw
     attributes: msgspec.Raw
     own: dict[str, msgspec.Raw] = {}
 
 
-class _Columns(msgspec.Struct):
-    """A row as it is in files, with JSON as text."""
+class _Columns(_Fields):
+    """A row of a file, with JSON as text."""
 
-    id: str
-    source: str
-    text: str
-    added: str | None
-    created: str | None
-    label: str | None
-    prob: float | None
-    annotation: list[str]
     metadata: str | None
     attributes: str | None
 
@@ -169,7 +164,7 @@ class Parquet(Labelling, Writer):
             annotation=mixed.annotations,
             metadata=metadata,
             attributes=_checked(attributes),
-            own={name: _checked(value) for name, value in fields.items() if name not in self._known},
+            own={name: _checked(value) for name, value in fields.items() if name not in self._column_fields},
         )
         return [(self.label_in(mixed), _ENCODER.encode(row) + b"\n")]
 
@@ -181,7 +176,7 @@ class Parquet(Labelling, Writer):
 
         columns = self._schema()
         flat = [name for name in columns.names if name not in _COLUMNS and not columns.field(name).type.num_fields]
-        held: list[Any] = []
+        batches: list[Any] = []
         size = 0
         with pq.ParquetWriter(
             out,
@@ -195,30 +190,30 @@ class Parquet(Labelling, Writer):
         ) as file:
 
             def write() -> None:
-                file.write_table(pa.Table.from_batches(held, columns), sum(batch.num_rows for batch in held))
-                held.clear()
+                file.write_table(pa.Table.from_batches(batches, columns), sum(batch.num_rows for batch in batches))
+                batches.clear()
 
             for piece in pieces:
                 rows: list[_Row] = []
                 for line in piece[:-1].split(b"\n"):
                     if size and size + len(line) >= self.row_group_size:  # with its line end
-                        held += [_batch(rows, columns)] if rows else []
+                        batches += [_batch(rows, columns)] if rows else []
                         write()
                         rows, size = [], 0
                     rows.append(_ROW.decode(line))
                     size += len(line) + 1
-                held.append(_batch(rows, columns))
-            if held:
+                batches.append(_batch(rows, columns))
+            if batches:
                 write()
 
     @functools.cached_property
     def _fixed(self) -> set[str]:
-        """Names of columns that are the mix's, whatever documents have under them."""
+        """Names of columns of the mix, also if documents have them."""
         return {"annotation", "label", "prob"} if self.by else {"annotation"}
 
     @functools.cached_property
-    def _known(self) -> set[str]:
-        """Names of fields that are no columns of their own."""
+    def _column_fields(self) -> set[str]:
+        """Names of fields without columns of their own."""
         return _OWN | self._fixed
 
     def _schema(self) -> Any:
@@ -236,25 +231,21 @@ class Parquet(Labelling, Writer):
         row = 0
         try:
             with open_parquet(path) as file:
-                there = _texts(file.schema_arrow)
-                text = next((name for name in _TEXTS if name in there), None)
+                names = _texts(file.schema_arrow)
+                text = next((name for name in _TEXTS if name in names), None)
                 if text is None:
                     got = ", ".join(file.schema_arrow.names)
                     raise DataError(f"expected a column `text` or `content` of texts, got {got}; rename one", path=path)
-                there |= {name for name in ("id", "metadata") if name in file.schema_arrow.names}
-                columns = [text, *(name for name in ("id", "source", "label", "metadata") if name in there)]
-                for group in range(file.metadata.num_row_groups):
-                    about = file.metadata.row_group(group)
-                    some = max(1, READ * about.num_rows // max(1, about.total_byte_size))
-                    for batch in file.iter_batches(some, row_groups=[group], columns=columns, use_threads=False):
-                        for values in arrow_rows(batch):
-                            row += 1
-                            if values[text] is None:
-                                raise DataError(f"expected a text in {text!r}, got null", path=path, line=row)
-                            metadata = _object(values.get("metadata"))
-                            id, source = values.get("id"), values.get("source") or ""
-                            id = "" if id is None else str(id)
-                            yield Document(values[text], id=id, source=source, metadata=metadata), values.get("label")
+                names |= {name for name in ("id", "metadata") if name in file.schema_arrow.names}
+                columns = [text, *(name for name in ("id", "source", "label", "metadata") if name in names)]
+                for values in (values for batch in _batches(file, columns) for values in arrow_rows(batch)):
+                    row += 1
+                    if values[text] is None:
+                        raise DataError(f"expected a text in {text!r}, got null", path=path, line=row)
+                    metadata = _object(values.get("metadata"))
+                    id, source = values.get("id"), values.get("source") or ""
+                    id = "" if id is None else str(id)
+                    yield Document(values[text], id=id, source=source, metadata=metadata), values.get("label")
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"expected a sound Parquet file, got damage: {error}", path=path, line=row + 1) from None
 
@@ -286,17 +277,14 @@ class Parquet(Labelling, Writer):
                     yield None, f"expected {documents:,} rows by the manifest, got {file.metadata.num_rows:,}"
                 if any(_schema_faults(file.schema_arrow, self._fixed)):
                     return
-                for group in range(file.metadata.num_row_groups):
-                    about = file.metadata.row_group(group)
-                    some = max(1, READ * about.num_rows // max(1, about.total_byte_size))
-                    for batch in file.iter_batches(some, row_groups=[group], use_threads=False):
-                        batch.validate(full=True)
-                        for number, wrong in _row_faults(batch):
-                            if first is None or row + number <= first:
-                                yield row + number, wrong
-                        row += batch.num_rows
-                        if first is not None and row >= first:
-                            return
+                for batch in _batches(file):
+                    batch.validate(full=True)
+                    for number, wrong in _row_faults(batch):
+                        if first is None or row + number <= first:
+                            yield row + number, wrong
+                    row += batch.num_rows
+                    if first is not None and row >= first:
+                        return
         except DataError as error:
             yield error.line, error.message
         except (pa.ArrowException, OSError) as error:
@@ -304,8 +292,16 @@ class Parquet(Labelling, Writer):
             yield None, f"expected a sound Parquet file, got damage{place}: {error}"
 
 
+def _batches(file: Any, columns: list[str] | None = None) -> Iterator[Any]:
+    """Yield the rows of a file in batches of about `READ` bytes."""
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        rows = max(1, READ * group.num_rows // max(1, group.total_byte_size))
+        yield from file.iter_batches(rows, row_groups=[number], columns=columns, use_threads=False)
+
+
 def _texts(schema: Any) -> set[str]:
-    """Return the names of the columns that have texts."""
+    """Return the names of text columns."""
     import pyarrow as pa
 
     kinds = (pa.types.is_string, pa.types.is_large_string)
@@ -313,7 +309,7 @@ def _texts(schema: Any) -> set[str]:
 
 
 def _object(text: Any) -> msgspec.Raw:
-    """Return metadata that are an object, or one in JSON; null for others, as external files may have them."""
+    """Return metadata as an object's JSON, else null. External files may have other values."""
     if not isinstance(text, str):
         return msgspec.Raw(_ENCODER.encode(text if isinstance(text, dict) else None))
     return msgspec.Raw((text if text and text.startswith("{") else "null").encode())
@@ -364,7 +360,9 @@ def _column(values: list[Any], field: Any) -> Any:
     import pyarrow as pa
 
     if field.metadata or (field.name in _JSON and not field.type.num_fields):
-        return arrow_array([None if value is None else _json_text(value) for value in values], field.type)
+        return arrow_array(
+            [None if value in (None, _NULL) else str(memoryview(value), "utf-8") for value in values], field.type
+        )
     if any(isinstance(value, msgspec.Raw) for value in values):
         values = [None if value is None else msgspec.json.decode(value) for value in values]
     if field.name == "id" and pa.types.is_integer(field.type):
@@ -372,17 +370,13 @@ def _column(values: list[Any], field: Any) -> Any:
     return arrow_array(values, field.type)
 
 
-def _json_text(value: msgspec.Raw) -> str | None:
-    return None if value == _NULL else str(memoryview(value), "utf-8")
-
-
-def _schema_faults(found: Any, fixed: set[str]) -> Iterator[tuple[None, str]]:
+def _schema_faults(schema: Any, fixed: set[str]) -> Iterator[tuple[None, str]]:
     expected = _fixed_schema()
-    if found.names[: len(expected)] != expected.names:
-        yield None, f"expected the columns {', '.join(expected.names)}, got {', '.join(found.names)}"
+    if schema.names[: len(expected)] != expected.names:
+        yield None, f"expected the columns {', '.join(expected.names)}, got {', '.join(schema.names)}"
         return
     for field in expected:
-        got = found.field(field.name).type
+        got = schema.field(field.name).type
         is_own = field.name in _TYPED and field.name not in fixed and _kind(got) != _kind(field.type)
         if got != field.type and not is_own:
             yield None, f"expected the column {field.name} to be {field.type}, got {got}"
@@ -393,7 +387,7 @@ def _kind(type_: Any) -> str:
 
 
 def _row_faults(batch: Any) -> Iterator[tuple[int, str]]:
-    """Yield nulls where none may be, and texts that are no JSON; rows of a batch are numbered from 1."""
+    """Yield nulls in required columns, and texts without JSON. Rows of a batch are numbered from 1."""
     for name in _NEVER_NULL:
         column = batch.column(name)
         if column.null_count:

@@ -16,7 +16,7 @@ from toolkit.text import Array, LinePredictions, LineTable, compiled
 
 
 class _Labelled(msgspec.Struct, frozen=True, gc=False):
-    """A prediction, of which only the label is needed."""
+    """A prediction without its probability."""
 
     label: str
 
@@ -82,8 +82,8 @@ class Text(Writer):
         out = np.empty(int(sizes.sum()) + len(begins) * (border - 1), dtype=np.int8)
         ends = np.empty(len(begins), dtype=np.int64)
         bounds = np.append(begins, len(places))
-        kept = lines._replace(starts=lines.starts[places], ends=lines.ends[places])
-        _join(kept, bounds, len(begins), border, out, ends)
+        pieces = lines._replace(starts=lines.starts[places], ends=lines.ends[places])
+        _join(pieces, bounds, len(begins), border, out, ends)
         written, begin = out.tobytes(), 0
         results: list[list[tuple[str, bytes]]] = [[] for _ in batch.documents]
         for document, number, end in zip(
@@ -94,7 +94,7 @@ class Text(Writer):
         return results
 
     def _labels(self, batch: MixedBatch) -> tuple[Sequence[str], Any]:
-        """Return labels, and the number of that of each line, int32; -1 for a line without."""
+        """Return labels, and the label number of each line. Numbers are int32; -1 is none."""
         import numpy as np
 
         counts = np.diff(batch.documents.lines.bounds)
@@ -107,9 +107,7 @@ class Text(Writer):
             return predictions.labels, predictions.numbers
         of_documents = [value.label for value in batch.values("document")]
         labels = sorted(set(of_documents))
-        return labels, np.repeat(
-            np.array([labels.index(of_document) for of_document in of_documents], dtype=np.int32), counts
-        )
+        return labels, np.repeat(np.array(list(map(labels.index, of_documents)), dtype=np.int32), counts)
 
     def parts_documents(self) -> bool:
         return self.unit != "document"
@@ -122,24 +120,24 @@ class Text(Writer):
         return cls() if re.search(r"\.(txt|text)(\.\w+)?$", path) else None
 
     def read(self, lines: Iterator[bytes], max_bytes: int) -> Iterator[tuple[Document, str | None]]:
-        """Return what stands between blank lines: documents, or pieces of them."""
-        held: list[bytes] = []
+        """Return the documents, or pieces, between blank lines."""
+        piece: list[bytes] = []
         size = 0
         for line in lines:
             if not self.borders:
                 yield _piece([line]), None
             elif line.strip():
-                held.append(line)
+                piece.append(line)
                 size += len(line) + 1
                 if size > max_bytes:
                     raise DataError(
                         f"expected a piece of at most {max_bytes:,} bytes, got a longer one; raise `max_document_bytes`"
                     )
-            elif held:
-                yield _piece(held), None
-                held, size = [], 0
-        if held:
-            yield _piece(held), None
+            elif piece:
+                yield _piece(piece), None
+                piece, size = [], 0
+        if piece:
+            yield _piece(piece), None
 
     def is_lines(self) -> bool:
         return not self.borders
@@ -156,7 +154,7 @@ _MULTIBYTE, _SECOND = 0x80, tuple(b"\x80\x81\x85\x9a\xa0")
 
 
 def _blank(lines: LineTable, places: Array, *, ascii_only: bool) -> Array:
-    """Return whether lines are empty or white space; of most the first byte says that they are not.
+    """Return a mask of lines without text. The first byte decides about most of them.
 
     goclassy, whose files have blocks, keeps lines of other white space than ASCII's.
     """
@@ -181,11 +179,11 @@ def _join(lines: LineTable, bounds: Array, pieces: int, border: int, out: Array,
 
     Args:
         lines: Lines that are written; their code points and bounds are not looked at.
-        bounds: int64 (pieces + 1), the first line of each piece, and the end.
+        bounds: First line of each piece, and the end; int64 (pieces + 1).
         pieces: Number of pieces.
-        border: line feeds behind the last line of each.
-        out: int8, with room for all.
-        places: int64 (pieces), where each ends in it.
+        border: Line feeds behind the last line of each.
+        out: Array with room for all; int8.
+        places: End of each piece in it; int64 (pieces).
     """
     at = 0
     for piece in range(pieces):

@@ -1,4 +1,4 @@
-"""Tokens by any ``tokenizer.json``, in the files that training programs read.
+"""Tokens by any ``tokenizer.json``, in the files of training programs.
 
 Source: Hugging Face ``tokenizers``; for the files see `mixers._token_files`, for sequences `mixers._packing`.
 """
@@ -116,22 +116,21 @@ class Tokens(Labelling, Writer):
             numbers.append(len(texts) - 1)
             before = document
         tokens, bounds = self._loaded.encode(texts)
-        encoded = tokens.astype(self._dtype)
+        encoded = tokens.astype(f"<u{self._width}")
         results: list[list[tuple[str, bytes]]] = []
         for number, (document, mixed) in zip(numbers, batch, strict=True):
             own = encoded[bounds[number] : bounds[number + 1]]
+            results.append([])
             if len(own):
                 if number not in odds:
                     odds[number] = self._odds(texts[number], tokens[bounds[number] : bounds[number + 1]])
                 line = self._line(document, mixed, own, odds[number])
                 batch.counts["tokens"] += _HEAD.unpack_from(line)[0] // self._width
-                results.append([(self.label_in(mixed), line)])
-            else:
-                results.append([])
+                results[-1].append((self.label_in(mixed), line))
         return results
 
     def _odds(self, text: str, tokens: Array) -> list[tuple[int, int]]:
-        """Return `Tokenizer.odds`, of the tokens with that before them, which stands for nothing."""
+        """Return `Tokenizer.odds` of tokens with the one before them. That one stands for nothing."""
         odds = self._loaded.odds(text, tokens)
         bos = self._number_of("bos")
         if bos is None:
@@ -174,7 +173,7 @@ class Tokens(Labelling, Writer):
         trace.close(bounds[-1])
 
     def _traced(self, entries: Iterable[Entry], trace: TraceWriter, bounds: "array[int]") -> Iterator[Entry]:
-        """Yield documents that follow one another in a file, which are the pieces of its trace."""
+        """Yield consecutive documents of a file, the pieces of its trace."""
         for entry in entries:
             count = len(entry.tokens) // self._width
             assert entry.origin is not None
@@ -213,16 +212,11 @@ class Tokens(Labelling, Writer):
                 trace.block(number)
             if self.sequence_length is None and documents is not None and entries != documents:
                 yield None, f"expected {documents:,} documents by the manifest, got {entries:,}"
-            if (
-                self.sequence_length is not None
-                and read_offsets(self._bounds(path))[-1] != entries * self.sequence_length
-            ):
+            bounds = path.removesuffix(self._kind.SUFFIX) + _BOUNDS
+            if self.sequence_length and read_offsets(bounds)[-1] != entries * self.sequence_length:
                 yield None, f"expected {entries:,} sequences of {self.sequence_length} tokens, got others"
         except DataError as error:
             yield error.line, f"{error.message} ({error.path})" if error.path != path else error.message
-
-    def _bounds(self, path: str) -> str:
-        return path.removesuffix(self._kind.SUFFIX) + _BOUNDS
 
     @property
     def _strips(self) -> bool:
@@ -240,23 +234,19 @@ class Tokens(Labelling, Writer):
     def _width(self) -> int:
         return self._kind.width(self._loaded.size)
 
-    @property
-    def _dtype(self) -> str:
-        return f"<u{self._width}"
-
     @functools.cached_property
     def _around(self) -> tuple[bytes, bytes]:
         """Return the bytes before and behind the tokens of a document."""
-        numbers = (self._number_of(option) for option in ("bos", "eod"))
-        first, last = (b"" if n is None else n.to_bytes(self._width, "little") for n in numbers)
+        first, last = (self._bytes_of(option) for option in ("bos", "eod"))
         return first, last
 
     @property
     def _padding(self) -> bytes:
-        pad = self._number_of("pad")
-        number = self._number_of("eod") if pad is None else pad
-        assert number is not None  # see check_installed
-        return number.to_bytes(self._width, "little")
+        return self._bytes_of("pad") or self._bytes_of("eod")
+
+    def _bytes_of(self, option: str) -> bytes:
+        number = self._number_of(option)
+        return b"" if number is None else number.to_bytes(self._width, "little")
 
     def _number_of(self, option: str) -> int | None:
         token = getattr(self, option)
@@ -264,8 +254,8 @@ class Tokens(Labelling, Writer):
             return None
         number = self._loaded.number_of(token)
         if number is None or (self._loaded.added_tokens and token not in self._loaded.added_tokens):
-            known = ", ".join(self._loaded.added_tokens[:8]) or "none"
-            raise ConfigError(f"{option}: expected an added token of {self.tokenizer}, such as {known}; got {token!r}")
+            names = ", ".join(self._loaded.added_tokens[:8]) or "none"
+            raise ConfigError(f"{option}: expected an added token of {self.tokenizer}, such as {names}; got {token!r}")
         return number
 
 

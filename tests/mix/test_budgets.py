@@ -68,7 +68,7 @@ def test_the_bound_is_where_the_amounts_up_to_it_are_nearest_to_the_goal(
         assert taken[group] == sum(amounts[hash_] for hash_ in mine if hash_ <= found[group])
         assert abs(taken[group] - goal) == min(abs(each - goal) for each in sums)
         assert found[group] == EVERYTHING or sums[-1] > goal
-        around = [bound.taken for bound in several[group][0]]
+        around = [bound.amount for bound in several[group][0]]
         if len(around) == 2:
             assert [min(around), max(around)] == [
                 max(each for each in sums if each <= goal),
@@ -85,12 +85,12 @@ def test_groups_together_come_to_the_sum_within_half_a_document(given: list[tupl
         below, goal = 100.0 * i, 100.0 * i + part * size
         goals[f"{i:02}"] = goal
         options = [Bound(0, below), Bound(1, below + size)] if is_enough else [Bound(EVERYTHING, below)]
-        around[f"{i:02}"] = sorted(options, key=lambda bound, goal=goal: abs(bound.taken - goal))  # type: ignore[misc]
+        around[f"{i:02}"] = sorted(options, key=lambda bound, goal=goal: abs(bound.amount - goal))  # type: ignore[misc]
     found = settled(around, goals)
     assert all(found[group] in options for group, options in around.items())
     met = [group for group, options in around.items() if len(options) == 2]
     largest = max((size for _, size, is_enough in given if is_enough), default=0)
-    assert abs(sum(found[group].taken - goals[group] for group in met)) <= largest / 2 + 1e-6
+    assert abs(sum(found[group].amount - goals[group] for group in met)) <= largest / 2 + 1e-6
 
 
 def budget(text: str) -> BudgetSettings:
@@ -112,12 +112,12 @@ HAS = {"en": 8000.0, "de": 1000.0, "fr": 1000.0}
     ],
 )
 def test_targets_are_amounts_or_shares(text: str, wanted: dict[str, float]) -> None:
-    assert budget(text).wanted({"": 9.0} if list(wanted) == [""] else HAS) == pytest.approx(wanted)
+    assert budget(text).targets_of({"": 9.0} if list(wanted) == [""] else HAS) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("tau", [0.3, 0.7, 1.0])
 def test_a_temperature_gives_shares_in_proportion_to_a_power(tau: float) -> None:
-    wanted = budget(f"{{tokens: 1000, by: label, temperature: {tau}}}").wanted(HAS)
+    wanted = budget(f"{{tokens: 1000, by: label, temperature: {tau}}}").targets_of(HAS)
     powers = {group: (n / 10_000) ** tau for group, n in HAS.items()}
     assert wanted == pytest.approx({group: 1000 * n / sum(powers.values()) for group, n in powers.items()})
 
@@ -162,7 +162,7 @@ def test_a_section_that_says_nothing_clear_is_refused(text: str, message: str) -
 
 def test_a_group_without_target_is_an_error_that_names_it() -> None:
     with pytest.raises(ConfigError, match=r"expected a target for each group, got none for de \(1,000 tokens\), fr"):
-        budget("{tokens: {en: 1}, by: label}").wanted(HAS)
+        budget("{tokens: {en: 1}, by: label}").targets_of(HAS)
 
 
 # Which documents nothing stands for, against a slow count of them.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.conftest import Project, attributes, document, inputs_of, read_rows, tree, write_rows
-from toolkit.mix.effects import unmatched
+from toolkit.mix.effects import summary
 from toolkit.records.left_out import Tally, too_many
 
 RULES = [
@@ -97,7 +97,7 @@ def test_what_documents_have_is_not_named(project: Project) -> None:
 
 
 def test_the_names_of_shards_are_bounded(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unmatched, "SHARDS_LISTED", 2)
+    monkeypatch.setattr(summary, "SHARDS_LISTED", 2)
     begin(project)
     project.config["mix"]["rules"] = [{"drop": "metadata.rare is not None and metadata.rare > 1", "name": "rare"}]
     write_rows(project.documents / "d.jsonl.gz", [document("d", "A text.", metadata={"rare": 0})])

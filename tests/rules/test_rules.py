@@ -210,7 +210,7 @@ def test_keep_is_drop_of_the_opposite() -> None:
 
 
 def test_rules_know_what_rules_before_them_have_ruled_out() -> None:
-    assert rules("- drop: label is None\n- drop: label == 'en'").known == {"label"}
+    assert rules("- drop: label is None\n- drop: label == 'en'").facts == {"label"}
     assert rules("- keep: label is not None and n > 1\n- drop: label == 'en'").needs.keys == {"label", "n"}
     with pytest.raises(ConfigError, match=r"^c\.yaml:2: rule \"label < 'en'\": label may be null here"):
         rules("- {annotate: x, when: label is None}\n- drop: label < 'en'")
@@ -218,7 +218,7 @@ def test_rules_know_what_rules_before_them_have_ruled_out() -> None:
         rules("- drop: label < 'en'\n- drop: label is None")
     with pytest.raises(ConfigError, match=r"^c\.yaml:2: .*label may be null here"):
         rules("- keep: label is None\n- drop: label < 'en'")
-    assert rules("- keep: label == 'en'\n- drop: label < 'en'").known == {"label"}
+    assert rules("- keep: label == 'en'\n- drop: label < 'en'").facts == {"label"}
 
 
 @pytest.mark.parametrize(

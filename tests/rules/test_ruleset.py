@@ -115,7 +115,7 @@ def test_a_label_that_is_known_not_to_be_null_may_be_used_under_both_names() -> 
     for first in ("lang", "label"):
         for second in ("lang", "label"):
             found = rules(f"- drop: {first} is None\n- drop: {second} == 'en'\n- route: {second}", label="lang")
-            assert found.known == {"lang", "label"}
+            assert found.facts == {"lang", "label"}
     with pytest.raises(ConfigError, match="label may be null here"):
         rules("- {drop: lang is None, when: n is None}\n- drop: label < 'en'", label="lang")
 

@@ -3,21 +3,18 @@
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 from typing import Any
 
 import msgspec
 
-from toolkit import partials
 from toolkit.commands import _sections as sections
 from toolkit.data import row_index
 from toolkit.data.alignment import is_of_experiment
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
-from toolkit.data.excerpts import escaped
 from toolkit.data.places import Place, check_apart, check_dataset, is_within, normal, of_dataset
 from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError, ToolkitError, choices, did_you_mean, quoted
@@ -25,20 +22,19 @@ from toolkit.exchange import thresholds
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import shard_tasks, tasks_of
 from toolkit.ingest import own_types
-from toolkit.mix import bindings, joined_sets, publish
+from toolkit.mix import publish
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.budget import BudgetSettings, bounds, drawing
 from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.effects import preview
-from toolkit.mix.effects.counts import GroupCount, Totals
+from toolkit.mix.effects.counts import Totals
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import sets as records
 from toolkit.rules import filters
-from toolkit.rules.rule import UnknownAttribute
 from toolkit.source import external_sets, resolve_sets
-from toolkit.stages.context import Context, all_values, failures, table
+from toolkit.stages.context import Context, all_values, failures
 from toolkit.stages.disk_quota import DOCUMENT, FILES
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
@@ -50,63 +46,44 @@ SLIP = 0.8
 """Similarity of two names (see difflib) from which one is taken for a slip of the other."""
 
 
-def check_patterns(
-    context: Context,
-    settings: MixSettings,
-    stream: Stream,
-    works: list[ShardToMix],
-    joined: list[JoinedSet],
-    *,
-    complete: bool,
-) -> None:
-    """Check the patterns of a stream; warn of what they may not mean, and tell which run compiled.
+def _check_patterns(context: Context, template: ShardToMix, works: list[ShardToMix], *, complete: bool) -> None:
+    """Check the patterns of a stream; warn of doubtful ones, and print the number that run compiled.
 
     Args:
         context: Context of the configuration.
-        settings: Settings of the mix.
-        stream: with the patterns.
-        works: its shards.
-        joined: its sets.
-        complete: True if all attributes that there are are known; if not, patterns are not held against them.
+        template: A shard of the stream.
+        works: Shards of the stream.
+        complete: True if all attributes are known; if not, patterns are not held against them.
 
     Raises:
         ConfigError: for an attribute that no row has.
     """
-    results = _index(context, works)
+    states = _index(context, works)
     if complete:
-        in_part = context.only_per_shard
-        context.warn(_faults(stream, joined, _inline_keys(works, results), in_part=in_part))
-    _tell_compiled(context, settings, stream, joined)
+        context.warn(_faults(template.stream, template.sets, _inline_keys(states), in_part=context.only_per_shard))
+    if context.options.quiet:
+        return
+    number = sum(len(rule.foreign.texts) for rule in template.stream.rules if rule.foreign)
+    slow = template.compile_rules(translates=True).needs.by_library
+    of_stream = f" of the stream {template.stream.name}" if template.stream.name else ""
+    print(f"{number - len(slow)} of {number} patterns{of_stream} run compiled", file=sys.stderr)
+    for pattern in slow:
+        print(f"runs in the library of its language, for each document: {pattern}", file=sys.stderr)
 
 
-def _index(context: Context, works: list[ShardToMix]) -> dict[str, ShardState | None]:
-    """Read the shards that have no row index yet; return what that tells of each, by the path of its work."""
-    todo = [work for work in works if row_index.current(work.dataset, work.shard) is None]
-    if not todo:
-        return {}
-    results = context.run(
-        "making row indexes", index_shard, shard_tasks(todo)
-    )  # what is wrong is said where a shard is mixed
-    return {work.path: result.value for work, result in zip(todo, results, strict=True)}
+def _index(context: Context, works: list[ShardToMix]) -> list[ShardState | None]:
+    """Return the states of shards; read those that have no row index yet."""
+    states = for_each(lambda work: row_index.current(work.dataset, work.shard), works)
+    todo = [work for work, state in zip(works, states, strict=True) if state is None]
+    results = context.run("making row indexes", index_shard, shard_tasks(todo)) if todo else []
+    indexed = iter(result.value for result in results)  # the cause of a failure is printed where the shard is mixed
+    return [next(indexed) if state is None else state for state in states]
 
 
-def _inline_keys(works: list[ShardToMix], made: Mapping[str, ShardState | None]) -> set[str] | None:
-    """Return the names of the attributes that documents have of their own; None if they are not known.
-
-    Args:
-        works: the shards.
-        made: by the paths of some, the states that they have been found in just now: a dry run keeps none.
-    """
-    results: set[str] = set()
-
-    def state_of(work: ShardToMix) -> ShardState | None:
-        return made[work.path] if work.path in made else row_index.current(work.dataset, work.shard)
-
-    for state in for_each(state_of, works):
-        if state is None or state.inline_keys is None:
-            return None
-        results.update(state.inline_keys)
-    return results
+def _inline_keys(states: list[ShardState | None]) -> set[str] | None:
+    """Return the names of documents' own attributes; None if unknown."""
+    keys = [None if state is None else state.inline_keys for state in states]
+    return None if None in keys else {name for names in keys for name in names or ()}
 
 
 def index_shard(work: ShardToMix, report: Any) -> ShardState:
@@ -115,21 +92,21 @@ def index_shard(work: ShardToMix, report: Any) -> ShardState:
 
 
 def _faults(stream: Stream, joined: list[JoinedSet], inline: set[str] | None, *, in_part: bool) -> list[str]:
-    """Return warnings of patterns that ask for attributes which no row has, or not every row.
+    """Return warnings of patterns with attributes missing in rows.
 
     An attribute that no row has is an error: the rule would drop every document, or none. Only where other programs
     leave keys out because they found nothing, it is a warning, unless all documents would be dropped then.
 
     Args:
-        stream: with the patterns.
-        joined: its sets.
-        inline: the names of the attributes that documents have of their own; None if they are not known.
+        stream: Stream with the patterns.
+        joined: Sets.
+        inline: Names of the attributes that documents have of their own; None if they are not known.
         in_part: True if only some of the shards were looked at, as by a share: what is missing may be in others.
 
     Raises:
         ConfigError: for an attribute that is not there.
     """
-    known = {key.name for item in joined for key in item.keys} | (inline or set())
+    names = {key.name for item in joined for key in item.keys} | (inline or set())
     lacked = {key.name for item in joined for key in item.keys if key.default}
     notes = []
     for rule in stream.rules:
@@ -142,26 +119,28 @@ def _faults(stream: Stream, joined: list[JoinedSet], inline: set[str] | None, *,
                 f"{rule.place}: rule {quoted(rule.name)}: some rows lack {min(guarded)!r}: `?` gives null there, which "
                 "compares, where Dolma gives nothing; a rule that tests for it first means the same in both"
             )
-        missing = {text: filters.named_keys(text, foreign.syntax) - known for text in foreign.texts}
-        asked = sorted({key for keys in missing.values() for key in keys})
-        if not asked or inline is None:
+        missing = {text: filters.named_keys(text, foreign.syntax) - names for text in foreign.texts}
+        absent = sorted({key for keys in missing.values() for key in keys})
+        if not absent or inline is None:
             continue
         drops_all = foreign.keeps and all(missing.values())
         fails = drops_all or of_jq
-        key = next((key for key in asked if fails or not _may_be_rare(key, joined, inline)), asked[0])
-        what = f"{rule.place}: rule {quoted(rule.name)}: expected an attribute that a row has, got {key!r}"
-        hint = choices(key, sorted(known))
+        key = next((key for key in absent if fails or not _may_be_rare(key, joined, inline)), absent[0])
+        message = f"{rule.place}: rule {quoted(rule.name)}: expected an attribute that a row has, got {key!r}"
+        hint = choices(key, sorted(names))
         if in_part or not (fails or not _may_be_rare(key, joined, inline)):
-            notes.append(what + did_you_mean(key, known))
+            notes.append(message + did_you_mean(key, names))
         elif foreign.syntax == "jq":
-            raise ConfigError(f"{what}{hint}; if documents may lack it, write `{key}?`")
+            raise ConfigError(f"{message}{hint}; if documents may lack it, write `{key}?`")
         else:
-            raise ConfigError(f"{what}{hint}" + ("" if drops_all else "; if no document has it, leave the pattern out"))
+            raise ConfigError(
+                f"{message}{hint}" + ("" if drops_all else "; if no document has it, leave the pattern out")
+            )
     return notes
 
 
 def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
-    """Tell whether rows of another program may lack a key because nothing was found.
+    """Return True if rows of another program may lack a key. They do so where nothing was found.
 
     Dolma's tagger leaves out ``exp__tagger__label`` where there are no spans of the label, its deduper the only key. A
     key is taken for a slip if it is very like one that there is, and of no experiment that has others.
@@ -176,48 +155,33 @@ def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
     return bool(foreign) and not difflib.get_close_matches(key, foreign, n=1, cutoff=SLIP)
 
 
-def _tell_compiled(context: Context, settings: MixSettings, stream: Stream, joined: list[JoinedSet]) -> None:
-    """Tell which patterns of other languages run as expressions of ours, and which in their library."""
-    asked = [text for rule in stream.rules if rule.foreign for text in rule.foreign.texts]
-    if context.options.quiet:
-        return
-    slow = bindings.compile_rules(settings, stream, joined).needs.by_library
-    of_stream = f" of the stream {stream.name}" if stream.name else ""
-    print(f"{len(asked) - len(slow)} of {len(asked)} patterns{of_stream} run compiled", file=sys.stderr)
-    for pattern in slow:
-        print(f"runs in the library of its language, for each document: {pattern}", file=sys.stderr)
-
-
-_NO_SETS: Mapping[str, records.SetSchema] = {}
-
-
 @dataclass
 class PreparedMix:
-    """A mix that is ready to begin.
+    """A mix ready to start.
 
     Attributes:
-        settings: with what the weights of streams come to.
-        works: its shards, sorted by stream and path.
+        settings: Settings with the shares of weighted streams.
+        works: Shards, sorted by stream and path.
         sets: Sets that each stream joins, by its name.
-        unreadable: for shards whose foreign attributes cannot be read, why, by key.
-        known: how many shards there are beside those that `--limit` lets in.
-        notes: what is to be said of inputs that are not in it.
+        unreadable: Reasons of shards with unreadable external attributes, by key.
+        shards: Number of shards beside those that `--limit` lets in.
+        notes: Notes about inputs that are left out.
         refused: Faults of its sets, for which the mix is refused; empty but for what only looks.
-        budget: what that comes to, if there is one.
+        budget: Result of the budget, if there is one.
     """
 
     settings: MixSettings
     works: list[ShardToMix] = field(default_factory=list)
     sets: dict[str, list[JoinedSet]] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
-    known: int = 0
+    shards: int = 0
     notes: str = ""
     refused: list[ToolkitError] = field(default_factory=list)
     budget: BudgetFound | None = None
 
 
 def _check_places(context: Context, settings: MixSettings) -> None:
-    """Check where a mix writes: output and dropped documents, against each other and all datasets.
+    """Check the places of output and dropped documents, against all datasets.
 
     Raises:
         ConfigError: naming both places.
@@ -244,7 +208,7 @@ def _check_places(context: Context, settings: MixSettings) -> None:
 
 
 def _check_notes(dataset: Dataset, settings: MixSettings) -> None:
-    """Raise ConfigError for records of a stream that would lie among parts; its work folder has a place for them."""
+    """Raise ConfigError for records of a stream among parts. The work folder of the output has a place for them."""
     if is_within(normal(dataset.notes), normal(f"{work_folder(settings.output.path)}/inputs")):
         return
     check_apart(
@@ -269,7 +233,7 @@ def settings_of(context: Context, *, writes: bool = True) -> MixSettings:
 
 
 def check_output(context: Context, settings: MixSettings) -> str:
-    """Check that output and dropped documents go where nothing else is, or what a mix of these datasets has made.
+    """Check the folders of output and dropped documents. They are empty, or have what a mix of these datasets made.
 
     Return what is replaced that was made from other datasets.
 
@@ -284,12 +248,12 @@ def check_output(context: Context, settings: MixSettings) -> str:
 
 
 def check(context: Context, settings: MixSettings, planned: Mapping[str, records.SetSchema]) -> None:
-    """Check the section before what it needs is there.
+    """Check the section before its inputs exist.
 
     Args:
         context: Context of the configuration.
         settings: Settings of the mix.
-        planned: the sets of its own dataset that will have been written by then.
+        planned: Sets of its own dataset that will have been written by then.
 
     Raises:
         ConfigError: for whatever is wrong.
@@ -307,57 +271,17 @@ def to_be(
     """Return how each shard of a stream will be mixed; its name is empty. Arguments and errors as of `check`."""
     is_own = context.has_dataset and stream.dataset == context.dataset
     stream = msgspec.structs.replace(stream, own=context.own_types_to_be() if is_own else None)
-    return _to_mix(context, settings, stream, resolve_sets(stream, planned, {}), planned)
+    return unbound(context, settings, stream, resolve_sets(stream, planned, {})).bound(planned)
 
 
-def _to_mix(
-    context: Context,
-    settings: MixSettings,
-    stream: Stream,
-    joined: list[JoinedSet],
-    planned: Mapping[str, records.SetSchema] = _NO_SETS,
-) -> ShardToMix:
-    bindings, set_bindings = bound(settings, stream, joined, planned)
-    return ShardToMix(
-        settings=settings,
-        stream=stream,
-        sets=joined,
-        bindings=bindings,
-        set_bindings=set_bindings,
-        shard="",
-        max_document_bytes=context.config.max_document_bytes,
-    )
-
-
-def bound(
-    settings: MixSettings, stream: Stream, joined: list[JoinedSet], planned: Mapping[str, records.SetSchema] = _NO_SETS
-) -> tuple[dict[str, bindings.Binding], list[bindings.Binding]]:
-    """Return the attributes of the writer, and those of rules that set fields; check all that they need.
-
-    Args:
-        settings: Settings of the mix.
-        stream: Stream to check.
-        joined: Sets that the stream joins.
-        planned: Sets that will have been written by then.
-
-    Raises:
-        ConfigError: for a rule or an option that cannot be used.
-    """
-    try:
-        rules = bindings.compile_rules(settings, stream, joined)
-    except UnknownAttribute as error:
-        hint = joined_sets.set_hint(error.name, stream, joined, planned)
-        raise ConfigError(f"{error.message}{hint}" if hint else str(error)) from None
-    of_writer = bindings.bind_writer(settings, joined, rules, stream.text)
-    of_rules = bindings.bind_rules(settings, joined, rules, stream.text)
-    named = {(of_rule.set, of_rule.key) for of_rule in (*of_writer.values(), *of_rules)}
-    wanted = [key.name for i, result in enumerate(joined) for key in result.keys if (i, key.key) in named]
-    bindings.check_texts(settings, stream, joined, wanted)
-    return of_writer, of_rules
+def unbound(context: Context, settings: MixSettings, stream: Stream, sets: list[JoinedSet]) -> ShardToMix:
+    """Return a shard of a stream without its name and bindings."""
+    limit = context.config.max_document_bytes
+    return ShardToMix(settings=settings, stream=stream, sets=sets, shard="", max_document_bytes=limit)
 
 
 def prepare(context: Context, settings: MixSettings) -> PreparedMix:
-    """Return the shards of all streams, with what is joined to them.
+    """Return the shards of all streams, with their joined sets.
 
     Raises:
         ConfigError: for whatever is wrong with sets and rules.
@@ -378,13 +302,13 @@ def prepare(context: Context, settings: MixSettings) -> PreparedMix:
 
 def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None:
     shards, notes = context.shards(stream.dataset, judges=True)
-    known = context.mine(stream.dataset)
-    prepared.known += len(known)
+    listed = context.mine(stream.dataset)
+    prepared.shards += len(listed)
     prepared.notes += notes
     if context.share and not shards:
         return  # the sets need not be there yet
     if stream.own is None:  # or else it is over a sample, whose documents are of other shards
-        stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, known))
+        stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, listed))
     source = context.source_of(stream.dataset, shards)
     if refused := source.faults([attribute.set for attribute in stream.attributes]):
         if not context.options.only_shows:
@@ -394,26 +318,27 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     resolved = source.typed(stream)
     joined, unreadable = resolved.sets, resolved.unreadable
     prepared.sets[stream.name] = joined
+    template = unbound(context, prepared.settings, stream, joined)
     try:
-        of_each = _to_mix(context, prepared.settings, stream, joined)
+        bound = template.bound()
     except ConfigError as error:
         if unreadable:  # what rules lack may be in there
             raise ToolkitError("\n".join(unreadable.values())) from None
-        place = resolved.place_of(partial(bound, prepared.settings, stream))
+        place = resolved.place_of(lambda sets: msgspec.structs.replace(template, sets=sets).bound())
         raise ConfigError(f"{error}{place}") from None
     for shard in shards:
-        work = msgspec.structs.replace(of_each, shard=shard)
+        work = msgspec.structs.replace(bound, shard=shard)
         if shard in unreadable:
             prepared.unreadable[work.key] = unreadable[shard]
         else:
             prepared.works.append(work)
     if any(rule.foreign for rule in stream.rules):
         works = [work for work in prepared.works if work.stream is stream]
-        check_patterns(context, prepared.settings, stream, works, joined, complete=not unreadable)
+        _check_patterns(context, bound, works, complete=not unreadable)
 
 
 def _check_names(prepared: PreparedMix) -> None:
-    """Raise ConfigError if two shards, each of which has an output of its own, have one name."""
+    """Raise ConfigError if two shards with own outputs share a name."""
     shards: dict[str, str] = {}
     for work in prepared.works:
         name = strip_suffix(work.shard, SHARD_SUFFIXES)
@@ -428,7 +353,7 @@ def _check_names(prepared: PreparedMix) -> None:
 
 
 def _weigh(context: Context, prepared: PreparedMix) -> PreparedMix:
-    """Return the mix with the share of each stream's documents that brings the kept characters to the weights.
+    """Return the mix with each stream's share of documents by weight.
 
     The stream that is shortest for its weight gives all it has; nothing is repeated.
     """
@@ -451,12 +376,12 @@ def _weigh(context: Context, prepared: PreparedMix) -> PreparedMix:
 
 
 def with_streams(prepared: PreparedMix, streams: Sequence[Stream], budget: BudgetFound | None = None) -> PreparedMix:
-    """Return a mix with the shares and the budget that its streams, in their order, have now.
+    """Return a mix with changed shares and budget of its streams.
 
     Args:
-        prepared: the mix.
-        streams: changed in these alone.
-        budget: what it came to.
+        prepared: Mix.
+        streams: Streams, changed in these alone.
+        budget: Result of the budget.
     """
     settings = msgspec.structs.replace(prepared.settings, streams=list(streams))
     by_name = {stream.name: {"share": stream.share, "budget": stream.budget} for stream in streams}
@@ -472,12 +397,8 @@ def with_streams(prepared: PreparedMix, streams: Sequence[Stream], budget: Budge
 # --- the budget: its bounds are found from all shards, before the first stage; then it is a rule ----------------------
 
 
-SHOWN = 20
-"""Groups that tables show."""
-
-
 def fill_budget(context: Context, prepared: PreparedMix) -> PreparedMix:
-    """Return a mix whose budget has bounds; shards that could not be looked at are among its unreadable ones.
+    """Return a mix with the bounds of its budget. Shards that cannot be read are among its unreadable ones.
 
     A mix that is published already, of the same shards by the same settings, tells its bounds. Else the copies of all
     shards are drawn, from attributes and row indexes. A mix keeps these in a file for each shard until it is
@@ -504,7 +425,7 @@ def fill_budget(context: Context, prepared: PreparedMix) -> PreparedMix:
 
 
 def as_published(prepared: PreparedMix) -> PreparedMix | None:
-    """Return a mix with the bounds of its budget as the published output has them; None if that is of another mix."""
+    """Return a mix with published bounds; None for another mix."""
     budget = prepared.settings.budget
     published = publish.load_manifest(prepared.settings.output.path) if budget else None
     if budget is None or published is None or published.budget is None:
@@ -517,44 +438,43 @@ DRAWN = 16
 """Bytes that a budget keeps of each document until the mix is published."""
 
 
-def _kept(work: drawing.ShardToDraw, text: float) -> float:
+def _draws_size(work: drawing.ShardToDraw, text: float) -> float:
     return 0.0 if exists(work.path) else text * DRAWN / DOCUMENT + FILES
 
 
 def _find_budget(context: Context, prepared: PreparedMix, budget: BudgetSettings, paths: Sequence[str]) -> PreparedMix:
     works, shared = prepared.works, not context.options.only_shows
     tasks = tasks_of(works, [drawing.ShardToDraw(work, path, shared) for work, path in zip(works, paths, strict=True)])
-    needs = (
-        context.disk.estimates(tasks, _kept) if shared else None
-    )  # what only shows writes to the system's temporary folder
+    needs = context.disk.estimates(tasks, _draws_size) if shared else None  # others write to scratch
     results = context.run("counting what the budget takes from", drawing.draw_shard, tasks, needs=needs)
-    there: list[str] = []
+    existing: list[str] = []
     copies: list[int] = []
-    available: dict[str, float] = {}
-    once: dict[str, float] = {}
+    totals: dict[str, GroupBudget] = {}
     for work, path, result in zip(works, paths, results, strict=True):
         if result.value is None:
             prepared.unreadable[work.key] = result.failure.message if result.failure else ""
             continue
         if result.value.data:  # of another machine
             write_file(path, result.value.data)
-        there.append(path)
+        existing.append(path)
         copies.append(sum(group.copies for group in result.value.groups))
-        for group in result.value.groups:
-            available[group.group] = available.get(group.group, 0.0) + group.available
-            once[group.group] = once.get(group.group, 0.0) + group.once
+        for draws in result.value.groups:
+            total = totals.setdefault(draws.group, GroupBudget(group=draws.group))
+            total.available += draws.available
+            total.once += draws.once
     prepared.works = [work for work in works if work.key not in prepared.unreadable]
     if shared and (why := context.shared_ids((w.dataset, w.shard) for w in prepared.works)):
         raise DataError(why)
-    wanted, goals = budget.goals(available)
-
-    goals |= dict.fromkeys(available.keys() - goals.keys(), 0.0)
+    targets, goals = budget.goals({group: total.available for group, total in totals.items()})
+    goals |= dict.fromkeys(totals.keys() - goals.keys(), 0.0)
     names = sorted(goals)
-    sources = [drawing.DrawnKeys(paths=there[first:last], groups=names) for first, last in thresholds.in_groups(copies)]
+    sources = [
+        drawing.DrawnKeys(paths=existing[first:last], groups=names) for first, last in thresholds.in_groups(copies)
+    ]
 
-    def run(what: str, function: Callable[[Any, Report], Any], tasks: list[Task[Any]]) -> list[Any]:
+    def run(label: str, function: Callable[[Any, Report], Any], tasks: list[Task[Any]]) -> list[Any]:
         if shared:
-            return all_values(context.run(what, function, tasks, "tasks"))
+            return all_values(context.run(label, function, tasks, "tasks"))
         return [function(task.payload, lambda documents, size: None) for task in tasks]  # files are on this machine
 
     listed = bounds.find_bounds(
@@ -563,89 +483,22 @@ def _find_budget(context: Context, prepared: PreparedMix, budget: BudgetSettings
     around = {group: results[0] for group, results in zip(names, listed, strict=True)}
     nearest = {group: results[0] for group, results in around.items()}
     chosen = nearest if budget.targets else bounds.settled(around, goals)
-    taken = {group: bound.taken for group, bound in chosen.items()}
-    groups = [
-        GroupBudget(
-            group=group,
-            available=available.get(group, 0.0),
-            once=once.get(group, 0.0),
-            target=wanted.get(group, 0.0),
-            taken=taken[group],
-            missing=max(0.0, wanted.get(group, 0.0) - taken[group]) if taken[group] >= available.get(group, 0) else 0.0,
-        )
-        for group in sorted(chosen)
-    ]
-    return _bounded(
-        prepared,
-        budget,
-        BudgetFound(
-            unit=budget.unit,
-            bounds={group: bound.hash for group, bound in chosen.items()},
-            groups=groups,
-            redistributed=budget.short == "redistribute",
-        ),
+    for group, bound in chosen.items():
+        total = totals.setdefault(group, GroupBudget(group=group))
+        total.target, total.amount = targets.get(group, 0.0), bound.amount
+        total.missing = max(0.0, total.target - total.amount) if total.amount >= total.available else 0.0
+    bounded = BudgetFound(
+        unit=budget.unit,
+        bounds={group: bound.hash for group, bound in chosen.items()},
+        groups=[totals[group] for group in sorted(chosen)],
+        redistributed=budget.short == "redistribute",
     )
+    return _bounded(prepared, budget, bounded)
 
 
-def _bounded(prepared: PreparedMix, budget: BudgetSettings, found: BudgetFound) -> PreparedMix:
+def _bounded(prepared: PreparedMix, budget: BudgetSettings, result: BudgetFound) -> PreparedMix:
     streams = [
-        msgspec.structs.replace(stream, budget=budget.rule(found.bounds, stream.seed))
+        msgspec.structs.replace(stream, budget=budget.rule(result.bounds, stream.seed))
         for stream in prepared.settings.streams
     ]
-    return with_streams(prepared, streams, found)
-
-
-def counted_budget(found: BudgetFound | None, counts: Iterable[dict[str, GroupCount]]) -> BudgetFound | None:
-    """Return a budget with what was counted of the documents that it takes, of each shard."""
-    if found is None:
-        return None
-    sums = partials.total(dict[str, GroupCount](), counts)
-    groups = [
-        msgspec.structs.replace(row, **msgspec.structs.asdict(sums.get(row.group, GroupCount())))
-        for row in found.groups
-    ]
-    return msgspec.structs.replace(found, groups=groups)
-
-
-def budget_table(found: BudgetFound | None, *, written: bool = False) -> str:
-    """Return a table of what a budget comes to, and what is missing; with what was written, if that is known."""
-    if found is None:
-        return ""
-    ranked = sorted(found.groups, key=lambda row: (-row.taken, row.group))
-    shown = [(row.group, [row]) for row in ranked[:SHOWN]]
-    if len(ranked) > SHOWN:
-        shown.append((f"{len(ranked) - SHOWN} more", ranked[SHOWN:]))
-    if len(ranked) > 1:
-        shown.append(("all", ranked))
-    wrote = ["written: characters", "bytes"] if written else []
-    head = ["available", "target", "taken", "of all", "missing", "documents", "copies", "epochs", *wrote]
-    rows = [["budget, " + found.unit, *head]]
-    whole = sum(row.taken for row in ranked) or 1.0
-    for name, of in shown:
-        numbers = {key: sum(getattr(row, key) for row in of) for key in ("available", "target", "taken", "missing")}
-        if found.redistributed and of is ranked:
-            numbers["missing"] = max(0.0, numbers["target"] - numbers["taken"]) if numbers["missing"] else 0.0
-        distinct = sum(row.distinct for row in of)
-        cells = [f"{numbers['available']:,.0f}", f"{numbers['target']:,.0f}", f"{numbers['taken']:,.0f}"]
-        cells += [f"{100 * numbers['taken'] / whole:.1f} %", f"{numbers['missing']:,.0f}" if numbers["missing"] else ""]
-        cells += [f"{sum(row.documents for row in of):,}", f"{sum(row.copies for row in of):,}"]
-        cells += [f"{numbers['taken'] / distinct:.2f}" if distinct else "-"]
-        cells += [f"{sum(row.chars for row in of):,}", f"{sum(row.bytes for row in of):,}"] if written else []
-        rows.append([name or "whole", *cells])
-    text = "\n\n" + table(rows, right=range(1, len(rows[0])))
-    short = sorted((row for row in found.groups if row.missing), key=lambda row: -row.missing)
-    lacks = [
-        f"{escaped(row.group) + ' ' if row.group else ''}{row.missing:,.0f} of {row.target:,.0f}"
-        for row in short[:SHOWN]
-    ]
-    more = f" and {len(short) - SHOWN} more" if short[SHOWN:] else ""
-    given = "; other groups give what they have" if found.redistributed else ""
-    return text + (f"\nmissing, as there is no more: {', '.join(lacks)}{more} {found.unit}{given}" if lacks else "")
-
-
-def budget_data(found: BudgetFound | None) -> dict[str, Any] | None:
-    """Return what a budget comes to, for JSON; None if there is none."""
-    if found is None:
-        return None
-    rows = [{**msgspec.to_builtins(row), "epochs": round(row.epochs, 6)} for row in found.groups]
-    return {"unit": found.unit, "groups": rows}
+    return with_streams(prepared, streams, result)

@@ -1,4 +1,4 @@
-"""Previews of a mix, which write nothing: dry run, explanations, the comparison with another mix."""
+"""Previews of a mix: dry run, explanations, comparison with another mix. They write nothing."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -25,9 +25,10 @@ from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects import explain as explaining
-from toolkit.mix.effects import preview, unmatched
+from toolkit.mix.effects import preview
 from toolkit.mix.effects.counts import RuleEffect, Totals, added
 from toolkit.mix.effects.preview import LabelCount, uneven_losses
+from toolkit.mix.effects.summary import MixSummary
 from toolkit.mix.publish import BlocklistCount, OrphanCount, Unseen
 from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
@@ -118,70 +119,57 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         results = context.run("dry run", preview.preview_with_fates, previewing.tasks())
         lost = previewing.orphans(results)
     broken = [*prepared.unreadable.values(), *failures(results)]
-    result = [(work, result.value) for work, result in zip(prepared.works, results, strict=True) if result.value]
-    totals = partials.total(Totals(), (preview.totals for _, preview in result))
-    effects = tables.effects_of(
-        settings, [(work.stream, preview.effects) for work, preview in result], [preview.only for _, preview in result]
-    )
+    previews = [(work, result.value) for work, result in zip(prepared.works, results, strict=True) if result.value]
+    effects, labels = MixSummary(settings, prepared.budget), dict[str, dict[str, LabelCount]]()
+    for stream in settings.streams:
+        labels[stream.name] = {}
+    for work, result in previews:
+        effects.add(work, result, result.only)
+        partials.add(labels, {work.stream.name: result.labels})
+    totals = effects.totals
     if not totals.kept and not broken:
-        publishing.empty(context, settings, totals, effects, {})
-    context.shared_ids(((work.dataset, work.shard) for work, _ in result))
+        publishing.empty(context, settings, effects)
+    context.shared_ids(((work.dataset, work.shard) for work, _ in previews))
     if settings.notes_ids:
         written = [
-            ChosenDocuments(work.name, preview.kept, IndexedDocuments(work.dataset, work.shard, preview.totals.rows))
-            for work, preview in result
+            ChosenDocuments(work.name, result.stays, IndexedDocuments(work.dataset, work.shard, result.totals.rows))
+            for work, result in previews
         ]
         twice = islice(find_duplicate_ids(written), 1)
         context.warn(str(item.error(written, ADVICE_FOR_STREAMS)) for item in twice)
-    lost.refused(context, settings)
-    by_stream = partials.total(
-        {stream.name: dict[str, LabelCount]() for stream in settings.streams},
-        ({work.stream.name: preview.labels} for work, preview in result),
-    )
-    counts, left = unmatched.matches([(work, preview.matched) for work, preview in result])
-    missing = unmatched.unseen((work, preview.seen) for work, preview in result)
-    texts = any(preview.texts for _, preview in result)
+    lost.refusal(context, settings)
     text = (
         f"{amount(totals.rows, 'document')}, {totals.kept:,} would be kept ({tables.share(totals.kept, totals.rows)})"
     )
-    if texts and effects:
+    if effects.rules and any(result.texts for _, result in previews):
         has_text = any(stream.text for stream in settings.streams)
         why = "`text:` is given" if has_text else "a rule asks for more than attributes"
         text += f"; {why}, so the documents were read with their text"
-    text += "\n\n" + tables.rules_table(totals, effects, preview=True)
-    budget = preparation.counted_budget(prepared.budget, [preview.groups for _, preview in result])
-    text += preparation.budget_table(budget) + lost.text()
-    dropped = added(preview.not_carried for _, preview in result)
-    unlike = sum(preview.unlike_dolma for _, preview in result)
+    text += "\n\n" + tables.rules_table(totals, effects.rules, preview=True)
+    text += tables.budget_table(effects.budget) + lost.text
     number = 0
     for stream in settings.streams:
         rules = [(number + i, rule.kind) for i, rule in enumerate(stream.all_rules, 1)]
         number += len(rules)
-        if labels := by_stream[stream.name]:
+        if of_stream := labels[stream.name]:
             text += f"\n\n{stream.name}" if stream.name else "\n"
-            text += "\n" + tables.labels_table(labels, rules)
+            text += "\n" + tables.labels_table(of_stream, rules)
             by_label = {
-                label: (label_count.rows, label_count.kept, max(label_count.dropped, default=0))
-                for label, label_count in labels.items()
+                label: (counts.rows, counts.kept, max(counts.dropped, default=0)) for label, counts in of_stream.items()
             }
             context.warn(uneven_losses(by_label))
+    unmatched = effects.unmatched()
+    by_stream: dict[str, Any] = {
+        name: msgspec.to_builtins(dict(sorted(of_stream.items()))) for name, of_stream in labels.items()
+    }
+    fields = effects.fields() | {"budget": tables.budget_data(effects.budget)}
     return Outcome(
-        text=text
-        + tables.blocklists(counts, left)
-        + tables.unseen(missing)
-        + tables.not_carried(dropped)
-        + tables.unlike_dolma(unlike, totals.rows),
+        text=text + tables.remarks(effects, unmatched),
         data=MixPreview(
-            totals=totals,
-            rules=effects,
-            budget=preparation.budget_data(budget),
+            **{name: fields[name] for name in fields.keys() & {*MixPreview.__struct_fields__}},
             orphans=lost.counts,
-            labels=_labels_data(by_stream),
-            blocklists=counts,
-            unseen=missing,
-            not_carried=dropped,
-            unlike_dolma=unlike,
-            unmatched={name: entries[:UNMATCHED_LISTED] for name, entries in left.items()},
+            labels=by_stream[""] if list(by_stream) == [""] else by_stream,
+            unmatched={name: entries[:UNMATCHED_LISTED] for name, entries in unmatched.items()},
             failed=broken,
         ),
         failures=broken,
@@ -189,7 +177,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
 
 
 def planned(context: Context) -> str:
-    """Return lines that name the fields which the mix will not carry, of the documents that have been read once."""
+    """Return lines about fields missing in the output. They are known for documents that have been read once."""
     writer = sections.mix(context).writer()
     results = [
         not_carried(writer, state.all_fields)
@@ -200,15 +188,8 @@ def planned(context: Context) -> str:
     return "".join(f"\n# {line}".rstrip(" ") for line in tables.not_carried(added(results)).split("\n")[1:])
 
 
-def _labels_data(by_stream: dict[str, dict[str, LabelCount]]) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        name: msgspec.to_builtins(dict(sorted(labels.items()))) for name, labels in by_stream.items()
-    }
-    return data[""] if list(data) == [""] else data
-
-
 class Shown(NamedTuple):
-    """Which documents are shown: so many samples, of one rule or of each; the first, or drawn with a seed."""
+    """The selection of samples: number, rule, and seed of a draw."""
 
     samples: int
     rule: str | None = None
@@ -216,7 +197,7 @@ class Shown(NamedTuple):
 
 
 def has_id(prepared: PreparedMix, id: str) -> bool:
-    """Return whether a document has this id and the source of the first one in its shard, by the row indexes."""
+    """Return True if a document has this id, by the row indexes. Its source must be the first of its shard."""
 
     def is_in(work: ShardToMix) -> bool:
         state = row_index.current(work.dataset, work.shard)
@@ -229,31 +210,31 @@ def has_id(prepared: PreparedMix, id: str) -> bool:
     return any(for_each(is_in, prepared.works))
 
 
-def explain(context: Context, prepared: PreparedMix, wanted: str | None, shown: Shown) -> Outcome:
+def explain(context: Context, prepared: PreparedMix, target: str | None, selection: Shown) -> Outcome:
     """Explain the document of an id, or samples for each rule."""
-    if shown.rule is not None:
-        _check_rule(shown.rule, [prepared])
-    samples = shown.samples if wanted is None else 0
+    if selection.rule is not None:
+        _check_rule(selection.rule, [prepared])
+    samples = selection.samples if target is None else 0
     tasks = [
-        Task(task.name, explaining.Target(task.payload, wanted, samples, shown.rule, shown.seed))
+        Task(task.name, explaining.Target(task.payload, target, samples, selection.rule, selection.seed))
         for task in shard_tasks(prepared.works)
     ]
     results = context.run("explain", explaining.explain_shard, tasks)
     broken = [*prepared.unreadable.values(), *failures(results)]
     explanations = (
-        _chosen(prepared, results, samples, drawn=shown.seed is not None)
+        _chosen(prepared, results, samples, drawn=selection.seed is not None)
         if samples
         else [explanation for r in results for explanation in r.value or []]
     )
     items: list[LeftOut] = []
-    if wanted is not None:
+    if target is not None:
         explanations = _with_ways(context, prepared, explanations)
         datasets = {stream.dataset.bookkeeping: stream.dataset for stream in prepared.settings.streams}
         looked_in = amount(len(tasks), "shard")
-        items = tracing.items_left_out(datasets.values(), wanted, looked_in, known=bool(explanations or broken))
-    nothing = f"the rule {shown.rule!r} does nothing" if shown.rule else "no rule does anything"
+        items = tracing.items_left_out(datasets.values(), target, looked_in, known=bool(explanations or broken))
+    nothing = f"the rule {selection.rule!r} does nothing" if selection.rule else "no rule does anything"
     return Outcome(
-        text="\n\n".join([*map(_shown, explanations), *([tracing.show_left_out(items)] if items else [])]) or nothing,
+        text="\n\n".join([*map(_show, explanations), *([tracing.show_left_out(items)] if items else [])]) or nothing,
         data=MixExplanation(
             documents=[
                 without(msgspec.to_builtins(explanation), "rank", "way") | explanation.way
@@ -266,14 +247,14 @@ def explain(context: Context, prepared: PreparedMix, wanted: str | None, shown: 
     )
 
 
-def _shown(explanation: explaining.Explanation) -> str:
+def _show(explanation: explaining.Explanation) -> str:
     return "\n".join([explaining.show(explanation), *tracing.show_origin(explanation.way)])
 
 
 def _with_ways(
     context: Context, prepared: PreparedMix, explanations: list[explaining.Explanation]
 ) -> list[explaining.Explanation]:
-    """Return explanations with where their documents come from, and where they are in the output."""
+    """Return explanations with origins and places in the output."""
     works = {work.name: work for work in prepared.works}
     stay = [explanation.id for explanation in explanations if explanation.dropped is None]
     places = tracing.in_output(context, stay, prepared.settings.output.path)
@@ -291,7 +272,7 @@ def without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _check_rule(name: str, mixes: Sequence[PreparedMix]) -> None:
-    """Raise ConfigError if no stream of some mixes has a rule that is called so."""
+    """Raise ConfigError if no stream has a rule of this name."""
     names = [rule.name for mix in mixes for stream in mix.settings.streams for rule in stream.all_rules]
     if name not in names:
         raise ConfigError(f"--rule: expected the name of a rule, {mismatch(name, dict.fromkeys(names))}")
@@ -300,9 +281,9 @@ def _check_rule(name: str, mixes: Sequence[PreparedMix]) -> None:
 def _chosen(
     prepared: PreparedMix, results: list[Result[list[explaining.Explanation]]], samples: int, *, drawn: bool
 ) -> list[explaining.Explanation]:
-    """Return the samples for each rule of each stream, in the order of the rules; no document twice."""
+    """Return the samples of each rule; no document twice. They are in the order of streams and rules."""
     chosen: list[explaining.Explanation] = []
-    seen: set[str] = set()
+    places: set[str] = set()
     for stream in prepared.settings.streams:
         explanations = [
             explanation
@@ -313,35 +294,37 @@ def _chosen(
         if drawn:
             explanations.sort(key=lambda item: item.rank)
         for i in range(len(stream.all_rules)):
-            of_rule = [
-                explanation
+            of_rule = {
+                place: explanation
                 for explanation in explanations
-                if explanation.deciding == i and _place(explanation, stream.name) not in seen
-            ][:samples]
-            seen |= {_place(explanation, stream.name) for explanation in of_rule}
-            chosen += of_rule
+                for place in [explanation.place.removeprefix(f"{stream.name}: ")]
+                if explanation.deciding == i and place not in places
+            }
+            chosen += islice(of_rule.values(), samples)
+            places.update(islice(of_rule, samples))
     return chosen
 
 
-def _place(explanation: explaining.Explanation, stream: str) -> str:
-    """Return the place of a document, whatever the stream is called in which it is."""
-    return explanation.place.removeprefix(f"{stream}: ")
-
-
 def compare(
-    context: Context, prepared: PreparedMix, path: str, shown: Shown, given: ConfigNode | None = None, *, sampled: bool
+    context: Context,
+    prepared: PreparedMix,
+    path: str,
+    selection: Shown,
+    source: ConfigNode | None = None,
+    *,
+    sampled: bool,
 ) -> Outcome:
-    """Show what would change with the mix of another configuration; of both over the sample, if the first is.
+    """Show the changes in the mix of another configuration. Both are over the sample, if the first is.
 
     Args:
         context: Context of the first configuration.
-        prepared: its mix.
+        prepared: Mix.
         path: Path of the other configuration.
-        shown: which documents are shown for each change.
-        given: the other configuration itself, where it is in no file.
+        selection: Selection of samples for each change.
+        source: Other configuration itself, where it is in no file.
         sampled: True if the first is over a sample.
     """
-    options = msgspec.structs.replace(context.options, config=path, overrides=(), config_node=given)
+    options = msgspec.structs.replace(context.options, config=path, overrides=(), config_node=source)
     with opened_apart(options) as context_of_other:
         settings = preparation.settings_of(context_of_other, writes=False)
         if sampled:
@@ -356,18 +339,19 @@ def compare(
             f"expected two mixes of the same streams and documents, got {len(only)} shards in one of them only, such "
             f"as {shard}" + (f" of the stream {stream!r}" if stream else "")
         )
-    if shown.rule is not None:
-        _check_rule(shown.rule, [prepared, other])
-    others = {(work.stream.name, work.path): work for work in other.works}
+    if selection.rule is not None:
+        _check_rule(selection.rule, [prepared, other])
+    other_works = {(work.stream.name, work.path): work for work in other.works}
     session = context_of_other.session
     mine = context.session
     apart = None if (session.options, session.root) == (mine.options, mine.root) else session
     tasks = [
         Task(
-            task.name, explaining.Pair(task.payload, others[task.payload.stream.name, task.payload.path], *shown, apart)
+            task.name,
+            explaining.Pair(task.payload, other_works[task.payload.stream.name, task.payload.path], *selection, apart),
         )
         for task in shard_tasks(prepared.works)
-        if (task.payload.stream.name, task.payload.path) in others
+        if (task.payload.stream.name, task.payload.path) in other_works
     ]
     results = context.run("compare", explaining.compare_shard, tasks)
     broken = [*prepared.unreadable.values(), *other.unreadable.values(), *failures(results)]
@@ -375,7 +359,7 @@ def compare(
     for result in results:
         if result.value:
             total.add(result.value)
-    total.keep_samples(shown.samples, shown.rule)
+    total.keep_samples(selection.samples, selection.rule)
     broken += _add_texts(context, prepared, total)
     data = msgspec.convert(total, MixComparison, from_attributes=True)
     data.failed = broken

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -25,7 +25,6 @@ from toolkit.execution.grouped import shard_tasks
 from toolkit.mix import bindings, join, lock, publish, stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.joined_sets import JoinedSet
-from toolkit.mix.lock import Lock
 from toolkit.mix.publish import Manifest, is_unchanged, unchanged_manifest
 from toolkit.mix.settings import TOKENS as FORMAT
 from toolkit.mix.settings import MixSettings, Stream
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Locking(Configured, Stage, frozen=True, kw_only=True):
-    """Options of commands that publish an output."""
+    """Options of commands with a published output."""
 
     lock: Annotated[
         str | None,
@@ -72,15 +71,15 @@ class Locking(Configured, Stage, frozen=True, kw_only=True):
             raise ConfigError("expected --lock without --dry-run: a lock is of an output")
         if self.lock and "=" in self.lock and not self.lock.endswith(".json"):
             raise ConfigError(f"expected the path of a file after --lock, got {self.lock}; put settings before it")
-        for option, given in (("lock", self.lock), ("locked", self.locked)):
-            if given is not None and self.shard is not None:
+        for option, value in (("lock", self.lock), ("locked", self.locked)):
+            if value is not None and self.shard is not None:
                 raise ConfigError(
                     f"expected --{option} without --shard; give it to the last step, which publishes the output"
                 )
 
 
 def begin(context: Context, options: Locking) -> dict[str, NamedOutput]:
-    """Check, before anything is written, that the mix and its editions are what their locks describe.
+    """Check the mix and its editions against their locks. Nothing has been written yet.
 
     Return the locks to write, by edition.
 
@@ -92,24 +91,25 @@ def begin(context: Context, options: Locking) -> dict[str, NamedOutput]:
     note_roots(os.path.dirname(path) or "." for path in (options.lock, options.locked) if path)
     if context.is_dolma:
         raise ConfigError("--lock and --locked take configurations of our own form, this one is of Dolma's")
-    locks = {"": _output(context, options, "")}
-    results = _differences(context, options, "")
-    for name, edition in sections.editions(context).items():
-        with edition:
-            locks[name] = _output(edition, options, name)
-            results += [f"edition {name}: {line}" for line in _differences(edition, options, name)]
-    if results:
-        said = f"{options.locked}: expected what the lock describes, got something else; nothing was written:"
-        raise ConfigError("\n  ".join([said, *results, "make it as it was, or choose another lock"]))
-    return {name: lock for name, lock in locks.items() if lock}
+    outputs, differences = dict[str, NamedOutput](), list[str]()
+    mixes: dict[str, AbstractContextManager[Context]] = {"": nullcontext(context), **sections.editions(context)}
+    for name, mix in mixes.items():
+        with mix as own:
+            settings = preparation.settings_of(own, writes=False)
+            if options.lock is not None:
+                outputs[name] = _output(options, settings, options.lock, name)
+            if options.locked is not None:
+                lines = _differences(own, settings, _path(settings, options.locked, name))
+                differences += [f"edition {name}: {line}" if name else line for line in lines]
+    if differences:
+        message = f"{options.locked}: expected what the lock describes, got something else; nothing was written:"
+        raise ConfigError("\n  ".join([message, *differences, "make it as it was, or choose another lock"]))
+    return outputs
 
 
-def _output(context: Context, options: Locking, edition: str) -> NamedOutput | None:
-    """Return the lock to write, if there is one."""
-    if options.lock is None:
-        return None
-    settings = preparation.settings_of(context, writes=False)
-    path, output = _path(settings, options.lock, edition), absolute(settings.output.path)
+def _output(options: Locking, settings: MixSettings, argument: str, edition: str) -> NamedOutput:
+    """Return the lock to write."""
+    path, output = _path(settings, argument, edition), absolute(settings.output.path)
     if absolute(path).startswith(f"{output}/"):
         raise ConfigError(f"{path}: expected a file outside the output {output}, which holds only its own files")
     named = NamedOutput(path, "--lock")
@@ -119,37 +119,33 @@ def _output(context: Context, options: Locking, edition: str) -> NamedOutput | N
 
 
 def _check_lock(settings: MixSettings, path: str) -> None:
-    """Check that a file is a lock of this output, or of documents of the same dataset.
+    """Check the owner of a lock: this output, or the same dataset.
 
     Raises:
         ConfigError: if it is another file.
     """
     way_out = "would be replaced; choose another file, or add --overwrite"
     try:
-        there = lock.load(path)
+        existing = lock.load(path)
     except ConfigError:
         raise ConfigError(
             f"{path}: expected no file, or a lock of this dataset, got a file that is no lock, or a lock that somebody "
             f"has changed, which {way_out}"
         ) from None
-    origin = Origin(datasets={}, shards=lock.contents_of(there))
+    origin = Origin(datasets={}, shards=lock.contents_of(existing))
     if origin.is_of([stream.dataset for stream in settings.streams]):
         return
     published = publish.load_manifest(settings.output.path)
-    if not published or _lock(settings, published) != there:
-        documents = amount(sum(shard.documents for shard in there.documents.values()), "document")
+    if not published or _lock(settings, published) != existing:
+        documents = amount(sum(shard.documents for shard in existing.documents.values()), "document")
         raise ConfigError(
             f"{path}: expected no file, or a lock of this dataset, got a lock of other documents ({documents}, in "
-            f"{few(sorted(there.documents))}), which {way_out}"
+            f"{few(sorted(existing.documents))}), which {way_out}"
         )
 
 
-def _differences(context: Context, options: Locking, edition: str) -> list[str]:
-    settings = preparation.settings_of(context, writes=False)
-    if options.locked is None:
-        return []
-    path = _path(settings, options.locked, edition)
-    wanted = lock.load(path)
+def _differences(context: Context, settings: MixSettings, path: str) -> list[str]:
+    expected = lock.load(path)
     prepared = preparation.prepare(context, settings)
     results = context.run(
         "taking digests of the inputs", lock.input_of, [Task(work.name, work, key=work.key) for work in prepared.works]
@@ -160,21 +156,21 @@ def _differences(context: Context, options: Locking, edition: str) -> list[str]:
             "\n  ".join([f"{path}: the shards could not be compared with it; nothing was written:", *broken])
         )
     manifest = publishing.begun(prepared, [result.value for result in results if result.value])
-    result = msgspec.structs.replace(_lock(settings, manifest), omitted=wanted.omitted)
-    return lock.differences(wanted, result)
+    result = msgspec.structs.replace(_lock(settings, manifest), omitted=expected.omitted)
+    return lock.differences(expected, result)
 
 
 def finish(
     context: Context, options: Locking, outcome: Outcome, locks: Mapping[str, NamedOutput], edition: str = ""
 ) -> None:
-    """Compare what was published with its lock, and write the lock that was asked for.
+    """Compare a published output with its lock, and write its lock.
 
     Args:
         context: Context of the mix, or of an edition.
         options: Options of the command.
         outcome: Outcome of it, to which this is added: parts that differ are failures.
-        locks: the result of `begin`.
-        edition: its name.
+        locks: Result of `begin`.
+        edition: Name.
     """
     if not getattr(outcome.data, "published", False) or (options.lock is None and options.locked is None):
         return
@@ -184,8 +180,8 @@ def finish(
     result = _lock(settings, manifest)
     if options.locked is not None:
         path = _path(settings, options.locked, edition)
-        wanted = lock.load(path)
-        if broken := lock.part_differences(wanted, result):
+        expected = lock.load(path)
+        if broken := lock.part_differences(expected, result):
             outcome.failures += [f"{settings.output.path}: {line}, by {path}" for line in broken]
             outcome.exit_code = 1
         else:
@@ -196,16 +192,16 @@ def finish(
         outcome.data.lock = output.path
 
 
-def _lock(settings: MixSettings, manifest: Manifest) -> Lock:
+def _lock(settings: MixSettings, manifest: Manifest) -> lock.Lock:
     return lock.lock_of(manifest, concatenates=settings.writer().CONCATENATES)
 
 
-def _path(settings: MixSettings, given: str, edition: str) -> str:
+def _path(settings: MixSettings, path: str, edition: str) -> str:
     """Return the path of a lock: beside the output if none is given; that of an edition has its name in it."""
-    if not given:
+    if not path:
         return f"{settings.output.path.rstrip('/')}.lock.json"
-    stem, ending = os.path.splitext(given)
-    return f"{stem}.{edition}{ending}" if edition else given
+    stem, ending = os.path.splitext(path)
+    return f"{stem}.{edition}{ending}" if edition else path
 
 
 class Options(Locking, frozen=True, kw_only=True):
@@ -238,17 +234,17 @@ class Options(Locking, frozen=True, kw_only=True):
         looks = self.explain is not None or self.compare is not None
         if looks and (self.lock is not None or self.locked is not None):
             raise ConfigError("expected --lock and --locked without --explain and --compare, which write no output")
-        for option, given in (("rule", self.rule), ("seed", self.seed)):
-            if given is not None and self.explain is None and self.compare is None:
+        for option, value in (("rule", self.rule), ("seed", self.seed)):
+            if value is not None and self.explain is None and self.compare is None:
                 raise ConfigError(f"expected --{option} only with --explain or --compare")
 
     @property
-    def shown(self) -> "Shown":
-        """Return which documents are shown."""
+    def selection(self) -> "Shown":
+        """Return the selection of documents to show."""
         from toolkit.commands._mix_previews import Shown
 
-        given = int(self.explain) if self.explain and self.explain.isdecimal() and int(self.explain) else self.count
-        return Shown(given, self.rule, self.seed)
+        samples = int(self.explain) if self.explain and self.explain.isdecimal() and int(self.explain) else self.count
+        return Shown(samples, self.rule, self.seed)
 
     @property
     def only_shows(self) -> bool:
@@ -296,7 +292,8 @@ def _run(context: Context, options: Options) -> Outcome:
     else:
         using.refuse(context, settings)
     if why := _waits_for(context, settings):
-        return _left(context, output, why)
+        text = f"{context.named}{output} is not begun: {why}; {context.next_step}"
+        return Outcome(text=text, data=MixResult(output=output, published=False, shards=0, failed=[]))
     prepared = preparation.fill_budget(context, preparation.prepare(context, settings))
     settings = prepared.settings
     if context.share and not (prepared.works or prepared.unreadable):
@@ -307,7 +304,7 @@ def _run(context: Context, options: Options) -> Outcome:
     if context.only_per_shard:
         with context.lease_output(output, settings.stage_digest()):
             return _first_stage(context, prepared)
-    publishing.check_limit(context, output, len(prepared.works) + len(prepared.unreadable), prepared.known)
+    publishing.check_limit(context, output, len(prepared.works) + len(prepared.unreadable), prepared.shards)
     if prepared.unreadable and settings.on_failed_shard == "stop":
         return publishing.failed(output, list(prepared.unreadable.values()))
     with context.lease_output(output):
@@ -318,21 +315,21 @@ def _run(context: Context, options: Options) -> Outcome:
 
 
 def _add_read_in_place(outcome: Outcome, prepared: PreparedMix) -> None:
-    """Add the counts of items that the readers of files in place left out or changed."""
+    """Add the counts of items left out or changed by readers. The readers are those of files in place."""
     shards: dict[Dataset, list[str]] = {}
     for work in prepared.works:
         shards.setdefault(work.dataset, []).append(work.shard)
     counts = added(row_index.counts(dataset, names) for dataset, names in shards.items())
     outcome.data.read_in_place = {name: count for name, count in counts.items() if name != "documents"}
-    outcome.text += f"\n\nread in place: {told}" if (told := counted(counts)) else ""
+    outcome.text += f"\n\nread in place: {text}" if (text := counted(counts)) else ""
 
 
 def _waits_for(context: Context, settings: MixSettings) -> str:
-    """Return what of all shards nothing of the mix can be done without, if the run has not all; else nothing."""
-    if context.waiting and (  # a mix of many datasets has none of its own
-        waits := context.waiting
-        & {given.set for stream in settings.streams if stream.dataset == context.dataset for given in stream.attributes}
-    ):
+    """Return the inputs needed by the mix and not complete; may be empty. They depend on shards that the run does not
+    have.
+    """
+    own = [stream for stream in settings.streams if context.waiting and stream.dataset == context.dataset]
+    if waits := context.waiting & {joined.set for stream in own for joined in stream.attributes}:
         return f"it joins {', '.join(sorted(waits))}, made of all shards together"
     if context.only_per_shard and settings.budget:
         return f"the budget of {settings.budget.unit} depends on all shards"
@@ -341,22 +338,18 @@ def _waits_for(context: Context, settings: MixSettings) -> str:
     return ""
 
 
-def _left(context: Context, output: str, why: str) -> Outcome:
-    """Return the outcome of a run that has not all shards, on which its mix depends."""
-    text = f"{context.named}{output} is not begun: {why}; {context.next_step}"
-    return Outcome(text=text, data=MixResult(output=output, published=False, shards=0, failed=[]))
-
-
 def _look(context: Context, options: Options, prepared: PreparedMix, over: str) -> Outcome:
-    """Show what the mix would do; `over` says what it is shown of, if that is not all documents."""
+    """Show the effects of the mix. `over` names a sample in place of all documents."""
     from toolkit.commands import _mix_previews as previews
 
     if options.compare is not None:
-        outcome = previews.compare(context, prepared, options.compare, options.shown, options.other, sampled=bool(over))
+        outcome = previews.compare(
+            context, prepared, options.compare, options.selection, options.other, sampled=bool(over)
+        )
     elif options.explain is not None:
-        asked = options.explain
-        is_id = bool(asked) and (not asked.isdecimal() or previews.has_id(prepared, asked))
-        outcome = previews.explain(context, prepared, asked if is_id else None, options.shown)
+        target = options.explain
+        is_id = bool(target) and (not target.isdecimal() or previews.has_id(prepared, target))
+        outcome = previews.explain(context, prepared, target if is_id else None, options.selection)
     else:
         outcome = with_share(context, previews.dry_run(context, prepared))
         _add_read_in_place(outcome, prepared)
@@ -367,11 +360,11 @@ def _look(context: Context, options: Options, prepared: PreparedMix, over: str) 
 
 
 def _encode(context: Context, prepared: PreparedMix, *, whole: bool) -> tuple[Manifest | None, bool, list[str]]:
-    """Do what is per shard of a mix.
+    """Run the first stage of a mix.
 
     Args:
         context: Context of the configuration.
-        prepared: the mix.
+        prepared: Mix.
         whole: True if it is of all shards.
 
     Returns:
@@ -389,12 +382,12 @@ def _encode(context: Context, prepared: PreparedMix, *, whole: bool) -> tuple[Ma
         tasks = shard_tasks(todo, stage.as_it_was)
     if manifest:
         return manifest, False, []
-    noted = FailureRecords(work_folder(output), "mix")
+    failure_records = FailureRecords(work_folder(output), "mix")
     needs = _needs(context, tasks)
     stage.records_of(output, settings.stage_digest())  # which the end of the command will merge
-    results = context.run("mix", stage.WORK, tasks, spreads=True, failed=noted, needs=needs)
+    results = context.run("mix", stage.WORK, tasks, spreads=True, failed=failure_records, needs=needs)
     if whole:
-        noted.keep_only([*(work.key for work in listed), *prepared.unreadable])
+        failure_records.keep_only([*(work.key for work in listed), *prepared.unreadable])
     broken = {work.key: result.failure.message for work, result in zip(todo, results, strict=True) if result.failure}
     prepared.unreadable |= broken
     return None, bool(todo), [*broken.values()]
@@ -411,7 +404,7 @@ def _mix(context: Context, prepared: PreparedMix) -> Outcome:
 
 
 def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
-    """Do what is per shard, of shards that are not all; a mix of all finishes it."""
+    """Run the first stage for some of the shards. A mix of all finishes it."""
     output = prepared.settings.output.path
     _, is_new, failed = _encode(context, prepared, whole=False)
     broken, ready = [*prepared.unreadable.values()], len(prepared.works) - len(failed)
@@ -433,8 +426,8 @@ def _progress(look: Look) -> Iterator[Progress]:
     """Yield how far the mix is, and its publication."""
     settings = sections.mix(look.context)
     published: publish.Published = look.published
-    if what := settings.needs_all_shards:
-        depends = f"{what} {'depend' if what.endswith('s') else 'depends'} on all shards"
+    if reason := settings.needs_all_shards:
+        depends = f"{reason} {'depend' if reason.endswith('s') else 'depends'} on all shards"
         yield Progress("mix", unknown=f"{depends}: `toolkit mix --dry-run` looks at them")
         return
     by_stream = {stream.name: _works(look, settings, stream) for stream in settings.streams}
@@ -445,7 +438,7 @@ def _progress(look: Look) -> Iterator[Progress]:
     stale = _stale(look, settings)
 
     def cause(work: bindings.ShardToMix) -> tuple[str, bool]:
-        """Return why a shard is not done, and whether it is in what is published."""
+        """Return the reason of an unfinished shard, and True if published."""
         try:
             if why := stale.get(work.stream.name):
                 raise why
@@ -466,52 +459,44 @@ def _progress(look: Look) -> Iterator[Progress]:
     if look.context.in_part:
         return
     output, is_in = settings.output.path, [*(is_in for _, is_in in results), *look.deleted.values()]
-    done = all(is_in) and published.shards == len(is_in)
-    failed = {} if done else FailureRecords(work_folder(output), "write").load()
-    why = "" if done else published.fault or "`toolkit mix` puts the parts together"
+    is_done = all(is_in) and published.shards == len(is_in)
+    failed = {} if is_done else FailureRecords(work_folder(output), "write").load()
+    why = "" if is_done else published.fault or "`toolkit mix` puts the parts together"
     broken = {key: record.message for key, record in failed.items()}
     yield Progress("publish", "write", {} if failed else {output: why}, failed=broken, is_one=True)
 
 
 def _stale(look: Look, settings: MixSettings) -> dict[str, DataError]:
-    """Return why the mix would refuse a set of a stream, by stream; nothing of streams without such a set."""
+    """Return the error of a set of each stream. Streams without an error have none."""
     stale: dict[str, DataError] = {}
     for stream in settings.streams:
-        known: dict[str, artifact.State] = {}
+        states: dict[str, artifact.State] = {}
         complete = not look.context.in_part and not look.deleted
         with suppress(NothingThere):
             shards = look.shards(stream.dataset)
-            for given in stream.attributes:
-                state = state_of(stream.dataset, given.set, shards, complete=complete, states=known)
+            for joined in stream.attributes:
+                state = state_of(stream.dataset, joined.set, shards, complete=complete, states=states)
                 if state.error:
                     stale.setdefault(stream.name, state.error)
     return stale
 
 
 def _works(look: Look, settings: MixSettings, stream: Stream) -> list[bindings.ShardToMix] | None:
-    """Return the shards of a stream, without the types of attributes, which are not needed; None without documents."""
+    """Return the shards of a stream, without types; None without documents."""
     joined = [
-        JoinedSet(set=given.set, keys=[], ours=sets.load_schema(stream.dataset, given.set) is not None)
-        for given in stream.attributes
+        JoinedSet(set=attribute.set, keys=[], ours=sets.load_schema(stream.dataset, attribute.set) is not None)
+        for attribute in stream.attributes
     ]
     try:
         shards = look.shards(stream.dataset)
     except NothingThere:
         return None
-    whole = bindings.ShardToMix(
-        settings=settings,
-        stream=stream,
-        sets=joined,
-        bindings={},
-        set_bindings=[],
-        shard="",
-        max_document_bytes=look.context.config.max_document_bytes,
-    )
-    return [msgspec.structs.replace(whole, shard=shard) for shard in shards]
+    template = preparation.unbound(look.context, settings, stream, joined)
+    return [msgspec.structs.replace(template, shard=shard) for shard in shards]
 
 
 def _inputs(work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
-    """Return the content digests of a shard's documents and attributes, from records alone.
+    """Return the content digests of a shard's inputs, from records alone.
 
     Raises:
         ToolkitError: if they are not known, or not what they should be.
@@ -553,11 +538,11 @@ def _check_all(context: Context, checked: Checked) -> None:
     shares = context.options.shard is not None or getattr(context.options, "per_shard", False)
     checked.outputs[settings.output.path] = settings.stage_digest() if shares else ""
     if context.options.limit is not None and context.options.shard is None:  # of the documents that there are already
-        known = 0
+        number = 0
         for stream in settings.streams:
             with suppress(ConfigError):  # there are none yet
-                known += len(stream.dataset.shards())
-        publishing.check_limit(context, settings.output.path, min(context.options.limit, known), known)
+                number += len(stream.dataset.shards())
+        publishing.check_limit(context, settings.output.path, min(context.options.limit, number), number)
     for edition in sections.editions(context).values():
         check(edition, checked)
 
@@ -575,7 +560,7 @@ SORTED, LINE = 24, 80
 """Bytes that a shuffle keeps of each document or line until the mix is published, and bytes of text of a line."""
 
 
-def _kept(context: Context) -> DiskUse:
+def _estimate(context: Context) -> DiskUse:
     mix = context.config.mix
     output = mix["output"] if isinstance(mix.get("output"), dict) else {}
     size = TOKENS if output.get("format") == FORMAT else MIXED.get(str(output.get("compression", "")), 0.42)
@@ -592,21 +577,21 @@ def _kept(context: Context) -> DiskUse:
 
 
 def _needs(context: Context, tasks: list[Task[bindings.ShardToMix]]) -> EstimateOf:
-    """Return what tells what the shards of a mix need on disk, as `Disk.checked`."""
-    kept = _kept(context)
+    """Return a function for the disk space of shards. Its form is that of `Disk.checked`."""
+    estimate = _estimate(context)
 
     def need(task: Task[bindings.ShardToMix]) -> DiskEstimate:
         work = task.payload
         shuffle = work.settings.output.shuffle
         sorted_ = SORTED / (LINE if shuffle.unit == "line" else DOCUMENT) if shuffle else 0.0
-        size = round(text_of(task) * (kept.mixed + sorted_))
-        later = round(size * kept.chosen)
-        done = stage.load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
-        return NO_DISK._replace(later=later) if done else DiskEstimate(size + FILES, later + FILES, later)
+        size = round(text_of(task) * (estimate.mixed + sorted_))
+        later = round(size * estimate.chosen)
+        record = stage.load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
+        return NO_DISK._replace(later=later) if record else DiskEstimate(size + FILES, later + FILES, later)
 
     return context.disk.checked(tasks, need)
 
 
 STAGE = Declaration(
-    "per shard", _progress, _check_all, _looked, disk_use=_kept, continues_after_failure=True, on_dataset=False
+    "per shard", _progress, _check_all, _looked, disk_use=_estimate, continues_after_failure=True, on_dataset=False
 )

@@ -213,7 +213,7 @@ def _made_null(works: Sequence[ShardToMix]) -> list[str]:
 def _notes(context: Context, prepared: PreparedMix) -> list[str]:
     notes = [line for line in prepared.notes.strip().splitlines() if line]
     if context.options.limit is not None:
-        notes.append(f"Only the first {amount(len(prepared.works), 'shard')} of {prepared.known} were looked at.")
+        notes.append(f"Only the first {amount(len(prepared.works), 'shard')} of {prepared.shards} were looked at.")
     return notes
 
 

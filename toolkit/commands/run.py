@@ -324,4 +324,4 @@ def _prepared(
     settings: MixSettings, shards: dict[str, tuple[bindings.ShardToMix, str]], omitted: dict[str, str]
 ) -> PreparedMix:
     listed = [work for work, _ in shards.values()]
-    return PreparedMix(settings, works=listed, sets={"": listed[0].sets}, known=len(listed) + len(omitted))
+    return PreparedMix(settings, works=listed, sets={"": listed[0].sets}, shards=len(listed) + len(omitted))

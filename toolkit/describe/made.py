@@ -376,7 +376,7 @@ def _rule(effect: RuleEffect, settings: Mapping[str, Any]) -> str:
     stream = f" of {effect.stream}" if effect.stream else ""
     shown = {name: value for name, value in settings.items() if name not in ("name", "kind", "expression", "group")}
     what = f" {settings['expression']}" if settings.get("expression") else ""
-    done = f"{kind_called(effect.kind).ROLE.done} {effect.documents:,} of {amount(effect.reached, 'document')}"
+    done = f"{kind_called(effect.kind).ROLE.participle} {effect.documents:,} of {amount(effect.reached, 'document')}"
     done += f", {amount(effect.chars, 'character')}"
     return f"rule {effect.name}{stream}: {effect.kind}{what}{_options(shown)}; {done}."
 

@@ -13,8 +13,8 @@ import io
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from typing import IO, Any, Self, cast
+from contextlib import ExitStack, closing
+from typing import IO, Any, cast
 
 import msgspec
 import xxhash
@@ -24,7 +24,7 @@ from toolkit.data import line_index, record_logs
 from toolkit.errors import DataError, ToolkitError
 from toolkit.exchange.sealed import SealedOutput, read_sealed
 from toolkit.execution.executors import Report
-from toolkit.mix.plan import JOINED, PartPlan
+from toolkit.mix.plan import JOINED, PartPlan, grouped
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import HEAD, frames_in
 from toolkit.mix.stage import is_draft, stage_path
@@ -49,32 +49,24 @@ Read = Callable[[str, int, int], bytes]
 
 
 def sorted_chunks(part: PartPlan, read: Read, compression: str, folder: str | None) -> Iterator[bytes]:
-    """Yield the pieces of a part in the order of their hashes, about a MiB at a time.
+    """Yield the pieces of a part in the order of their hashes. A chunk has about a MiB.
 
     Pieces with one hash stay in the order of their shards and rows. Memory: `RANGE` of frames, and a range that is
     sorted. Disk: as much as the part has, if it does not fit into memory, in files without names.
 
     Args:
         part: Part of a shuffled output.
-        read: gives members.
+        read: Function that returns members.
         compression: Compression of these.
         folder: Folder of temporary files; None for the system's.
     """
-    held: list[bytes] = []
-    size = 0
     blocks = (decompress(read(*run), compression) for run in part.runs)
-    for piece in _in_order(blocks, part.low, part.high, part.size + part.documents * HEAD, folder):
-        if held and size + len(piece) > JOINED:
-            yield b"".join(held)
-            held, size = [], 0
-        held.append(piece)
-        size += len(piece)
-    if held:
-        yield b"".join(held)
+    pieces = _in_order(blocks, part.low, part.high, part.size + part.documents * HEAD, folder)
+    yield from map(b"".join, grouped(pieces, len, JOINED))
 
 
 def fits(size: int) -> bool:
-    """Return whether so many bytes of a part are sorted in memory; else they lie in a temporary file for a while."""
+    """Return True if a part of this size is sorted in memory. A larger one goes to a temporary file."""
     return size <= LARGER * RANGE
 
 
@@ -83,9 +75,9 @@ def _in_order(blocks: Iterable[bytes], low: int, high: int, size: int, folder: s
 
     Args:
         blocks: Blocks of frames, in the order of shards and rows.
-        low: the least of them; others are left out.
-        high: the greatest of them.
-        size: of the frames that are left.
+        low: Least hash; others are left out.
+        high: Greatest hash.
+        size: Bytes of the frames between `low` and `high`.
         folder: Folder of temporary files.
     """
     if fits(size) or low == high:
@@ -93,45 +85,38 @@ def _in_order(blocks: Iterable[bytes], low: int, high: int, size: int, folder: s
         results.sort(key=lambda item: item[0])
         yield from (frame[HEAD:] for _, frame in results)
         return
-    with _Ranges(low, high, min(-(-size // RANGE), MOST), folder) as ranges:
+    with tempfile.TemporaryFile(dir=folder) as file:
+        ranges = _Ranges(file, low, high, min(-(-size // RANGE), MOST))
         for block in blocks:
             ranges.add(block)
-        for of_range in ranges.each():
+        for of_range in ranges.by_range():
             yield from _in_order(*of_range, folder)
 
 
 class _Ranges:
-    """Frames by range of hashes, in a temporary file. A context manager.
+    """Frames by range of hashes, in a temporary file.
 
     Args:
-        low: the least hash of all ranges, which have equal widths.
-        high: the greatest.
+        file: Temporary file.
+        low: Least hash of all ranges, which have equal widths.
+        high: Greatest hash.
         number: Number of ranges.
-        folder: Folder of the file.
     """
 
-    def __init__(self, low: int, high: int, number: int, folder: str | None) -> None:
-        self._low, self._high, self._folder = low, high, folder
+    def __init__(self, file: IO[bytes], low: int, high: int, number: int) -> None:
+        self._file, self._low, self._high = file, low, high
         self._width = -(-(high - low + 1) // number)
         self._frames: list[list[bytes]] = [[] for _ in range(number)]
         self._places: list[list[tuple[int, int]]] = [[] for _ in range(number)]
-        self._held = self._at = 0
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        self._file: IO[bytes] = self._stack.enter_context(tempfile.TemporaryFile(dir=self._folder))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self._size = self._at = 0
 
     def add(self, block: bytes) -> None:
         """Add the frames of a block; leave out those of other hashes."""
         for hash_, frame in frames_in(block):
             if self._low <= hash_ <= self._high:
                 self._frames[(hash_ - self._low) // self._width].append(frame)
-                self._held += len(frame)
-        if self._held > RANGE:
+                self._size += len(frame)
+        if self._size > RANGE:
             self._write()
 
     def _write(self) -> None:
@@ -141,9 +126,9 @@ class _Ranges:
                 places.append((self._at, size))
                 self._at += size
                 frames.clear()
-        self._held = 0
+        self._size = 0
 
-    def each(self) -> Iterator[tuple[Iterator[bytes], int, int, int]]:
+    def by_range(self) -> Iterator[tuple[Iterator[bytes], int, int, int]]:
         """Yield the frames of each range, the lowest hashes first: blocks, least and greatest hash, bytes."""
         self._write()
         for number, places in enumerate(self._places):
@@ -167,7 +152,7 @@ RECORD_LOG = "record-log"
 
 
 class PartsToWrite(ConfigStruct):
-    """Parts to assemble, which become durable together.
+    """Parts to assemble, durable together.
 
     Attributes:
         settings: Settings of the mix.
@@ -200,24 +185,14 @@ _KIND = "part"
 
 
 def in_groups(parts: Iterable[PartPlan], stored: int, processes: int) -> Iterator[list[PartPlan]]:
-    """Yield parts in groups, each some of the parts that follow one another.
+    """Yield parts in groups of consecutive parts.
 
     Args:
         parts: Parts, in order.
         stored: Bytes of the members of all, about.
         processes: Number of processes that the groups are for.
     """
-    most = min(max(stored // (2 * processes), LEAST), GROUP)
-    group: list[PartPlan] = []
-    size = 0
-    for part in parts:
-        if group and size + part.stored > most:
-            yield group
-            group, size = [], 0
-        group.append(part)
-        size += part.stored
-    if group:
-        yield group
+    return grouped(parts, lambda part: part.stored, min(max(stored // (2 * processes), LEAST), GROUP))
 
 
 def save_plan(settings: MixSettings, digest: str, groups: Iterable[list[PartPlan]]) -> list[PartsToWrite]:
@@ -240,14 +215,14 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part that is complete, not yet published.
+    """A complete part, not yet published.
 
     Attributes:
-        path: below the output folder.
-        size, sha256: of the file.
-        content_size, content_sha256: of its uncompressed bytes; of a format that does not concatenate, of the encoded
-            documents that the file was made of, which are the same with every version of what made it.
-        beside: files that belong to it, an index, say.
+        path: Path below the output folder.
+        size, sha256: Size and sha256 of the file.
+        content_size, content_sha256: Size and sha256 of its uncompressed bytes; of a format that does not concatenate,
+            of the encoded documents that the file was made of, which are the same with every version of what made it.
+        beside: Files that belong to it, an index, say.
     """
 
     label: str
@@ -266,7 +241,7 @@ class PartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def staged_path(output: str, digest: str, path: str) -> str:
-    """Return where a part lies before it is published: all in one folder, which is synced once for many."""
+    """Return the path of a part before its publication. All are in one folder, which is synced once."""
     return join(_staged(output, digest), xxhash.xxh3_128_hexdigest(path.encode()))
 
 
@@ -280,14 +255,14 @@ def _records(work: PartsToWrite) -> RecordLog:
 
 
 def assemble_parts(work: PartsToWrite, report: Report) -> list[PartRecord]:
-    """Put parts together, unless that has been done, and return their records.
+    """Assemble parts, unless they are complete, and return their records.
 
     Raises:
         DataError: if an intermediate is not what its index says; the other parts are there.
     """
     part_records: list[PartRecord] = []
     broken: list[ToolkitError] = []
-    with Group(_records(work)) as group, _Intermediates(work) as intermediates:
+    with Group(_records(work)) as group, closing(_Intermediates(work)) as intermediates:
         for part in work.parts:
             try:
                 with group.part():
@@ -305,12 +280,13 @@ def _assemble(
     work: PartsToWrite, part: PartPlan, group: Group, intermediates: "_Intermediates", report: Report
 ) -> PartRecord:
     output, settings = work.settings.output.path, work.settings
-    done = work.record(part)
-    if done and all(
-        (result := stat(staged_path(output, work.digest, f.path))) and result.size == f.size for f in done.files
+    record_before = work.record(part)
+    if record_before and all(
+        (result := stat(staged_path(output, work.digest, f.path))) and result.size == f.size
+        for f in record_before.files
     ):
-        report(done.documents, 0)
-        return done
+        report(record_before.documents, 0)
+        return record_before
     group.forget((_KIND, part.path))
     compression = settings.compression(part.label)
     plain = compression == "none" and settings.concatenates(part.label)  # the file is its content
@@ -322,30 +298,26 @@ def _assemble(
             for i, path in enumerate(paths)
         ]
         lines = line_index.LineLengths()
+        concatenates, shuffles = settings.concatenates(part.label), settings.shuffles(part.label)
         pieces = ([intermediates.read(*member) for member in piece.members] for piece in part.pieces)
-        shuffles = settings.shuffles(part.label)
         chunks = map(content.of, pieces)
         staged = staged_path(output, work.digest, part.path)
         folder = os.path.dirname(staged) if store_of(staged).is_local else None
         if shuffles:
             compressed = settings.staged(part.label)
             chunks = map(content.add, sorted_chunks(part, intermediates.reporting(report), compressed, folder))
-        if not settings.concatenates(part.label):
+        if not concatenates:
             sinks = [cast("IO[bytes]", _Sink(item, folder)) for item in (out, *beside)]
             settings.writer().assemble_files(chunks, sinks)
-        elif shuffles:
-            for chunk in chunks:
-                out.write(COMPRESSORS[compression](chunk))
+        else:
+            stored_chunks = ((stored, content.of(stored)) for stored in pieces)
+            none: list[bytes] = []
+            for stored, chunk in ((none, chunk) for chunk in chunks) if shuffles else stored_chunks:
+                is_copied = len(stored) == 1 and not is_draft(compression, len(chunk))
+                out.write(stored[0] if is_copied else COMPRESSORS[compression](chunk))
                 if beside:
                     lines.add(chunk)
-        else:
-            for stored in pieces:
-                joined = content.of(stored)
-                is_copied = len(stored) == 1 and not is_draft(compression, len(joined))
-                out.write(stored[0] if is_copied else COMPRESSORS[compression](joined))
-                if beside:
-                    lines.add(joined)
-        for index in beside if settings.concatenates(part.label) else ():
+        for index in beside if concatenates else ():
             for data in line_index.pickled_pairs(lines.pairs()):
                 index.write(data)
         if content.size != part.size:
@@ -373,7 +345,7 @@ class _Content:
     """The uncompressed bytes of a part, as they come by.
 
     Attributes:
-        size, sha256: of those that have come.
+        size, sha256: Size and sha256 of the bytes so far.
     """
 
     def __init__(self, compression: str, report: Report) -> None:
@@ -396,10 +368,10 @@ class _Content:
 
 
 class _Sink(io.RawIOBase):
-    """An output, for libraries that write to a file.
+    """An output as a file, for libraries.
 
     Attributes:
-        folder: on a disk, for temporary files; None if the output is not on one.
+        folder: Folder for temporary files; None if the output is not on a disk.
     """
 
     def __init__(self, out: Output, folder: str | None) -> None:
@@ -427,15 +399,13 @@ class _Intermediates:
         self._shard: str | None = None
         self._file: Pieces | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the open intermediate."""
         if self._file:
             self._file.close()
 
     def reporting(self, report: Report) -> Callable[[str, int, int], bytes]:
-        """Return `read`, which then reports what it has read."""
+        """Return `read` with a report of the bytes read."""
 
         def read(shard: str, offset: int, length: int) -> bytes:
             data = self.read(shard, offset, length)
@@ -448,8 +418,7 @@ class _Intermediates:
         """Return the stored bytes of a member."""
         path = stage_path(self._output, self._digest, shard)
         if shard != self._shard:
-            if self._file:
-                self._file.close()
+            self.close()
             self._shard, self._file = shard, store_of(path).pieces(path)
         assert self._file
         data = self._file.read(offset, length)

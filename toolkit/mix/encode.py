@@ -48,16 +48,16 @@ class Encoded(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """A document that stays, before it is encoded.
+    """A document to encode.
 
     Attributes:
-        joint: as it was read.
-        label: for the statistics.
-        applied: indexes of the rules that route it or set fields.
-        document: as the rules have edited it.
-        mixed: for the writer.
-        measured: what its text measures; the text, if that was edited.
-        copies: how often it is written.
+        joint: Document as read.
+        label: Label for the statistics.
+        applied: Indexes of the rules that route it or set fields.
+        document: Document after edits.
+        mixed: Values for the writer.
+        measured: Measures of its text; the text itself, if it was edited.
+        copies: Number of copies.
         group: Group of a budget.
     """
 
@@ -72,7 +72,7 @@ class _Kept(NamedTuple):
 
 
 class _Fresh(NamedTuple):
-    """Documents that have just been made, how many are before them, and the columns of options of the writer."""
+    """New documents, the number before them, and columns of the writer's options."""
 
     number: int
     batch: Batch
@@ -80,28 +80,28 @@ class _Fresh(NamedTuple):
 
 
 class _Values(Mapping[str, Any]):
-    """The values of a document that the writer wants, each decoded when it is asked for."""
+    """The values of a document for the writer, decoded on demand."""
 
     def __init__(self, encoder: "Encoder", document: Document, lines: list[bytes]) -> None:
-        self._given = encoder, document, lines
-        self._found: dict[str, Any] = {}
+        self._row = encoder, document, lines
+        self._values: dict[str, Any] = {}
 
     def __getitem__(self, option: str) -> Any:
-        if option not in self._found:
-            encoder, document, lines = self._given
-            self._found[option] = encoder.value(option, document, lines)
-        return self._found[option]
+        if option not in self._values:
+            encoder, document, lines = self._row
+            self._values[option] = encoder.value(option, document, lines)
+        return self._values[option]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._given[0].wanted)
+        return iter(self._row[0].attributes)
 
     def __len__(self) -> int:
-        return len(self._given[0].wanted)
+        return len(self._row[0].attributes)
 
 
 @functools.lru_cache(256)  # each shard asks for it
 def _value_decoder(type_: Any, key: str, path: tuple[str, ...], *, absent: bool) -> msgspec.json.Decoder[Any]:
-    """Return the decoder of rows of attributes that have a value of a type at a place; null where it is `absent`."""
+    """Return the decoder of attribute rows with a value at a path. A missing value is null if `absent`."""
     for name in reversed(path):
         type_ = schema.struct_of({name: type_})
     values = schema.struct_of({key: type_}, {key: None} if absent else {})
@@ -109,7 +109,7 @@ def _value_decoder(type_: Any, key: str, path: tuple[str, ...], *, absent: bool)
 
 
 class Encoder:
-    """Applies the rules to joined rows, encodes those that stay, and counts.
+    """Applies the rules to joined rows, encodes documents, and counts.
 
     Args:
         work: Shard to mix.
@@ -135,8 +135,8 @@ class Encoder:
         self.written: list[bytes] = []
         self.counted = Counted.none(len(self.rules.rules))
         self.tally = Tally(unicode=work.settings.unicode_words)
-        self.wanted = self.writer.wants()
-        self.fields = metadata_fields(self.wanted, work.bindings)
+        self.attributes = self.writer.wants()
+        self.fields = metadata_fields(self.attributes, work.bindings)
         self.decoders = {option: self._value_decoder(option, b) for option, b in work.bindings.items()}
         self.set_types = [
             schema.to_python(key.declared)
@@ -147,7 +147,7 @@ class Encoder:
 
     def _value_decoder(self, option: str, binding: Binding) -> msgspec.json.Decoder[Any]:
         absent = any(key.key == binding.key and key.default for key in self.work.sets[binding.set].keys)
-        type_ = str if binding.is_label else self.wanted[option].type
+        type_ = str if binding.is_label else self.attributes[option].type
         return _value_decoder(type_, binding.key, tuple(binding.path), absent=absent)
 
     def __call__(self, block: JointBlock) -> Encoded:
@@ -162,28 +162,28 @@ class Encoder:
         self,
         number: int,
         batch: Batch,
-        others: Sequence[Sequence[bytes]],
+        attribute_rows: Sequence[Sequence[bytes]],
         columns: Mapping[tuple[str, str], Column[Any]],
     ) -> Encoded:
-        """Return documents that have just been made, encoded.
+        """Return new documents, encoded.
 
         Args:
             number: Number of documents before them in their shard.
-            batch: the documents, with their rows.
-            others: for each joined set, the rows of these documents, just made.
-            columns: the values in these rows, by set and key, where they are there as columns.
+            batch: Documents, with their rows.
+            attribute_rows: New rows of these documents, by set.
+            columns: Values in these rows, by set and key, where they are there as columns.
         """
-        wanted = {
+        by_option = {
             option: column
             for option, binding in self.work.bindings.items()
             if not (binding.path or binding.is_label)
             and (column := columns.get((self.work.sets[binding.set].set, binding.key))) is not None
         }
-        joined = self.joiner.fresh(number, batch, others, unicode=self.work.settings.unicode_words)
-        return self.encode(joined, _Fresh(number, batch, wanted))
+        joined = self.joiner.fresh(number, batch, attribute_rows, unicode=self.work.settings.unicode_words)
+        return self.encode(joined, _Fresh(number, batch, by_option))
 
     def encode(self, joined: Iterable[tuple[Joint, Measured]], fresh: "_Fresh | None" = None) -> Encoded:
-        """Decide about each of some documents, then encode those that stay, all at once; their order stays."""
+        """Decide about documents, then encode the kept ones, in order."""
         self.counted = Counted.none(len(self.rules.rules))
         self.tally = Tally(unicode=self.work.settings.unicode_words)
         self.rules.start_over()
@@ -191,24 +191,30 @@ class Encoder:
         self.written = []
         rows: list[_Kept | list[tuple[str, bytes]]] = []
         fault: DataError | None = None
-        given: list[tuple[Joint, Measured]] = []
+        rows_read: list[tuple[Joint, Measured]] = []
         try:
-            given.extend(joined)
+            rows_read.extend(joined)
         except DataError as error:  # those before it are there
             fault = error
-        columns = columns_of([joint for joint, _ in given])
+        columns = columns_of([joint for joint, _ in rows_read])
         try:
             outcomes = self.rules.outcomes(columns)
         except DataError as error:
             wrong = (error.line or 1) - 1
-            fault, given = self._at(given[wrong][0], error), given[:wrong]
-            columns = columns_of([joint for joint, _ in given])
+            fault, rows_read = self._at(rows_read[wrong][0], error), rows_read[:wrong]
+            columns = columns_of([joint for joint, _ in rows_read])
             outcomes = self.rules.outcomes(columns)
         labels = labels_of(self.rules, columns)
         note(
-            self.counted, self.tally, self.rules, columns, [item for _, item in given], labels=labels, outcomes=outcomes
+            self.counted,
+            self.tally,
+            self.rules,
+            columns,
+            [item for _, item in rows_read],
+            labels=labels,
+            outcomes=outcomes,
         )
-        for (joint, measured), label, outcome in zip(given, labels, outcomes, strict=True):
+        for (joint, measured), label, outcome in zip(rows_read, labels, outcomes, strict=True):
             try:
                 result = self._decided(joint, measured, label, outcome)
                 rows.append(result if isinstance(result, _Kept) else self._dropped(joint, result))
@@ -218,11 +224,11 @@ class Encoder:
         encoded = iter(self._encoded([row for row in rows if isinstance(row, _Kept)], fresh))
         if fault:  # of a document behind those that could be encoded
             raise fault
-        self.counted.totals.rows, self.counted.totals.chars = len(rows), sum(item[CHARS] for _, item in given)
+        self.counted.totals.rows, self.counted.totals.chars = len(rows), sum(item[CHARS] for _, item in rows_read)
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
         self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
-        fates = msgspec.structs.replace(self.copies.taken(), written=b"".join(self.written))
+        fates = msgspec.structs.replace(self.copies.take(), written=b"".join(self.written))
         return Encoded(pieces, self.counted, fates=fates)
 
     def _decided(self, joint: Joint, measured: Measured, label: str, outcome: Outcome) -> "_Kept | int | str":
@@ -241,11 +247,11 @@ class Encoder:
             self.counted.rules[i].chars += measured[CHARS]
         original, after_values = document, values
         stretches: Sequence[tuple[int, int, int]] = ()
-        wanted: Mapping[str, Any]
+        attributes: Mapping[str, Any]
         if not rules.edits:
-            wanted = _Values(self, document, lines)
+            attributes = _Values(self, document, lines)
         else:
-            wanted = before = self.values(document, lines)
+            attributes = before = self.values(document, lines)
             stream = self.work.stream
             edited, edits, clamped = rules.edit(
                 document, *values, document, overlaps=stream.overlaps, past_end=stream.past_end
@@ -259,12 +265,12 @@ class Encoder:
                 after = self._values_after(edited, document, before, lines)
                 if isinstance(after, str):
                     return self._nothing(after)
-                wanted = after
+                attributes = after
                 after_values = self._rule_values_after(edited, document, values, lines)
         mixed = Mixed(
-            wanted,
+            attributes,
             rules.annotations(outcome) if outcome else [],
-            merged(self.work.sets, lines) if self.takes_all and self.work.sets else None,
+            merged(self.work.sets, map(RAW_ATTRIBUTES.decode, lines)) if self.takes_all and self.work.sets else None,
             self.counted.left_out,
             self._fields(applied, document, number, lines, after_values) if applied or self.provenance else {},
             self.shard,
@@ -283,11 +289,11 @@ class Encoder:
         text = measured if document is original else document.text
         return _Kept(joint, label, applied, document, mixed, text, copies, group)
 
-    def _encoded(self, kept: list["_Kept"], fresh: "_Fresh | None") -> list[list[tuple[str, bytes]]]:
-        """Return what is written of each document that stays, in order."""
-        if not kept:
+    def _encoded(self, documents_kept: list["_Kept"], fresh: "_Fresh | None") -> list[list[tuple[str, bytes]]]:
+        """Return the pieces of each document to encode, in order."""
+        if not documents_kept:
             return []
-        copies = [(item, number) for item in kept for number in range(1, item.copies + 1)]
+        copies = [(item, number) for item in documents_kept for number in range(1, item.copies + 1)]
         mixed = [self._numbered(item.mixed, number) if self.numbers else item.mixed for item, number in copies]
         columns: Mapping[str, Sequence[Any]] = {}
         documents: Sequence[Document] = [item.document for item, _ in copies]
@@ -301,7 +307,7 @@ class Encoder:
         try:
             result = self.writer.encode_batch(batch)
         except DataError as error:
-            raise self._named(error, kept) from None
+            raise self._named(error, documents_kept) from None
         if len(result) != len(copies):
             raise DataError(f"expected {len(copies)} results of encode_batch, got {len(result)}", path=self.work.path)
         written: list[list[tuple[str, bytes]]] = []
@@ -317,13 +323,13 @@ class Encoder:
         return written
 
     def _numbered(self, mixed: Mixed, number: int) -> Mixed:
-        """Return what the writer gets for a copy, counted from 1: the first time that a document is written is one."""
+        """Return the writer's values for a copy. Copies count from 1; the first document is one."""
         numbered = {COPY: msgspec.Raw(b"%d" % number)} if self.writer.FIELDS else {}
         return msgspec.structs.replace(mixed, fields={**mixed.fields, **numbered}, copy=number)
 
-    def _named(self, error: DataError, kept: list["_Kept"]) -> DataError:
-        """Return the error of a batch as that of the first document that cannot be encoded alone either."""
-        for item in kept:
+    def _named(self, error: DataError, documents_kept: list["_Kept"]) -> DataError:
+        """Return the error of a batch as of its first faulty document."""
+        for item in documents_kept:
             try:
                 list(self.writer.encode(item.document, item.mixed))
             except DataError as fault:
@@ -333,19 +339,20 @@ class Encoder:
     def _at(self, joint: Joint, error: DataError) -> DataError:
         return at_document(error, self.work, joint[1], joint[0].id)
 
-    def _placed(self, kept: "_Kept", encoded: Pieces, number: int) -> list[tuple[str, bytes]]:
-        """Return what the writer made of a copy, with the labels that rules and splits give it; count it."""
+    def _placed(self, document: "_Kept", encoded: Pieces, number: int) -> list[tuple[str, bytes]]:
+        """Return the pieces of a copy with final labels; count it."""
         pieces = [_checked(*piece) for piece in encoded]
-        self._keep(kept.label, pieces, kept.measured)
-        original, _, _, values = kept.joint
-        if kept.applied:
-            pieces = [(self._routed(kept.applied, label, values, original), data) for label, data in pieces]
+        self._keep(document.label, pieces, document.measured)
+        original, _, _, values = document.joint
+        if document.applied:
+            route = self.rules.route
+            pieces = [(check_folder(route(document.applied, label, *values, original)), data) for label, data in pieces]
         if shares := self.work.settings.splits:
             split = split_of(original.id.encode(), shares)
             pieces = [(f"{split}/{label}", data) for label, data in pieces]
-        if kept.group is not None:
-            of_group, text = self.counted.groups[kept.group], kept.measured
-            of_group.chars += kept.document.chars
+        if document.group is not None:
+            of_group, text = self.counted.groups[document.group], document.measured
+            of_group.chars += document.document.chars
             of_group.bytes += len(text.encode()) if isinstance(text, str) else text[BYTES]
         if pieces and self.shuffle:
             id_ = f"{original.id}\0{original.place}" if original.place else original.id
@@ -353,22 +360,22 @@ class Encoder:
         totals = self.counted.totals
         if number > 1:
             totals.copies += 1
-            totals.copy_chars += kept.document.chars
+            totals.copy_chars += document.document.chars
             return pieces
         totals.kept += 1
-        totals.kept_chars += kept.document.chars
+        totals.kept_chars += document.document.chars
         if pieces and self.notes_ids:
-            self.written.append(noted(kept.joint[1], original.source, original.id, original.raw_metadata))
-        return pieces or self._dropped(kept.joint, self._nothing("documents without output"))
+            self.written.append(noted(document.joint[1], original.source, original.id, original.raw_metadata))
+        return pieces or self._dropped(document.joint, self._nothing("documents without output"))
 
     def _dropped(self, joint: Joint, why: int | str) -> list[tuple[str, bytes]]:
-        """Return what is written of a document that does not stay: the document, where such are kept aside."""
+        """Return the pieces of a dropped document, if dropped documents are kept."""
         if self.work.settings.rejected is None or why in self._cleared:
             return []
         return [(REJECTED, self._rejected(joint[0], why, joint[3]))]
 
     def _keep(self, label: str, pieces: list[tuple[str, bytes]], text: Measured | str) -> None:
-        """Count a document that stays: as measured, or by its other text; or its pieces, where they have labels."""
+        """Count a kept document by measures, new text, or pieces."""
         if self.parts:
             for of_piece, data in pieces:
                 self.tally.keep_text(of_piece, self.writer.text_of(data))
@@ -376,9 +383,6 @@ class Encoder:
             self.tally.keep_text(label, text)
         else:
             self.tally.keep(label, text)
-
-    def _routed(self, applied: list[int], label: str, values: list[Any], document: Document) -> str:
-        return check_folder(self.rules.route(applied, label, *values, document))
 
     def _fields(
         self, applied: list[int], document: Document, number: int, lines: list[bytes], values: list[Any]
@@ -393,16 +397,16 @@ class Encoder:
         return why
 
     def _rejected(self, document: Document, why: int | str, values: list[Any]) -> bytes:
-        """Return the document as it was, with the rule that dropped it and the values that it saw."""
+        """Return a dropped document with the rule and the values it read."""
         rule = why if isinstance(why, str) else self.rules.rules[why].name
-        seen = {} if isinstance(why, str) else self.rules.compiled[why].watched((*values, document))
+        values_seen = {} if isinstance(why, str) else self.rules.compiled[why].watched((*values, document))
         fields = msgspec.json.decode(document.row, type=dict[str, msgspec.Raw])
-        reason = msgspec.Raw(msgspec.json.encode({"rule": rule, "values": seen}))
+        reason = msgspec.Raw(msgspec.json.encode({"rule": rule, "values": values_seen}))
         return msgspec.json.encode(fields | {"rejected": reason}) + b"\n"
 
     def values(self, document: Document, lines: list[bytes]) -> dict[str, Any]:
-        """Return the values of a document that the writer wants, by option."""
-        return {option: self.value(option, document, lines) for option in self.wanted}
+        """Return the values of a document for the writer, by option."""
+        return {option: self.value(option, document, lines) for option in self.attributes}
 
     def value(self, option: str, document: Document, lines: list[bytes]) -> Any:
         """Return the value of a document for an option of the writer."""
@@ -418,7 +422,7 @@ class Encoder:
             raise DataError(message).about(keys) from None
         for name in (binding.key, *binding.path):
             value = getattr(value, schema.field_name(name))
-        return msgspec.convert({"label": value}, self.wanted[option].type) if binding.is_label else value
+        return msgspec.convert({"label": value}, self.attributes[option].type) if binding.is_label else value
 
     def _values_after(
         self, edited: Edited, document: Document, values: dict[str, Any], lines: list[bytes]
@@ -428,7 +432,7 @@ class Encoder:
         for option, binding in self.work.bindings.items():
             try:
                 after[option] = self._value_after(
-                    binding, edited, document, values[option], self.wanted[option].type, lines
+                    binding, edited, document, values[option], self.attributes[option].type, lines
                 )
             except msgspec.ValidationError:
                 return f"documents without {option} after edits"
@@ -437,7 +441,7 @@ class Encoder:
     def _rule_values_after(
         self, edited: Edited, document: Document, values: list[Any], lines: list[bytes]
     ) -> list[Any]:
-        """Return the values that `set` rules see: those of the edited document."""
+        """Return the values of the edited document for `set` rules."""
         after = list(values)
         for binding, type_ in zip(self.work.set_bindings, self.set_types, strict=True):
             name = schema.field_name(binding.key)
@@ -461,14 +465,14 @@ class Encoder:
 
 
 def _checked(label: str, data: bytes) -> tuple[str, bytes]:
-    """Return what a writer gave, if it can be written: whatever the writer, no label leads out of the output."""
+    """Return a piece of the writer with a safe label and bytes. No label leads out of the output."""
     if not isinstance(data, bytes) or not data.endswith(b"\n"):
         raise DataError(f"expected bytes of the writer that end in a line feed, got {data[-40:]!r}")
     return check_folder(label), data
 
 
 class _Provenance:
-    """Makes the value of ``metadata.provenance``, which says where a document comes from."""
+    """Makes the values of ``metadata.provenance``."""
 
     def __init__(self, work: ShardToMix, digests: Mapping[str, str] | None) -> None:
         self._short = work.settings.output.provenance == "line"
@@ -485,7 +489,7 @@ class _Provenance:
         }
 
     def of(self, number: int) -> Any:
-        """Return that of the document of this row, counted from 1."""
+        """Return the value for a row, counted from 1."""
         if self._short:
             return f"{self._shard}:{number}"
         return {"shard": self._shard, "row": number, "sets": self._sets}

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from itertools import compress, count, islice, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, Self, cast
@@ -41,7 +40,7 @@ from toolkit.text.json_strings import decoded
 
 
 class JoinedShard(ConfigStruct, kw_only=True):
-    """A shard with the sets that are joined to it.
+    """A shard with its joined sets.
 
     Attributes:
         stream: Stream that it belongs to.
@@ -67,7 +66,7 @@ class JoinedShard(ConfigStruct, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Return what tells the shard from those of all streams."""
+        """Return the name of the shard, unique among all streams."""
         return f"{self.stream.name}/{self.shard}" if self.stream.name else self.shard
 
     @property
@@ -87,11 +86,11 @@ class JoinedShard(ConfigStruct, kw_only=True):
 
 
 def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.ShardState, dict[str, str]]:
-    """Return the state of a shard's documents, and the content digest of its attributes in each joined set.
+    """Return the state of a shard and the digests of its attributes.
 
     Args:
-        work: the shard and the sets.
-        learn: as of `toolkit.records.sets.ShardAttributes.state`.
+        work: Shard and the sets.
+        learn: See `toolkit.records.sets.ShardAttributes.state`.
 
     Raises:
         DataError: if a file is missing, damaged, not complete, or stale; rows that do not match are named by line.
@@ -121,7 +120,7 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
 
 
 def _find_fault(work: JoinedShard, joined: JoinedSet) -> None:
-    """Join one set with the documents, so that the error names the row at which they part."""
+    """Join one set with the documents. The error names the first row that differs."""
     one = msgspec.structs.replace(work, sets=[joined])
     for _ in joint_rows(one, {key.name for key in joined.keys}):
         pass
@@ -134,7 +133,7 @@ class RowDecoder:
     """Decodes rows of a set: ``id``, ``source``, and ``attributes`` with the values of these keys of the mix.
 
     Args:
-        joined: the set.
+        joined: Set.
         keys: Keys of the mix.
         fields: Fields of the values of keys, where no more is needed (see `toolkit.rules.rule.Needs`).
         names: True if ``id`` and ``source`` are decoded.
@@ -142,7 +141,7 @@ class RowDecoder:
     Attributes:
         decoder: Decoder of rows.
         is_empty: True if none of these keys is in the set.
-        absent: the values where a row of another program has none at all (Dolma's deduper writes ``[]`` then).
+        absent: Values where a row of another program has none at all (Dolma's deduper writes ``[]`` then).
     """
 
     def __init__(
@@ -176,9 +175,9 @@ class RowDecoder:
 
 
 def row_decoder(joined: JoinedSet, keys: set[str], fields: Mapping[str, set[str]] | None = None) -> RowDecoder:
-    """Return the decoder of rows of a set, made once in a process of the command; arguments as of `RowDecoder`."""
-    wanted = {key.name: fields and fields.get(key.name) for key in joined.keys if key.name in keys}
-    key = msgspec.msgpack.encode((joined, wanted), order="sorted")
+    """Return the decoder of rows of a set, made once. Arguments are those of `RowDecoder`."""
+    fields_by_key = {key.name: fields and fields.get(key.name) for key in joined.keys if key.name in keys}
+    key = msgspec.msgpack.encode((joined, fields_by_key), order="sorted")
     return current().get_or_make((RowDecoder, key), lambda: RowDecoder(joined, keys, fields))
 
 
@@ -200,29 +199,29 @@ Joint = tuple[Document, int, list[bytes], list[Any]]
 
 
 def columns_of(rows: Sequence[Joint]) -> list[Sequence[Any]]:
-    """Return the values of rows by argument of their rules, the documents last."""
+    """Return the values of rows by argument of rules, the documents last."""
     return [*zip(*(row[3] for row in rows), strict=True), [row[0] for row in rows]]
 
 
 class JointBlock(NamedTuple):
-    """A block of documents, the rows before it, and the same rows of each set.
+    """A block of documents, the number before it, and rows of sets.
 
     `dropped` is what was counted of rows of tables that a sieve has dropped; empty bytes stand for them.
     """
 
     number: int
     documents: Block
-    others: list[Block]
+    attribute_blocks: list[Block]
     dropped: Any = None
 
 
 def joint_blocks(work: JoinedShard, stack: ExitStack, sieve: "Sieve | None" = None) -> Iterator[JointBlock]:
-    """Yield the rows of a shard and of its sets in blocks, not looked at.
+    """Yield the rows of a shard and its sets in blocks, unread.
 
     Args:
-        work: the shard and the sets.
-        stack: closes the files.
-        sieve: drops rows of tables before they are made.
+        work: Shard and the sets.
+        stack: Stack that closes the files.
+        sieve: Sieve that drops rows of tables before they are made.
 
     Raises:
         AlignmentError: if a set has more rows than the documents.
@@ -231,16 +230,18 @@ def joint_blocks(work: JoinedShard, stack: ExitStack, sieve: "Sieve | None" = No
     ahead = work.processes > 1
     lines = stack.enter_context(dataset.lines(shard, work.max_document_bytes, ahead=ahead, sieve=sieve))
     paths = list(map(work.attributes_of, work.sets))
-    others: list[Iterator[bytes]] = [stack.enter_context(attribute_lines(other, ahead=ahead)) for other in paths]
+    attribute_rows: list[Iterator[bytes]] = [
+        stack.enter_context(attribute_lines(other, ahead=ahead)) for other in paths
+    ]
     if sieve:
-        sieve.others = [*map(RowsAhead, others)]
-        others = [*sieve.others]
+        sieve.attribute_rows = [*map(RowsAhead, attribute_rows)]
+        attribute_rows = [*sieve.attribute_rows]
     number = 0
     for block in in_blocks(lines, lines.stored, _SIEVED if sieve else 0):
-        beside = [next_block(other, block.rows_beside) for other in others]
-        yield JointBlock(number, block, beside, sieve.taken() if sieve else None)
+        beside = [next_block(other, block.rows_beside) for other in attribute_rows]
+        yield JointBlock(number, block, beside, sieve.take_counts() if sieve else None)
         number += len(block.lines)
-    for other_path, other in zip(paths, others, strict=True):
+    for other_path, other in zip(paths, attribute_rows, strict=True):
         AttributeRows(other_path, path, block=other, number=number).finish(number)
 
 
@@ -249,49 +250,49 @@ _SIEVED = 4096
 
 
 class RowsAhead(Iterator[bytes]):
-    """Rows that can be looked at before they are taken."""
+    """Rows with a look-ahead."""
 
     def __init__(self, rows: Iterator[bytes]) -> None:
-        self._rows, self._held = rows, deque[bytes]()
-        self._taken = 0
+        self._rows, self._buffer = rows, deque[bytes]()
+        self._number = 0
         self._fault: DataError | None = None
 
     def __next__(self) -> bytes:
-        self._taken += 1
-        if not self._held and self._fault:
+        self._number += 1
+        if not self._buffer and self._fault:
             raise self._fault
-        return self._held.popleft() if self._held else next(self._rows)
+        return self._buffer.popleft() if self._buffer else next(self._rows)
 
     def ahead(self, number: int, rows: int) -> list[bytes]:
         """Return so many rows behind the first `number`; fewer where they end, or cannot be read."""
-        begin = number - self._taken
+        begin = number - self._number
         try:
-            self._held.extend(islice(self._rows, max(0, begin + rows - len(self._held))))
+            self._buffer.extend(islice(self._rows, max(0, begin + rows - len(self._buffer))))
         except DataError as error:
             self._fault = error
-        return [*islice(self._held, begin, begin + rows)]
+        return [*islice(self._buffer, begin, begin + rows)]
 
 
 class Sieve(Protocol):
     """Drops rows of tables before they are made, as `toolkit.data.in_place.Sieve`.
 
     Attributes:
-        others: the rows of each joined set.
+        attribute_rows: Rows of each joined set.
     """
 
-    others: list[RowsAhead]
+    attribute_rows: list[RowsAhead]
 
     def __call__(self, number: int, columns: Mapping[str, Any]) -> tuple[Sequence[bool], Callable[[], None]] | None: ...
 
-    def taken(self) -> Any:
-        """Return what was counted of the rows that have been dropped since the last time."""
+    def take_counts(self) -> Any:
+        """Return the counts of rows dropped since the last call."""
 
 
 class Joiner:
     """Joins blocks of rows.
 
     Args:
-        work: the shard and the sets.
+        work: Shard and the sets.
         keys: Keys of the mix, whose values are decoded.
         fields: Fields of these values, where no more is needed.
         joined: True if `Document.joined` has the attributes.
@@ -315,7 +316,7 @@ class Joiner:
         self._paths = list(map(work.attributes_of, work.sets))
 
     def rows(self, block: JointBlock) -> Iterator[Joint]:
-        """Return the documents of a block with their row numbers and, for each set, its line and its values.
+        """Return the documents of a block with numbers, lines and values.
 
         Raises:
             AlignmentError: if a set's rows are not those of the documents.
@@ -323,7 +324,7 @@ class Joiner:
         return iter(self._at_once(block) or self._one_by_one(block))
 
     def measured(self, block: JointBlock, *, unicode: bool) -> Iterator[tuple[Joint, Measured]]:
-        """Return `rows`, each with what its text measures; of a joiner of late texts, which are looked at here.
+        """Return `rows` with the measures of their texts. The joiner must have late texts, which are checked here.
 
         Args:
             block: Block of rows.
@@ -343,7 +344,7 @@ class Joiner:
         return ((row, measure([row[0].text], unicode=unicode)[0].tolist()) for row in self._one_by_one(block))
 
     def encoded(self, block: JointBlock, *, texts: bool = True) -> tuple[Batch, list[list[Any]]]:
-        """Return the documents of a block, whose texts need not become Python's, and the values of each in all sets.
+        """Return the encoded documents of a block, and their values.
 
         Of a joiner of late texts, which are looked at here unless `texts` is false: none is needed. Errors are those of
         `rows`.
@@ -356,44 +357,44 @@ class Joiner:
         return Batch([row[0] for row in rows], result), [row[3] for row in rows]
 
     def fresh(
-        self, number: int, documents: Sequence[Document], others: Sequence[Sequence[bytes]], *, unicode: bool
+        self, number: int, documents: Sequence[Document], attribute_rows: Sequence[Sequence[bytes]], *, unicode: bool
     ) -> Iterator[tuple[Joint, Measured]]:
-        """Return documents that have just been made with their attributes, as `measured` does those of files.
+        """Return new documents with their attributes and measures, as `measured` does.
 
         Args:
             number: Number of documents before them.
-            documents: with their lines.
-            others: for each set, the rows of these documents, which cannot be of others.
+            documents: Documents with their lines.
+            attribute_rows: Rows of these documents, by set.
             unicode: True if Unicode's words are counted.
         """
-        lines = zip(*others, strict=True) if others else repeat(())
+        lines = zip(*attribute_rows, strict=True) if attribute_rows else repeat(())
         rows = [
             self._joint(document, i, list(of_sets), list(result))
             for i, (document, of_sets, result) in enumerate(
-                zip(documents, lines, self.values(others), strict=False), number + 1
+                zip(documents, lines, self.values(attribute_rows), strict=False), number + 1
             )
         ]
         texts = [row[0].text.encode() if self._chosen else row[0].utf8 for row in rows]
         yield from zip(rows, measure(texts, unicode=unicode).tolist(), strict=True)
 
-    def values(self, others: Sequence[Sequence[bytes]]) -> Iterator[tuple[Any, ...]]:
-        """Return the values of rows that have just been made: of each document, in all sets; endless without sets.
+    def values(self, attribute_rows: Sequence[Sequence[bytes]]) -> Iterator[tuple[Any, ...]]:
+        """Return the values of new rows in all sets; endless without sets.
 
         Args:
-            others: for each set, its rows.
+            attribute_rows: Rows by set.
         """
         columns = [
             [None] * len(rows) if decoder.is_empty else decoder.columns(list(map(decoder.decoder.decode, rows)))
-            for decoder, rows in zip(self._decoders, others, strict=True)
+            for decoder, rows in zip(self._decoders, attribute_rows, strict=True)
         ]
         return zip(*columns, strict=True) if columns else repeat(())
 
-    def columns(self, ids: list[str], sources: list[str], others: Sequence[Block]) -> list[list[Any]] | None:
+    def columns(self, ids: list[str], sources: list[str], blocks: Sequence[Block]) -> list[list[Any]] | None:
         """Return the values in each set of rows for documents; None if something is wrong with one."""
         try:
             result = [
                 list(map(decoder.decoder.decode, other.lines))
-                for decoder, other in zip(self._decoders, others, strict=True)
+                for decoder, other in zip(self._decoders, blocks, strict=True)
             ]
         except BAD_ROW:
             return None
@@ -409,13 +410,13 @@ class Joiner:
 
     def _at_once(self, block: JointBlock) -> list[Joint] | None:
         """Return the rows; None if something is wrong with one."""
-        documents, others = block.documents, block.others
-        if documents.fault or any(len(other.lines) != len(documents.lines) for other in others):
+        documents, blocks = block.documents, block.attribute_blocks
+        if documents.fault or any(len(other.lines) != len(documents.lines) for other in blocks):
             return None
         numbers: Iterable[int] = count(block.number + 1)
         if block.dropped is not None:
             numbers = [*compress(numbers, documents.lines)]
-            others = [Block([*compress(other.lines, documents.lines)]) for other in others]
+            blocks = [Block([*compress(other.lines, documents.lines)]) for other in blocks]
             documents = Block([*filter(None, documents.lines)])
         try:
             decode: Callable[[bytes], _AnyRow] = LATE_DECODER.decode if self._late else DOCUMENT_DECODER.decode
@@ -424,17 +425,17 @@ class Joiner:
                 check_metadata(row.metadata)
         except BAD_ROW:
             return None
-        columns = self.columns([row.id for row in rows], [row.source for row in rows], others)
+        columns = self.columns([row.id for row in rows], [row.source for row in rows], blocks)
         if columns is None:
             return None
-        lines = zip(*(other.lines for other in others), strict=True) if others else repeat(())
+        lines = zip(*(other.lines for other in blocks), strict=True) if blocks else repeat(())
         values = zip(*columns, strict=True) if columns else repeat(())
         make: Any = LateDocument if self._late else Document
         result: list[Document] = [
             make(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
             for row, raw in zip(rows, documents.lines, strict=True)
         ]
-        if not (self._chosen or others or self._work.dataset.duplicate_ids == "allow"):
+        if not (self._chosen or blocks or self._work.dataset.duplicate_ids == "allow"):
             return [(document, number, [], []) for document, number in zip(result, numbers, strict=False)]
         listed = zip(result, numbers, lines, values, strict=False)
         return [self._joint(document, number, [*line], [*value]) for document, number, line, value in listed]
@@ -445,30 +446,30 @@ class Joiner:
         if place := self._work.dataset.place_of(self._work.shard, number):
             document.place = place
         if self._joined and lines:
-            document.join(partial(_plain, self._work.sets, lines))
+            document.join(lambda: plain_values(self._work.sets, map(RAW_ATTRIBUTES.decode, lines)))
         return document, number, lines, values
 
     def _one_by_one(self, block: JointBlock) -> Iterator[Joint]:
-        """Yield the rows one by one, up to the row that is wrong, which the error names."""
+        """Yield rows one by one, up to a faulty row. The error names it."""
         path = self._work.path
         if block.dropped is not None:
             for i, line in enumerate(block.documents.lines):
                 if line:
-                    others_of = [Block(other.lines[i : i + 1], other.fault) for other in block.others]
+                    others_of = [Block(other.lines[i : i + 1], other.fault) for other in block.attribute_blocks]
                     yield from self._one_by_one(JointBlock(block.number + i, Block([line]), others_of))
-            ending = [Block(other.lines[len(block.documents.lines) :], other.fault) for other in block.others]
+            ending = [Block(other.lines[len(block.documents.lines) :], other.fault) for other in block.attribute_blocks]
             block = JointBlock(block.number + len(block.documents.lines), Block([], block.documents.fault), ending)
         documents = Rows(iter(block.documents), DOCUMENT_DECODER, path, block.number)
-        others = [
+        attribute_rows = [
             AttributeRows(other, path, decoder.decoder, any_source=not item.ours, block=rows, number=block.number)
             for other, item, decoder, rows in zip(
-                self._paths, self._work.sets, self._decoders, block.others, strict=True
+                self._paths, self._work.sets, self._decoders, block.attribute_blocks, strict=True
             )
         ]
-        for row, line in _named(documents, others):
+        for row, line in _named(documents, attribute_rows):
             lines: list[bytes] = []
             values: list[Any] = []
-            for other, decoder in zip(others, self._decoders, strict=True):
+            for other, decoder in zip(attribute_rows, self._decoders, strict=True):
                 result, other_line = other.take(row.id, row.source, documents.number)
                 lines.append(other_line)
                 values.append(decoder.values(result))
@@ -478,10 +479,10 @@ class Joiner:
 def _with_chosen(
     chosen: ChosenText, keys: set[str], fields: Mapping[str, set[str]] | None
 ) -> tuple[set[str], Mapping[str, set[str]] | None]:
-    """Return the keys, and fields of their values, that are read for rules, with those of the chosen text."""
+    """Return the keys and fields for rules and chosen text."""
     if fields is not None and (chosen.name not in keys or chosen.name in fields):
-        wanted = fields.get(chosen.name, set()) | (chosen.fields or {WHOLE})
-        fields = {**fields, chosen.name: wanted}
+        names = fields.get(chosen.name, set()) | (chosen.fields or {WHOLE})
+        fields = {**fields, chosen.name: names}
     return {*keys, chosen.name}, fields
 
 
@@ -501,13 +502,13 @@ def joint_rows(
 
 
 def at_document(error: DataError, work: JoinedShard, number: int, id: str | None) -> DataError:
-    """Return the error with the place that it is about, if it says none: the row of a document, or of a foreign set.
+    """Return an error with its place, if it has none. That is the row of a document, or of an external set.
 
     Args:
         error: Error of a rule or a writer.
-        work: the shard.
+        work: Shard.
         number: Number of the row.
-        id: of the document.
+        id: Id of the document.
     """
     if error.path:
         return error
@@ -516,12 +517,8 @@ def at_document(error: DataError, work: JoinedShard, number: int, id: str | None
     return DataError(error.message, path=path, line=number, id=id)
 
 
-def merged(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, msgspec.Raw]:
-    """Return the attributes of a document, as JSON texts by their names in the mix."""
-    return _merged(sets, map(RAW_ATTRIBUTES.decode, lines))
-
-
-def _merged(sets: list[JoinedSet], rows: Iterable["RawAttributes"]) -> dict[str, msgspec.Raw]:
+def merged(sets: list[JoinedSet], rows: Iterable["RawAttributes"]) -> dict[str, msgspec.Raw]:
+    """Return the attributes of a document as JSON texts, by name."""
     results: dict[str, msgspec.Raw] = {}
     for joined, row in zip(sets, rows, strict=True):
         if isinstance(row.attributes, dict):
@@ -531,12 +528,8 @@ def _merged(sets: list[JoinedSet], rows: Iterable["RawAttributes"]) -> dict[str,
 
 
 def plain_values(sets: list[JoinedSet], rows: Iterable["RawAttributes"]) -> dict[str, Any]:
-    """Return the attributes of a document as plain data, by their names in the mix."""
-    return {name: msgspec.json.decode(value) for name, value in _merged(sets, rows).items()}
-
-
-def _plain(sets: list[JoinedSet], lines: list[bytes]) -> dict[str, Any]:
-    return plain_values(sets, map(RAW_ATTRIBUTES.decode, lines))
+    """Return the attributes of a document as plain data, by name."""
+    return {name: msgspec.json.decode(value) for name, value in merged(sets, rows).items()}
 
 
 class RawAttributes(msgspec.Struct):
@@ -553,10 +546,10 @@ class RawAttributes(msgspec.Struct):
 RAW_ATTRIBUTES = msgspec.json.Decoder(RawAttributes)
 
 
-def _named(documents: Rows[DocumentRow], others: list[AttributeRows]) -> Iterator[tuple[DocumentRow, bytes]]:
+def _named(documents: Rows[DocumentRow], attribute_rows: list[AttributeRows]) -> Iterator[tuple[DocumentRow, bytes]]:
     """Yield the rows of documents; if one cannot be read, the attributes beside it tell its id."""
     try:
         yield from documents
     except DataError as error:
-        id = error.id or next((other.next_id() for other in others), None)
+        id = error.id or next((other.next_id() for other in attribute_rows), None)
         raise DataError(error.message, path=error.path, line=error.line, id=id) from None

@@ -1,4 +1,4 @@
-"""The attribute sets that are joined to a dataset: as they are configured, their keys, and names for expressions."""
+"""Attribute sets joined to a dataset: configuration, keys, names for expressions."""
 
 import contextlib
 import functools
@@ -40,13 +40,13 @@ class Joined(JoinedOption):
 
 
 class JoinedDataset(ConfigStruct):
-    """A dataset with the sets that are joined to it.
+    """A dataset with its joined sets.
 
     Attributes:
         name: Name of the stream that it is of a mix; empty for the only one.
         same_keys: True if two sets may have one key, the value of the later counting where it has one.
-        text: the text that is taken for that of its documents (see `toolkit.data.chosen_text`); None for their own.
-        own: types of the own fields of its documents, if they are known; they decide nothing but what rules may ask.
+        text: Text that is taken for that of its documents (see `toolkit.data.chosen_text`); None for their own.
+        own: Types of the own fields of its documents, if they are known; they decide nothing but what rules may ask.
     """
 
     name: str
@@ -58,13 +58,13 @@ class JoinedDataset(ConfigStruct):
 
     @classmethod
     def over(cls, dataset: Dataset, sets: Iterable[str] = (), place: str = "") -> Self:
-        """Return a dataset that joins sets as they are; `place` is named in messages."""
+        """Return a dataset with sets as they are; `place` is for messages."""
         joined = [Joined(set=name, place=place) for name in sets]
         return cls(name="", dataset=dataset, attributes=joined, same_keys="later")
 
 
 def read_joined(section: ConfigNode) -> list[Joined]:
-    """Return the sets that a section has among ``attributes:``.
+    """Return the sets in ``attributes:`` of a section.
 
     Raises:
         ConfigError: if one is not written so.
@@ -87,15 +87,16 @@ class Key(ConfigStruct):
     """A key of a joined set.
 
     Attributes:
-        key: in the file.
-        name: in the mix.
-        type: in the form of `toolkit.data.schema`.
+        key: Key in the file.
+        name: Name in the mix.
+        type: Type in the form of `toolkit.data.schema`.
         default: True if rows may lack it: spans are then none, other values null.
         present_type: Present type of the value where rows have it, if they may lack it.
         settings: Settings of its tagger, if we have its records.
-        code: digests of the tagger's code (see `toolkit.config.plugin_code`).
-        descriptions: what the value and its parts are (see `toolkit.data.schema.descriptions`), if we have its records.
-        models: where the models of its tagger were, by option, if we have its records.
+        code: Digests of the tagger's code (see `toolkit.config.plugin_code`).
+        descriptions: Descriptions of the value and its parts (see `toolkit.data.schema.descriptions`), if we have its
+            records.
+        models: Paths of the models of its tagger, by option, if we have its records.
         hidden: True if another set has the key too, so that rules cannot tell which is meant.
     """
 
@@ -116,7 +117,7 @@ class Key(ConfigStruct):
 
     @property
     def absent(self) -> Any:
-        """Return the value of rows that lack the key."""
+        """Return the value of rows without the key."""
         return [] if self.default and self.declared.kind == "list" else None
 
     @property
@@ -133,10 +134,10 @@ class JoinedSet(ConfigStruct):
     """A set as it is joined.
 
     Attributes:
-        set: its name.
+        set: Name.
         keys: Keys of it.
         ours: True if we have records of it.
-        reads: for each set that it was made from, the digest of that set's schema.
+        reads: Digests of the schemas of the sets it was made from, by name.
     """
 
     set: str
@@ -146,7 +147,7 @@ class JoinedSet(ConfigStruct):
 
 
 def scale_of(text: str, sets: Sequence[JoinedSet]) -> Declared:
-    """Return the scale that is declared for a value, `SET.KEY[.field]` or `KEY[.field]`; None of other expressions."""
+    """Return the declared scale of `SET.KEY[.field]` or `KEY[.field]`; None of other expressions."""
     named = chosen_text.split_reference(text)
     results = [
         key.settings
@@ -160,7 +161,7 @@ def scale_of(text: str, sets: Sequence[JoinedSet]) -> Declared:
 def set_hint(
     name: str, stream: JoinedDataset, joined: Iterable[JoinedSet], planned: Mapping[str, records.SetSchema]
 ) -> str:
-    """Return the way out of a rule that uses a name which no joined set has; empty if no set explains it.
+    """Return the remedy for a rule with an unknown name, or nothing. A set may have the name.
 
     Args:
         name: Name in the rule.
@@ -181,11 +182,12 @@ def set_hint(
 
 
 def names_for_rules(sets: Iterable[JoinedSet], own: OwnTypes | None = None) -> dict[str, Name]:
-    """Return what expressions may use: the keys of set i are fields of the argument ``ri``; and ``document``.
+    """Return the names for expressions. The keys of set i are fields of the argument ``ri``; the last argument is
+    ``document``.
 
     Args:
         sets: Sets that are joined.
-        own: types of the own fields of documents, if they are known.
+        own: Types of the own fields of documents, if they are known.
     """
     names = {
         key.name: Name(key.declared, f"r{i}.{schema.field_name(key.key)}", key.present)
@@ -239,7 +241,7 @@ def chosen_text_of(stream: JoinedDataset, sets: list[JoinedSet]) -> ChosenText |
 
 
 def null_safe(path: str | None, names: Mapping[str, Name]) -> str | None:
-    """Return the expression of a dotted path that is null where a part of it is; None if there is no such path.
+    """Return a null-safe expression of a dotted path; None without such a path.
 
     A path that ends in ``.label`` may lead to a text, which is then the label.
     """

@@ -21,7 +21,7 @@ from toolkit.storage.paths import not_in
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a mix as its manifest has them, but the digests of models; and their digest."""
+    """The settings of a mix without digests of models, and their digest."""
 
     digest: str
     settings: dict[str, Any]
@@ -34,7 +34,7 @@ class LockedSet(msgspec.Struct, frozen=True, kw_only=True):
         digest: Digest of the rest.
         keys: Keys of each its type, its name in the mix and the settings of its tagger, with the tagger's version;
             those are null in a set of another program.
-        reads: for each set that it was made from, the digest of that set's schema.
+        reads: Digests of the schemas of the sets it was made from, by name.
     """
 
     digest: str
@@ -57,9 +57,9 @@ class LockedPart(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: Label of its documents.
-        documents: in it.
-        size, sha256: of its uncompressed bytes; of a format that does not concatenate, of the encoded documents that
-            the file was made of.
+        documents: Number of documents.
+        size, sha256: Size and sha256 of its uncompressed bytes; of a format that does not concatenate, of the encoded
+            documents that the file was made of.
         files: Files of such a format, sha256 of the part's files as they are stored, by path; else none.
     """
 
@@ -74,12 +74,12 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True):
     """The origins and the content of an output.
 
     Attributes:
-        toolkit: version.
+        toolkit: Version.
         configuration: Configuration of the mix.
         sets: Sets that are joined; with streams under ``stream/set``.
-        models: what the models of the sets' taggers and of the output format are called, by sha256.
-        documents: shards; with streams under ``stream/shard``.
-        omitted: shards that failed and were left out on request.
+        models: Names of the models of the sets' taggers and of the output format, by sha256.
+        documents: Shards; with streams under ``stream/shard``.
+        omitted: Shards that failed and were left out on request.
         parts: Parts by path below the output folder.
     """
 
@@ -98,7 +98,7 @@ def lock_of(manifest: Manifest, *, concatenates: bool) -> Lock:
 
     Args:
         manifest: Manifest of the output.
-        concatenates: True if the files of its format are their documents one behind the other.
+        concatenates: True if the files of its format are their documents, one after the other.
     """
     settings = dict(manifest.settings)
     models = {digest: settings["options"][option] for option, digest in settings.pop("models", {}).items()}
@@ -119,9 +119,7 @@ def lock_of(manifest: Manifest, *, concatenates: bool) -> Lock:
                 documents=part.documents,
                 size=part.content_size,
                 sha256=part.content_sha256,
-                files={file.path: file.sha256 for file in part.files}
-                if not concatenates and part.label != REJECTED
-                else {},
+                files={file.path: file.sha256 for file in part.files if not concatenates and part.label != REJECTED},
             )
             for part in manifest.parts
         },
@@ -190,11 +188,11 @@ def load(path: str) -> Lock:
         raise ConfigError(f"{path}: expected the lock of an output, there is none; {remedy}{not_in(path)}")
     digests = {"configuration": (lock.configuration.digest, json_digest(lock.configuration.settings))}
     digests |= {f"sets.{name}": (item.digest, _digest_of(item.keys, item.reads)) for name, item in lock.sets.items()}
-    for place, (noted, digest) in digests.items():
-        if noted != digest:
+    for place, (recorded, digest) in digests.items():
+        if recorded != digest:
             raise ConfigError(
                 f"{path}: {place}.digest: expected {digest}, the digest of what it is about, got "
-                f"{noted}: somebody has changed the lock; {remedy}"
+                f"{recorded}: somebody has changed the lock; {remedy}"
             )
     return lock
 
@@ -202,102 +200,89 @@ def load(path: str) -> Lock:
 # --- differences ------------------------------------------------------------------------------------------------------
 
 
-def differences(wanted: Lock, lock: Lock) -> list[str]:
-    """Return in what the making of an output differs from its lock, a line each: version, settings, sets, models and
-    documents, each by name; nothing of parts.
+def differences(locked: Lock, lock: Lock) -> list[str]:
+    """Return the differences of inputs and settings from a lock. There is a line for each version, setting, set, model
+    and document; parts are left out.
     """
-    lines = [f"toolkit: {_got(wanted.toolkit, lock.toolkit)}"] if wanted.toolkit != lock.toolkit else []
-    lines += _each("configuration", wanted.configuration.settings, lock.configuration.settings)
-    for name, before, now in _pairs(wanted.sets, lock.sets):
-        if before is None or now is None:
-            lines.append(f"set {name}: {_there(before)}")
-        else:
-            lines += _each(
-                f"set {name}", {**before.keys, "made from": before.reads}, {**now.keys, "made from": now.reads}
-            )
-    lines += _models(wanted.models, lock.models)
-    for name, shard, other in _pairs(wanted.documents, lock.documents):
+    lines = [f"toolkit: {_got(locked.toolkit, lock.toolkit)}"] if locked.toolkit != lock.toolkit else []
+    lines += _diff("configuration", locked.configuration.settings, lock.configuration.settings)
+    for name, before, now in _pairs(locked.sets, lock.sets):
+        sets = ({**item.keys, "made from": item.reads} for item in (before, now) if item)
+        lines += _diff(f"set {name}", *sets) if before and now else [f"set {name}: {_missing(before)}"]
+    lines += _models(locked.models, lock.models)
+    for name, shard, other in _pairs(locked.documents, lock.documents):
         lines += _shard(name, shard, other)
-    for name in sorted({*wanted.omitted} ^ {*lock.omitted}):
-        was = name in wanted.omitted
-        lines.append(
-            f"shard {name}: "
-            + (
-                "expected it to be left out, as in the lock"
-                if was
-                else "expected it, as in the lock, but it was left out"
-            )
-        )
+    for name in sorted({*locked.omitted} ^ {*lock.omitted}):
+        was = name in locked.omitted
+        state = "it to be left out, as in the lock" if was else "it, as in the lock, but it was left out"
+        lines.append(f"shard {name}: expected {state}")
     return lines
 
 
-def part_differences(wanted: Lock, lock: Lock) -> list[str]:
-    """Return in which parts an output differs from its lock, a line each."""
+def part_differences(expected: Lock, lock: Lock) -> list[str]:
+    """Return the differences of parts from a lock, a line each."""
     lines = []
-    for name, before, now in _pairs(wanted.parts, lock.parts):
+    for name, before, now in _pairs(expected.parts, lock.parts):
         if before is None or now is None:
-            lines.append(f"part {name}: {_there(before)}")
+            lines.append(f"part {name}: {_missing(before)}")
         elif before.sha256 != now.sha256:
             lines.append(
                 f"part {name}: expected {amount(before.documents, 'document')} with the sha256 {before.sha256} "
                 f"(uncompressed), got {now.documents} with {now.sha256}"
             )
         else:
-            shown = ({**msgspec.structs.asdict(part), "files": [*sorted(part.files)]} for part in (before, now))
-            lines += _each(f"part {name}", *shown)
+            fields = ({**msgspec.structs.asdict(part), "files": [*sorted(part.files)]} for part in (before, now))
+            lines += _diff(f"part {name}", *fields)
     return lines
 
 
-def _pairs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what two mappings have under each key, None where one has it not; only what differs."""
-    for name in sorted({*wanted, *found}):
-        before, now = wanted.get(name), found.get(name)
+def _pairs(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield unequal values of two mappings by key; None is missing."""
+    for name in sorted({*expected, *actual}):
+        before, now = expected.get(name), actual.get(name)
         if before != now:
             yield name, before, now
 
 
-def _there(wanted: object) -> str:
-    return "the lock has it, but it is missing" if wanted is not None else "it is not in the lock"
+def _missing(expected: object) -> str:
+    return "the lock has it, but it is missing" if expected is not None else "it is not in the lock"
 
 
-def _shard(name: str, wanted: LockedShard | None, locked_shard: LockedShard | None) -> Iterator[str]:
-    if wanted is None or locked_shard is None:
-        yield f"shard {name}: {_there(wanted)}"
+def _shard(name: str, expected: LockedShard | None, locked_shard: LockedShard | None) -> Iterator[str]:
+    if expected is None or locked_shard is None:
+        yield f"shard {name}: {_missing(expected)}"
         return
-    if (wanted.digest, wanted.documents) != (locked_shard.digest, locked_shard.documents):
-        got = f"got {locked_shard.documents} with {locked_shard.digest}"
-        yield f"shard {name}: expected {amount(wanted.documents, 'document')} with the digest {wanted.digest}, {got}"
-    for set_name, before, now in _pairs(wanted.attributes, locked_shard.attributes):
+    if (expected.digest, expected.documents) != (locked_shard.digest, locked_shard.documents):
+        documents, got = amount(expected.documents, "document"), f"{locked_shard.documents} with {locked_shard.digest}"
+        yield f"shard {name}: expected {documents} with the digest {expected.digest}, got {got}"
+    for set_name, before, now in _pairs(expected.attributes, locked_shard.attributes):
         if before is None or now is None:
-            yield f"shard {name}: the set {set_name}: {_there(before)}"
+            yield f"shard {name}: the set {set_name}: {_missing(before)}"
         else:
             yield f"shard {name}: expected attributes of the set {set_name} with the digest {before}, got {now}"
 
 
-def _models(wanted: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
-    """Yield which models differ; another name of the same model is no difference."""
-    gone = {digest: wanted[digest] for digest in wanted.keys() - found.keys()}
-    new = {digest: found[digest] for digest in found.keys() - wanted.keys()}
-    for name in sorted({*gone.values(), *new.values()}):
-        before, now = (sorted(digest for digest, called in one.items() if called == name) for one in (gone, new))
-        yield f"model {name}: expected sha256 {_all(before)}, got {_all(now)}"
+def _models(expected: Mapping[str, str], actual: Mapping[str, str]) -> Iterator[str]:
+    """Yield the differing models. Another name of the same model is no difference."""
+    missing = {digest: expected[digest] for digest in expected.keys() - actual.keys()}
+    new = {digest: actual[digest] for digest in actual.keys() - expected.keys()}
+    for name in sorted({*missing.values(), *new.values()}):
+        digests = (sorted(digest for digest, other in models.items() if other == name) for models in (missing, new))
+        before, now = (" and ".join(listed) or "none" for listed in digests)
+        yield f"model {name}: expected sha256 {before}, got {now}"
 
 
-def _all(digests: list[str]) -> str:
-    return " and ".join(digests) or "none"
-
-
-def _each(place: str, wanted: Any, found: Any) -> Iterator[str]:
-    """Yield where two values differ, by the keys of mappings and the names of what is in lists."""
-    before, now = _by_name(wanted), _by_name(found)
+def _diff(place: str, expected: Any, actual: Any) -> Iterator[str]:
+    """Yield the places of differences of two values. Lists of named items are compared by name."""
+    before, now = _by_name(expected), _by_name(actual)
     if not (isinstance(before, dict) and isinstance(now, dict)):
-        if wanted != found:
-            yield f"{place}: {_got(wanted, found)}"
+        if expected != actual:
+            yield f"{place}: {_got(expected, actual)}"
         return
     for key in dict.fromkeys((*before, *now)):
         inner = place if key in _UNSAID else f"{place}: {key}"
-        yield from _each(inner, before.get(key), now.get(key))
-    if before == now and [*before] != [*now] and isinstance(wanted, list):
+        yield from _diff(inner, before.get(key), now.get(key))
+    if before == now and [*before] != [*now] and isinstance(expected, list):
         yield f"{place}: order: {_got([*before], [*now])}"
 
 
@@ -306,7 +291,7 @@ _UNSAID = ("streams", "")
 
 
 def _by_name(value: Any) -> Any:
-    """Return a list of what has names (streams, rules, joined sets) as a mapping; anything else as it is."""
+    """Return a list of named items (streams, rules, sets) as a mapping. Anything else is unchanged."""
     if not (isinstance(value, list) and all(isinstance(item, dict) for item in value)):
         return value
     names = [item.get("name", item.get("set")) for item in value]
@@ -314,6 +299,6 @@ def _by_name(value: Any) -> Any:
     return dict(zip(names if distinct else map(str, range(len(value))), value, strict=True))
 
 
-def _got(wanted: Any, found: Any) -> str:
-    before, now = ("none" if value is None else short(value, 200) for value in (wanted, found))
+def _got(expected: Any, actual: Any) -> str:
+    before, now = ("none" if value is None else short(value, 200) for value in (expected, actual))
     return f"expected {before}, got {now}"

@@ -59,24 +59,24 @@ class Fates(msgspec.Struct):
     """The outcome of some documents.
 
     Attributes:
-        kept: xxh3-64 of (source, id) of those that stay, 8 bytes each, little-endian.
+        staying: Hashes (xxh3-64) of (source, id) of documents that stay, 8 bytes each, little-endian.
         copies: Copies of those that are dropped as copies, as `COPY` has it; one for each rule and key. If a set was
             held against other datasets, also of all that are dropped, with `GONE`.
-        written: documents in the output, as `toolkit.records.identity.NOTED` has them, where these are noted.
+        written: Documents in the output, as `toolkit.records.identity.NOTED` has them, where these are noted.
     """
 
-    kept: bytes = b""
+    staying: bytes = b""
     copies: bytes = b""
     written: bytes = b""
 
 
 class _CopyRule(NamedTuple):
-    """A rule that drops copies.
+    """A rule about copies.
 
     Attributes:
-        rule: its index.
-        set: index of a set whose key it mentions.
-        key: the name of that in values.
+        rule: Index.
+        set: Index of a set whose key it mentions.
+        key: Name of the key in values.
         elsewhere: `ELSEWHERE` if the set was held against other datasets.
     """
 
@@ -87,7 +87,7 @@ class _CopyRule(NamedTuple):
 
 
 def keys_of_copies(sets: Sequence[JoinedSet]) -> dict[str, tuple[int, str, int]]:
-    """Return the keys whose values say what a document is a copy of, as `_CopyRule` has them, by name in the mix."""
+    """Return the keys with a `duplicate_of` field, by name in the mix. Values are those of `_CopyRule`."""
     results = {}
     for i, joined in enumerate(sets):
         for key in joined.keys:
@@ -99,14 +99,14 @@ def keys_of_copies(sets: Sequence[JoinedSet]) -> dict[str, tuple[int, str, int]]
 
 
 class Copies:
-    """Tells which documents rules drop as copies.
+    """Finds documents dropped as copies.
 
     Args:
         rules: Rules of a stream, compiled.
-        work: a shard of the stream, with the sets that it joins.
+        work: Shard of the stream, with the sets that it joins.
 
     Attributes:
-        rules: those that do; if there are none, nothing has to be noted.
+        rules: Rules that do; if there are none, nothing has to be noted.
     """
 
     def __init__(self, rules: RuleSet, work: "JoinedShard") -> None:
@@ -121,7 +121,7 @@ class Copies:
             if _mentions(rules, i, name, names)
         ]
         copying = {rule.rule for rule in self.rules}
-        self._others = [
+        self._other_rules = [
             compiled_rule
             for i, compiled_rule in enumerate(rules.compiled)
             if compiled_rule.rule.drops and i not in copying
@@ -135,17 +135,17 @@ class Copies:
         self.start()
 
     def start(self) -> None:
-        """Forget the documents that have been noted."""
-        self._kept: list[int] = []
+        """Start with no documents."""
+        self._staying: list[int] = []
         self._copies: list[bytes] = []
 
     def note(self, outcome: Outcome, number: int, values: Sequence[Any]) -> None:
-        """Note what becomes of a document.
+        """Note the outcome of a document.
 
         Args:
-            outcome: the decision on it.
-            number: its row, from 1.
-            values: one for each argument of the rules, the document last.
+            outcome: Decision on it.
+            number: Row, from 1.
+            values: Values of each argument of the rules, the document last.
 
         Raises:
             DataError: if a value names no document.
@@ -155,28 +155,28 @@ class Copies:
         # sets made where ids were unique, or by others, name no place
         known_by = dict.fromkeys([hash_, self._hash(document.source, document.id)])
         if not isinstance(outcome, int):
-            self._kept.extend(known_by)
+            self._staying.extend(known_by)
             return
         results = [
             rule for rule in self.rules if rule.rule >= outcome and self._drops(self._compiled[rule.rule], values)
         ]
         named = [(item, copied) for item in results if (copied := self._copied(item, values)) is not None]
-        others = {item.rule for item in results} != {
+        has_others = {item.rule for item in results} != {
             item.rule for item, _ in named
         }  # which asks for something else, too
-        others = others or any(self._drops(compiled_rule, values) for compiled_rule in self._others)
+        has_others = has_others or any(self._drops(compiled_rule, values) for compiled_rule in self._other_rules)
         for item, name in named:
             for own in known_by:
-                flags = item.elsewhere | ONLY * (not others and own == hash_)
+                flags = item.elsewhere | ONLY * (not has_others and own == hash_)
                 self._copies.append(COPY.pack(own, self._hash(*name), number, item.rule, item.set, flags))
-        if not (results or others):  # a sample alone
-            self._kept.extend(known_by)
+        if not (results or has_others):  # a sample alone
+            self._staying.extend(known_by)
         elif self._notes_gone:
             self._copies.extend(COPY.pack(own, own, number, 0, 0, GONE) for own in known_by)
 
-    def taken(self) -> Fates:
-        """Return what has been noted since the last call."""
-        fates = Fates(struct.pack(f"<{len(self._kept)}Q", *self._kept), b"".join(self._copies))
+    def take(self) -> Fates:
+        """Return the outcomes since the last call."""
+        fates = Fates(struct.pack(f"<{len(self._staying)}Q", *self._staying), b"".join(self._copies))
         self.start()
         return fates
 
@@ -186,7 +186,7 @@ class Copies:
 
     @staticmethod
     def _drops(rule: Any, values: Sequence[Any]) -> bool:
-        """Return whether a rule drops a document, drawn or not; one that cannot use its values does not."""
+        """Return True if a rule drops a document, drawn or not. A rule that cannot use its values does not."""
         with contextlib.suppress(DataError):
             return bool(rule.rules_out(values))
         return False
@@ -201,7 +201,7 @@ class Copies:
 
 
 def _mentions(rules: RuleSet, i: int, name: str, names: Any) -> bool:
-    """Return whether a rule asks what a document is a copy of, of this key."""
+    """Return True if a rule reads the key's original of a copy."""
     rule = rules.rules[i]
     if rule.foreign:
         return any(FIELD in text for text in rule.foreign.texts)
@@ -240,13 +240,13 @@ QUALIFY row_number() OVER (PARTITION BY shard, row ORDER BY n) = 1
 class Noted(NamedTuple):
     """The notes of a shard: paths of the files, and bytes in both together."""
 
-    kept: str
+    staying: str
     copies: str
     size: int
 
 
 class Orphan(NamedTuple):
-    """A document that nothing stands for: shard by index, row from 1, the rule and the set by index."""
+    """A document without a kept original: shard by index, row from 1, the rule and the set by index."""
 
     shard: int
     row: int
@@ -261,23 +261,23 @@ class Found(NamedTuple):
     first: list[Orphan]
 
 
-def judge(noted: Iterable[Noted | None], memory: int = MEMORY) -> Found:
+def judge(notes: Iterable[Noted | None], memory: int = MEMORY) -> Found:
     """Return the orphans of a mix.
 
     Args:
-        noted: of each shard, in order; None of one without rules that drop copies.
+        notes: Notes of each shard, in order; None for a shard without rules that drop copies.
         memory: Bytes of memory; what does not fit is on local disk.
     """
     import numpy as np
 
-    shards = [(number, item) for number, item in enumerate(noted) if item]
+    shards = [(number, item) for number, item in enumerate(notes) if item]
     if not any(item.size for _, item in shards):
         return Found(Counter(), [])
     record, rows = np.dtype([*_RECORD.items()]), 0
     with Tables(memory) as tables:
         for number, item in [(0, None), *shards]:
-            for kept in _blocks(item.kept, np.dtype("<u8")) if item else [np.zeros(0, dtype="<u8")]:
-                tables.append("stand", hash=kept, round=np.zeros(len(kept), dtype=np.int64))
+            for hashes in _blocks(item.staying, np.dtype("<u8")) if item else [np.zeros(0, dtype="<u8")]:
+                tables.append("stand", hash=hashes, round=np.zeros(len(hashes), dtype=np.int64))
             for copies in _blocks(item.copies, record) if item else [np.zeros(0, dtype=record)]:
                 columns = {name: np.ascontiguousarray(copies[name]) for name in _RECORD}
                 flags = {"sole": ONLY, "elsewhere": ELSEWHERE, "gone": GONE}

@@ -3,9 +3,11 @@
 The plan of a shuffled output: at which hashes parts end, so that they are of equal size.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 import xxhash
@@ -42,7 +44,7 @@ _Files = list[tuple[str, list[tuple[int, int, int]]]]
 
 
 class CutKeys(KeySource):
-    """The hashes of the pieces of shuffled intermediates, with their sizes, or 1.
+    """The hashes of the pieces of shuffled intermediates, with their amounts.
 
     Attributes:
         path: Path of a file with the intermediates of all groups, and the runs of labels there (`_Files`).
@@ -56,7 +58,7 @@ class CutKeys(KeySource):
     by_bytes: bool
 
     def runs(self) -> "Iterator[tuple[int, NDArray[np.uint64], NDArray[np.uint32]]]":
-        """Yield number, sorted hashes and sizes of each run, one in memory at a time."""
+        """Yield number, sorted hashes and sizes of each run, one in memory."""
         import numpy as np
 
         for path, runs in msgspec.msgpack.decode(read_sealed(self.path, self.offset, self.size), type=_Files):
@@ -75,7 +77,7 @@ class CutKeys(KeySource):
 
 
 class _ToCount(ConfigStruct):
-    """Runs whose pieces are counted between the ends of parts of each label, which are in a file."""
+    """Runs to count between the ends of parts. The ends are in a file."""
 
     source: CutKeys
     ends: str
@@ -101,7 +103,7 @@ def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) 
     Args:
         stages: Stages by key of the shard.
         settings: Settings of the mix.
-        run: runs tasks, as of a command.
+        run: Function that runs tasks, as of a command.
     """
     import numpy as np
 
@@ -166,7 +168,7 @@ JOINED = 1 << 20
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """Members of one or more shards that become one member of a part: copied if it is one that is not tiny."""
+    """Members of shards for one member of a part. A single large one is copied."""
 
     members: list[tuple[str, int, int]]
 
@@ -176,11 +178,11 @@ class PartPlan(ConfigStruct):
 
     Attributes:
         label: Label of its documents.
-        path: below the output folder.
-        pieces: in order.
-        size: uncompressed bytes.
-        documents: in it.
-        low, high: of a shuffled output, the least and the greatest hash that may be in it.
+        path: Path below the output folder.
+        pieces: Pieces in order.
+        size: Uncompressed bytes.
+        documents: Number of documents.
+        low, high: Least and greatest hash that may be in a part of a shuffled output.
         runs: Runs of a shuffled output, in place of pieces, the members of which something is in it: key of the shard,
             offset and length in its intermediate. Members that stand one behind the other are read together.
     """
@@ -196,7 +198,7 @@ class PartPlan(ConfigStruct):
 
     @property
     def stored(self) -> int:
-        """Return the bytes of its members, as they are stored in the intermediates."""
+        """Return the stored bytes of its members."""
         return sum(length for piece in self.pieces for _, _, length in piece.members) + sum(run[2] for run in self.runs)
 
 
@@ -208,7 +210,7 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings, run: Ru
     Args:
         stages: Stages by key of the shard.
         settings: Settings of the mix, which name the parts.
-        run: runs tasks, as of a command.
+        run: Function that runs tasks, as of a command.
 
     Raises:
         ConfigError: in the end, if two labels would be written to one path.
@@ -223,16 +225,19 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings, run: Ru
     for label in sorted(by_label):
         listed = [(shard, member) for shard in by_label[label] for member in stages[shard].members[label]]
         if label in cuts:
-            parts = _shuffled(label, cuts[label], listed, settings)
+            parts = [
+                PartPlan(
+                    label=label,
+                    path=settings.part(label, number, len(cuts[label])),
+                    pieces=[],
+                    runs=_runs(listed, cut),
+                    **cut._asdict(),
+                )
+                for number, cut in enumerate(cuts[label], 1)
+            ]
         else:
-            groups: list[list[tuple[str, Member]]] = []
-            size = 0
-            for shard, member in listed:
-                if not groups or (is_divided and size + member.size > settings.output.part_size):
-                    groups.append([])
-                    size = 0
-                groups[-1].append((shard, member))
-                size += member.size
+            limit = settings.output.part_size if is_divided else math.inf
+            groups = [*grouped(listed, lambda item: item[1].size, limit)]
             parts = [
                 PartPlan(
                     label=label,
@@ -248,25 +253,8 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings, run: Ru
     _check_paths(paths, settings)
 
 
-def _shuffled(label: str, cuts: list[Cut], members: list[tuple[str, Member]], settings: MixSettings) -> list[PartPlan]:
-    """Return the parts of a shuffled label, each with all members of which something may be in it."""
-    return [
-        PartPlan(
-            label=label,
-            path=settings.part(label, number, len(cuts)),
-            pieces=[],
-            size=cut.size,
-            documents=cut.documents,
-            low=cut.low,
-            high=cut.high,
-            runs=_runs(members, cut),
-        )
-        for number, cut in enumerate(cuts, 1)
-    ]
-
-
 def _runs(members: list[tuple[str, Member]], cut: Cut) -> list[tuple[str, int, int]]:
-    """Return the places of what may have hashes of a part, about a MiB of pieces in each."""
+    """Return the places of members with hashes of a part. A place has about a MiB."""
     results: list[tuple[str, int, int]] = []
     size = JOINED
     for key, member in members:
@@ -281,7 +269,7 @@ def _runs(members: list[tuple[str, Member]], cut: Cut) -> list[tuple[str, int, i
 
 
 def _check_paths(parts: Iterable[tuple[str, str]], settings: MixSettings) -> None:
-    """Raise ConfigError if a part would be written over another, over a checksum file, or where a folder must be.
+    """Raise ConfigError if two files, or file and folder, share a path.
 
     Labels may share a checksum file, which then lists the parts of all of them.
 
@@ -316,37 +304,33 @@ def _check_paths(parts: Iterable[tuple[str, str]], settings: MixSettings) -> Non
 
 def _pieces(group: list[tuple[str, Member]]) -> list[Piece]:
     pieces: list[Piece] = []
-    held: list[tuple[str, int, int]] = []
-    size = 0
-    for shard, member in group:
-        tiny = member.size < TINY
-        if held and (not tiny or size + member.size > JOINED):
-            pieces.append(Piece(held))
-            held, size = [], 0
-        if tiny:
-            held.append((shard, member.offset, member.length))
-            size += member.size
-        else:
-            pieces.append(Piece([(shard, member.offset, member.length)]))
-    if held:
-        pieces.append(Piece(held))
+    for is_tiny, members in itertools.groupby(group, lambda item: item[1].size < TINY):
+        for some in grouped(members, lambda item: item[1].size, JOINED if is_tiny else 0):
+            pieces.append(Piece([(shard, member.offset, member.length) for shard, member in some]))
     return pieces
+
+
+T = TypeVar("T")
+
+
+def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: float) -> Iterator[list[T]]:
+    """Yield items in groups; a group ends before an item that would take its size over the limit."""
+    group: list[T] = []
+    size = 0
+    for item in items:
+        if group and size + size_of(item) > limit:
+            yield group
+            group, size = [], 0
+        group.append(item)
+        size += size_of(item)
+    if group:
+        yield group
 
 
 Inputs = list[tuple[str, str, dict[str, str]]]
 """Key of the shard, content digest of its documents, and of its attributes by set; sorted."""
 
 
-def plan_digest(stages: Mapping[str, StageRecord], stage_digest: str, part_size: int, omitted: list[str]) -> str:
-    """Return the digest that tells two mixes apart: of inputs, settings, part size, omitted shards."""
-    inputs = [
-        (shard, stage_record.documents, stage_record.attributes)
-        for shard in sorted(stages)
-        for stage_record in (stages[shard],)
-    ]
-    return digest_of(inputs, stage_digest, part_size, omitted)
-
-
 def digest_of(inputs: Inputs, stage_digest: str, part_size: int, omitted: list[str]) -> str:
-    """Return `plan_digest` where the intermediates are not at hand."""
+    """Return the digest of inputs, settings, part size and omitted shards."""
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode((stage_digest, int(part_size), inputs, sorted(omitted))))

@@ -49,7 +49,7 @@ from toolkit.storage.threads import for_each
 
 
 class LabelTotals(msgspec.Struct, kw_only=True):
-    """The documents of a label (or pieces of them), uncompressed bytes, stored bytes, parts."""
+    """The documents (or pieces), bytes, stored bytes and parts of a label."""
 
     documents: int = 0
     content_size: int = 0
@@ -58,7 +58,7 @@ class LabelTotals(msgspec.Struct, kw_only=True):
 
 
 class InputEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A shard that went into the mix, by content digests."""
+    """A shard of the mix, by content digests."""
 
     stream: str = ""
     shard: str
@@ -68,7 +68,7 @@ class InputEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Return what tells the shard from those of all streams."""
+        """Return the name of the shard, unique among all streams."""
         return f"{self.stream}/{self.shard}" if self.stream else self.shard
 
 
@@ -81,17 +81,17 @@ class BlocklistCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unseen(msgspec.Struct, frozen=True, kw_only=True):
-    """A field or text of a rule that no document has, or no document of some shards.
+    """A field or text of a rule missing in documents.
 
     Attributes:
         rule: Rule by name.
         stream: Stream that the rule decides over.
-        field: as ``metadata.adult``; or a comparison, ``label == "german"``.
+        field: Field as in ``metadata.adult``; or a comparison, ``label == "german"``.
         compares: True if it is a comparison with a text, which is never true.
-        shards: the first of those in which no document has it; none if no document at all has it.
-        lacking, of: how many shards these are, of how many with documents.
-        got: what it is in these shards, if they have it, and it is of another kind than in others: ``a text``.
-        usual: what it is in most others then.
+        shards: First shards in which no document has it; none if no document at all has it.
+        missing, of: Number of these shards, of all with documents.
+        got: Kind of its values in these shards, if it is another kind than in others: ``a text``.
+        usual: Kind of its values in most others then.
     """
 
     rule: str
@@ -99,17 +99,17 @@ class Unseen(msgspec.Struct, frozen=True, kw_only=True):
     field: str
     compares: bool = False
     shards: list[str] = []
-    lacking: int
+    missing: int = msgspec.field(name="lacking")
     of: int
     got: str = ""
     usual: str = ""
 
 
 class OrphanCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Documents that a rule drops as copies, by a key of a set, of documents that are not kept.
+    """Documents dropped as copies of dropped documents, by rule and set.
 
     Attributes:
-        rule, set: by name.
+        rule, set: Names of rule and set.
         stream: Stream that the rule decides over.
         documents: Number of documents.
     """
@@ -126,7 +126,7 @@ class BudgetFound(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         unit: Unit of amounts.
         bounds: Bounds by group, the greatest hash that is taken.
-        groups: sorted by name.
+        groups: Groups, sorted by name.
         redistributed: True if others give what a group lacks.
     """
 
@@ -137,32 +137,32 @@ class BudgetFound(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The record of what a mix published. The same inputs and settings give the same manifest, wherever they are.
+    """The record of a published mix. The same inputs and settings give the same manifest, wherever they are.
 
     Attributes:
         digest: Digest of inputs and settings.
-        toolkit: version.
-        settings: rules, sets, format and its options.
-        sets: schema of each joined set, for those who have only the output; with streams under ``stream/set``.
-        lineage: for each joined set that was made from others, the digests of their schemas.
-        models: what the models of the sets' taggers are called, by sha256.
-        inputs: shards, sorted by stream and path.
-        omitted: shards that failed and were left out on request, with the reason.
-        totals: documents and code points, read and kept.
-        rules: effect of each, in order.
+        toolkit: Version.
+        settings: Rules, sets, format and its options.
+        sets: Schema of each joined set, for those who have only the output; with streams under ``stream/set``.
+        lineage: Digests of the schemas of the sets that joined sets were made from.
+        models: Names of the models of the sets' taggers, by sha256.
+        inputs: Shards, sorted by stream and path.
+        omitted: Shards that failed and were left out on request, with the reason.
+        totals: Documents and code points, read and kept.
+        rules: Effect of each rule, in order.
         blocklists: Blocklists of the rules that have one.
-        unseen: fields of rules that no document of a shard has.
-        orphans: documents that are dropped as copies of documents that are not kept, where that is allowed.
-        counts: what the writer left out, or counted besides, by name.
-        not_carried: documents of the inputs that have a field which the output does not carry, by its path.
-        unlike_dolma: documents that stay here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers to it.
+        unseen: Fields of rules that no document of a shard has.
+        orphans: Documents that are dropped as copies of documents that are not kept, where that is allowed.
+        counts: Documents that the writer left out, or counted besides, by name.
+        not_carried: Documents of the inputs that have a field which the output does not carry, by its path.
+        unlike_dolma: Documents that stay here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers to it.
         statistics: Statistics by label as rules have it, what was read and what stays; of a format that parts documents
             by the labels of the pieces.
-        budget: what that came to, if there is one.
-        labels: totals by label.
-        rejected: totals of the dropped documents, if they are kept.
-        parts: files, sorted.
-        files: checksum files by path, with their content.
+        budget: Result of the budget, if there is one.
+        labels: Totals by label.
+        rejected: Totals of the dropped documents, if they are kept.
+        parts: Files, sorted.
+        files: Checksum files by path, with their content.
     """
 
     version: int = 1
@@ -196,22 +196,22 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def relabels(self) -> bool:
-        """Return whether `route` rules, or the setting `label`, choose the files of documents, and not the format."""
+        """Return True if `route` rules, or the setting `label`, choose the files."""
         return bool(self.settings["label"]) or self.routes
 
     @property
     def routes(self) -> bool:
-        """Return whether `route` rules choose the files of documents."""
+        """Return True if `route` rules choose the files of documents."""
         rules = (rule for stream in self.settings["streams"] for rule in stream["rules"])
         return any(kind_called(str(rule.get("kind"))).ROLE is Role.ROUTES for rule in rules)
 
     @property
     def splits(self) -> dict[str, float]:
-        """Return the shares of the splits by which the files are parted; none if they are not."""
+        """Return the shares of the splits, each a folder of files; may be empty."""
         return dict(self.settings.get("splits", ()))
 
     def label_of_rows(self, label: str) -> str:
-        """Return a label of files without the folder of the split that they are in."""
+        """Return a label of files without the folder of its split."""
         return label.partition("/")[2] if self.splits and label else label
 
     def split_of_files(self, label: str) -> str:
@@ -219,16 +219,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return label.partition("/")[0] if self.splits else ""
 
 
-def orphan_counts(works: Sequence[ShardToMix], found: Found) -> list[OrphanCount]:
-    """Return how many orphans each rule and set has, by stream, rule and set.
+def orphan_counts(works: Sequence[ShardToMix], orphans: Found) -> list[OrphanCount]:
+    """Return the number of orphans by stream, rule and set.
 
     Args:
-        works: the shards that were judged, in that order.
-        found: the orphans.
+        works: Shards that were judged, in that order.
+        orphans: Orphans.
     """
     counts: Counter[tuple[str, int, int]] = Counter()
     names: dict[tuple[str, int, int], OrphanCount] = {}
-    for (shard, rule, set_), documents in sorted(found.counts.items()):
+    for (shard, rule, set_), documents in sorted(orphans.counts.items()):
         stream = works[shard].stream
         key = stream.name, rule, set_
         counts[key] += documents
@@ -250,13 +250,15 @@ def intent_path(output: str) -> str:
 
 
 def load_manifest(output: str, read: Callable[[str], bytes] | None = None) -> Manifest | None:
-    """Return the manifest of what is published; a DataError if it cannot be read. See `json_files.load_strictly`."""
+    """Return the manifest of a published output. A DataError says why it cannot be read. See
+    `json_files.load_strictly`.
+    """
     remedy = f"restore it, or move {output} away and mix again"
     return json_files.load_strictly(manifest_path(output), Manifest, remedy, read)
 
 
 def check_output(output: str, datasets: Sequence[Dataset], *, overwrite: bool) -> str:
-    """Check that a mix may publish in a folder; return what it replaces that was made from other datasets.
+    """Check the output folder of a mix. Return a note about an output of other datasets that it replaces.
 
     Raises:
         ConfigError: if files are there that no mix published, or the output of other datasets.
@@ -277,7 +279,7 @@ def check_output(output: str, datasets: Sequence[Dataset], *, overwrite: bool) -
 
 
 def _published_as(output: str) -> tuple[Manifest, Origin]:
-    """Return the manifest of an output, also of one whose publication was interrupted, and its origin."""
+    """Return manifest and origin of an output. Its publication may have been interrupted."""
     intent = _load_intent(output)
     manifest = intent.manifest if intent else load_manifest(output)
     assert manifest is not None, "it is ours"
@@ -287,27 +289,27 @@ def _published_as(output: str) -> tuple[Manifest, Origin]:
 
 
 def origin_of(output: str) -> Origin | None:
-    """Return the origin of what is published; None if nothing is."""
+    """Return the origin of a published output; None if there is none."""
     return _published_as(output)[1] if _is_ours(output) else None
 
 
 def note_datasets(output: str, datasets: Sequence[Dataset]) -> None:
-    """Record the datasets of an output that is published: they may have moved since."""
+    """Record the datasets of a published output: they may have moved since."""
     origins.save(output, {origins.OUTPUT: Origin(datasets=origins.places_of(datasets))})
 
 
 def _is_ours(output: str) -> bool:
-    """Return whether a mix publishes, or has published, an output: while it does both is noted, so none is missed."""
+    """Return True if a mix publishes, or has published, an output. During a publication both are recorded."""
     return is_unfinished(output) or load_manifest(output) is not None
 
 
 def is_unfinished(output: str) -> bool:
-    """Return whether a publication of an output was begun and has not ended."""
+    """Return True if the publication of an output was interrupted."""
     return exists(intent_path(output))
 
 
 def fault_of(output: str, manifest: Manifest) -> str:
-    """Return which file of an output is not there, or not of the size that the manifest lists; empty if all are."""
+    """Return the fault of a file of an output: missing, or of another size. It is empty if there is none."""
     files = _files(output, manifest)
     if not (path := files_state(files).changed):
         return ""
@@ -324,7 +326,7 @@ def _files(output: str, manifest: Manifest) -> list[FileRecord]:
 
 
 def check_rejected(output: str, folder: str) -> None:
-    """Raise ConfigError if the folder for dropped documents has files that no mix of this output published."""
+    """Raise ConfigError if the folder for dropped documents has other files."""
     ours = _published(output)
     for relative in list_files(folder):
         path = join(folder, relative)
@@ -336,7 +338,7 @@ def check_rejected(output: str, folder: str) -> None:
 
 
 def _published(output: str) -> set[str]:
-    """Return the paths of the files of an output, as they can be compared."""
+    """Return the comparable paths of the files of an output."""
     manifest = load_manifest(output)
     return {normal(below(output, path)) for path in manifest.paths} if manifest else set()
 
@@ -362,7 +364,7 @@ def publish(output: str, manifest: Manifest, datasets: Sequence[Dataset], keeps:
         output: Output of the mix.
         manifest: Manifest of what is staged.
         datasets: Datasets that it was made from.
-        keeps: digest of the settings whose intermediates stay, because the documents do not.
+        keeps: Digest of the settings whose intermediates stay, because the documents do not.
     """
     old = load_manifest(output)
     obsolete = (old.paths if old else set()) - manifest.paths
@@ -373,7 +375,7 @@ def publish(output: str, manifest: Manifest, datasets: Sequence[Dataset], keeps:
 
 
 def finish_interrupted(output: str) -> bool:
-    """Finish a publication that was interrupted; return True if there was one."""
+    """Finish an interrupted publication; return True if there was one."""
     intent = _load_intent(output)
     if intent is None:
         return False
@@ -387,7 +389,7 @@ def _load_intent(output: str) -> "PublishIntent | None":
 
 
 class PublishIntent(msgspec.Struct, frozen=True, kw_only=True):
-    """A publication that has begun: what it does, so that it can be finished after a kill."""
+    """A publication to finish after a kill."""
 
     manifest: Manifest
     datasets: dict[str, str]
@@ -427,7 +429,7 @@ def clear_work(output: str, keeps: str = "") -> None:
 
     Args:
         output: Output of the mix.
-        keeps: digest of the settings whose intermediates stay.
+        keeps: Digest of the settings whose intermediates stay.
     """
     remove_tree(join(work_folder(output), "parts"))
     remove_tree(join(work_folder(output), "budget"))
@@ -444,7 +446,7 @@ Inputs = Callable[[ShardToMix], tuple[str, dict[str, str]] | None]
 
 
 def unchanged_manifest(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> Manifest | None:
-    """Return the manifest, if just this mix of just these inputs is published already."""
+    """Return the manifest, if just this mix of these inputs is published."""
     settings = listed[0].settings
     output = settings.output.path
     manifest = load_manifest(output)
@@ -461,8 +463,8 @@ class Published:
     """The published shards, as far as they were made by these settings.
 
     Attributes:
-        shards: how many there are in it.
-        fault: what is wrong with its files, if they are those of these settings.
+        shards: Number of shards in it.
+        fault: Fault of its files, if they are those of these settings.
     """
 
     def __init__(self, settings: MixSettings) -> None:
@@ -480,7 +482,7 @@ class Published:
         self.shards = len(self._entries)
 
     def has_changed(self) -> bool:
-        """Return whether another mix has been published since: what it was made of is not there any more."""
+        """Return True if another mix has been published since. The inputs of the former may be gone."""
         manifest = load_manifest(self._output)
         if (manifest and manifest.digest) != self._digest:
             return True
@@ -492,8 +494,8 @@ class Published:
 
     def has(self, work: ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
         """Return True if a shard is in it, as it is."""
-        known = self._entries.get((work.stream.name, work.shard))
-        return state(known, [("", inputs and _digest(*inputs))]).is_done
+        entry = self._entries.get((work.stream.name, work.shard))
+        return state(entry, [("", inputs and _digest(*inputs))]).is_done
 
 
 def _digest(documents: str, attributes: dict[str, str]) -> str:
@@ -502,7 +504,9 @@ def _digest(documents: str, attributes: dict[str, str]) -> str:
 
 
 def is_unchanged(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> bool:
-    """Return True if what is published was made by these settings, of these shards, among others, as they are."""
+    """Return True if these shards are published with these settings. They must be unchanged; others may be published
+    with them.
+    """
     if not listed:
         return True
     result = Published(listed[0].settings)

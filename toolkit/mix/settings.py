@@ -58,7 +58,7 @@ REJECTED = ""
 
 
 class OutputSettings(ConfigStruct):
-    """The options of ``output:`` that all formats share; a format's own stand beside them."""
+    """The options of ``output:`` shared by all formats. A format's own options stand beside them."""
 
     format: Annotated[str, Description(description="the output format")]
     path: Annotated[str, Description(description="the output folder")]
@@ -102,16 +102,16 @@ class OutputSettings(ConfigStruct):
 
 
 class Stream(JoinedDataset):
-    """A dataset with the rules that decide over it.
+    """A dataset with its rules.
 
     Attributes:
-        weight: its share of the output's characters, relative to those of the other streams.
+        weight: Share of the output's characters, relative to those of the other streams.
         share: Share of its documents that are left to come to that; known when all streams have been looked at.
-        overlaps: what spans that overlap become (see `toolkit.text.editing`): ``first``, as Dolma does.
-        past_end: what a span becomes whose end is past the text (see `toolkit.text.editing`).
+        overlaps: Treatment of overlapping spans (see `toolkit.text.editing`): ``first``, as Dolma does.
+        past_end: Treatment of spans past the end of the text (see `toolkit.text.editing`).
         order: Order of its shards in the output: numbers by globs over shards, the lowest first, and within one number
             by path; None for the order of their names.
-        budget: the rule that the budget of the mix becomes; its bounds are known when all streams have been looked at.
+        budget: Rule that the budget of the mix becomes; its bounds are known when all streams have been looked at.
     """
 
     rules: list[Rule] = []
@@ -123,19 +123,19 @@ class Stream(JoinedDataset):
     budget: Budget | None = None
 
     def position(self, shard: str) -> tuple[int, tuple[str, ...]]:
-        """Return what a shard is sorted by: its number, and its path as a folder (in a bucket, its key) is listed."""
+        """Return the sort key of a shard: its number, and its path in listing order."""
         order, file = self.order or {}, self.dataset.file_of(shard)
         number = next((n for glob, n in order.items() if glob_regex(glob).match(file)), len(order))
         return number, tuple(shard.split("/")) if store_of(self.dataset.documents).is_local else (shard,)
 
     @property
     def seed(self) -> str:
-        """Return what tells its documents from equal ones of other streams, where there may be such."""
+        """Return the seed for streams with equal documents; empty for others."""
         return self.name if self.dataset.duplicate_ids == "allow" else ""
 
     @property
     def all_rules(self) -> list[Rule]:
-        """Return the rules, the sample that a weight comes to, and what a budget comes to."""
+        """Return the rules, with those of a weight and a budget."""
         rules = list(self.rules)
         if self.share is not None:
             rules.append(Sample(name=f"weight {self.weight:g}", share=self.share, seed="weight"))
@@ -144,7 +144,7 @@ class Stream(JoinedDataset):
         return rules
 
     def recorded(self, rules: list[Rule]) -> dict[str, Any]:
-        """Return the settings, with these rules, without the places where things are."""
+        """Return the settings, with these rules, without paths."""
         return {
             "name": self.name,
             "attributes": [{"set": joined.set, "as": joined.as_} for joined in self.attributes],
@@ -166,21 +166,21 @@ class Stream(JoinedDataset):
 
 
 class MixSettings(ConfigStruct):
-    """A ``mix:`` section, as data that can be sent to a worker.
+    """A ``mix:`` section, as data for workers.
 
     Attributes:
-        streams: what is mixed, sorted by name.
-        output: what all formats share.
+        streams: Streams, sorted by name.
+        output: Options shared by all formats.
         options: Options of the format.
-        label: expression of a document's label, instead of that of the format.
-        rejected: folder for the documents that are dropped, None if they are not kept.
+        label: Expression of a document's label, instead of that of the format.
+        rejected: Folder for the documents that are dropped, None if they are not kept.
         unicode_words: True if the statistics have Unicode's words, too.
-        budget: how much is taken; None for everything.
+        budget: Budget; None for everything.
         allow_empty: True if an output without documents is published.
         orphans: ``allow`` publishes also if documents are dropped as copies of documents that are not kept.
-        splits: shares of the splits by which the files are parted; each is a folder of its own.
+        splits: Shares of the splits by which the files are parted; each is a folder of its own.
         deletes: True if the documents of a shard are deleted when it is mixed.
-        place: of the output in the file, for messages.
+        place: Place of the output in the file, for messages.
         columns: Columns that documents bring, for a format with `COLUMNS`, once all shards are known.
     """
 
@@ -201,30 +201,30 @@ class MixSettings(ConfigStruct):
 
     @property
     def notes_ids(self) -> bool:
-        """Return whether written documents are noted, because row indexes do not tell which ids are in the output."""
+        """Return True if written documents are noted. Row indexes do not tell which ids are in the output."""
         return (len(self.streams) > 1 or self.deletes) and self.streams[0].dataset.duplicate_ids == "refuse"
 
     @property
     def repeats(self) -> bool:
-        """Return whether a rule may write a document more than once: then all copies are numbered."""
+        """Return True if a rule may write documents repeatedly. Then all copies are numbered."""
         return any(rule.ROLE is Role.REPEATS for stream in self.streams for rule in stream.rules)
 
     def writer(self) -> Writer:
         return writer_with(self.output.format, msgspec.json.encode(self.options, order="sorted"), self.columns)
 
     def position(self, key: str) -> tuple[int, tuple[str, ...], str]:
-        """Return what the shards of a label are sorted by, of the shard with this key."""
+        """Return the sort key of a shard with this key."""
         name, _, shard = key.partition("/") if self.streams[0].name else ("", "", key)
         stream = next(stream for stream in self.streams if stream.name == name)
         return (-1, (), key) if stream.order is None else (*stream.position(shard), key)
 
     @property
     def needs_all_shards(self) -> str:
-        """Return what of the mix depends on all shards, so that these are looked at first; empty for nothing."""
+        """Return the setting dependent on all shards; empty for none."""
         return "weights" if self.streams[0].weight is not None else "a budget" if self.budget else ""
 
     def concatenates(self, label: str) -> bool:
-        """Return True if a label's parts are its members one behind the other."""
+        """Return True if a label's parts are its concatenated members."""
         return label == REJECTED or self.writer().CONCATENATES
 
     @property
@@ -303,8 +303,8 @@ class MixSettings(ConfigStruct):
 
     @staticmethod
     def added_fields(recorded: Mapping[str, Any]) -> list[str]:
-        """Return the fields of the metadata that a mix with these settings, as its manifest holds them, added."""
-        given = {
+        """Return the fields of the metadata added by recorded settings."""
+        fields = {
             rule["field"].partition(".")[0]
             for s in recorded.get("streams", ())
             for rule in s["rules"]
@@ -312,11 +312,11 @@ class MixSettings(ConfigStruct):
         }
         kinds = {str(rule.get("kind")) for s in recorded.get("streams", ()) for rule in s["rules"]}
         if any(kind_called(kind).ROLE is Role.REPEATS for kind in kinds):
-            given.add(COPY)
-        return sorted(given | ({"provenance"} if recorded.get("provenance") else set()))
+            fields.add(COPY)
+        return sorted(fields | ({"provenance"} if recorded.get("provenance") else set()))
 
     def stage_digest(self) -> str:
-        """Return the digest of all that determines the intermediates but the inputs."""
+        """Return the digest of everything but the inputs of the intermediates."""
         streams = [stream.recorded(stream.all_rules) for stream in self.streams]
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode(self._settings(streams)))
 
@@ -359,7 +359,7 @@ _ROOTS = "ROOT, or {dataset: ROOT, documents: …, attributes: …, bookkeeping:
 
 
 class _Joining(ConfigStruct, kw_only=True):
-    """The keys that a section and its streams share."""
+    """The keys shared by a section and its streams."""
 
     attributes: list[Any] = []
     text: Annotated[_Text | list[EditForm] | None, msgspec.Meta(title="SET.KEY[.field], or the name of edits")] = None
@@ -384,7 +384,7 @@ class SectionForm(_Joining, kw_only=True):
 
 
 class _Dataset(ConfigStruct):
-    """A dataset of a stream whose parts lie apart."""
+    """A dataset of a stream with separate folders."""
 
     dataset: str | None = None
     documents: str | dict[str, Any] | None = None
@@ -408,11 +408,12 @@ class StreamForm(_Joining, kw_only=True):
 
 
 OF_OUTPUT = tuple(f.encode_name for f in msgspec.structs.fields(OutputSettings))
+_COMMON = ("label", "on_failed_shard", "rejected", "unicode_words", "allow_empty", "orphans")
 _OF_MIX = tuple(f.encode_name for f in msgspec.structs.fields(SectionForm))
 
 
-def _typed(place: ConfigNode, form: type[_T], what: str) -> _T:
-    config.refuse_unknown(place, form, (), what)
+def _typed(place: ConfigNode, form: type[_T], title: str) -> _T:
+    config.refuse_unknown(place, form, (), title)
     return config.convert(place, form)
 
 
@@ -422,10 +423,10 @@ def read_section(
     """Return the settings of a ``mix:`` section.
 
     Args:
-        section: the section.
-        base: folder of the configuration, which included rules are relative to.
-        dataset: gives the configuration's own, for streams that name none.
-        duplicate_ids: of the configuration, which counts for the datasets of all streams.
+        section: Section.
+        base: Folder of the configuration, which included rules are relative to.
+        dataset: Function that returns the configuration's own dataset, for streams that name none.
+        duplicate_ids: Option of the configuration, for the datasets of all streams.
 
     Raises:
         ConfigError: naming the place in the file.
@@ -434,10 +435,10 @@ def read_section(
         raise section.error((), "expected `attributes:`, `rules:` and `output:`")
     if misplaced := next((key for key in section.value if key in OF_OUTPUT and key not in _OF_MIX), None):
         raise section.error((misplaced,), f"{misplaced!r} is an option of `output:`; write it there")
-    given = _typed(section, SectionForm, "mix")
+    form = _typed(section, SectionForm, "mix")
     output, options = _output(section.at("output"))
     writer_with.cache_clear()  # the file of a format may have been edited since
-    budget = read_budget(section.at("budget")) if given.budget is not None else None
+    budget = read_budget(section.at("budget")) if form.budget is not None else None
     streams = [
         msgspec.structs.replace(stream, dataset=replace(stream.dataset, duplicate_ids=duplicate_ids))
         for stream in _streams(section, base, dataset)
@@ -457,18 +458,14 @@ def read_section(
         budget=budget,
         output=output,
         options=_with_names(output.format, options, [joined for stream in streams for joined in stream.attributes]),
-        label=given.label,
-        on_failed_shard=given.on_failed_shard,
-        rejected=given.rejected,
-        unicode_words=given.unicode_words,
-        allow_empty=given.allow_empty,
-        orphans=given.orphans,
         place=section.at("output").where(()),
+        **{name: getattr(form, name) for name in _COMMON},
     )
 
 
 def _with_takedown(stream: Stream, own: list[str]) -> list[Rule]:
-    """Return the rules of a stream with one that drops what is listed by its dataset, or by the configuration's own.
+    """Return the rules of a stream with one for takedown lists. They are those of its dataset and of the
+    configuration's own.
 
     It follows the rule that drops documents without a chosen text, which must be the first.
     """
@@ -516,12 +513,12 @@ def _output(place: ConfigNode) -> tuple[OutputSettings, dict[str, Any]]:
 
 
 def _with_names(format_: str, options: dict[str, Any], sets: list[Joined]) -> dict[str, Any]:
-    """Return the options of a format with each ``SET.KEY[.field]`` as the name that the key has in the mix.
+    """Return the options of a format with names for ``SET.KEY[.field]``.
 
     A set whose name could also be that of a key is left as it is where its keys are not known to be others.
     """
     writer = writer_with(format_, msgspec.json.encode(options, order="sorted"))
-    paths = {wanted.path for wanted in writer.wants().values()}
+    paths = {attribute.path for attribute in writer.wants().values()}
     results = dict(options)
     for option, value in options.items():
         set_name, _, path = value.partition(".") if isinstance(value, str) and value in paths else ("", "", "")
@@ -533,7 +530,7 @@ def _with_names(format_: str, options: dict[str, Any], sets: list[Joined]) -> di
 
 
 def _check_one_label(place: ConfigNode, label: str | None) -> None:
-    """Raise ConfigError if a format gives all documents one label, a text in quotes, that cannot be a file's name."""
+    """Raise ConfigError for a single label unfit as a file name."""
     if label is None or not label.startswith(("'", '"')):
         return
     try:
@@ -593,12 +590,12 @@ def _stream(
     shared: list[Joined],
     dataset: Callable[[], Dataset],
 ) -> Stream:
-    given = _typed(place, StreamForm, "a stream")
-    if not isinstance(given.name, str) or not re.fullmatch(r"\w(?:[\w. -]*[\w.-])?", given.name):
+    form = _typed(place, StreamForm, "a stream")
+    if not isinstance(form.name, str) or not re.fullmatch(r"\w(?:[\w. -]*[\w.-])?", form.name):
         raise place.error(
             ("name",),
             "expected a name of letters, digits, _ . - and inner spaces that begins with one of the first three, got "
-            f"{given.name!r}",
+            f"{form.name!r}",
         )
     own = reading.read_scope(place, base)
     inner = reading.merged(scope, own)  # a stream knows better than the mix
@@ -607,34 +604,32 @@ def _stream(
     rules = [*nulls, *_rules(place, base, inner), *_rules(section, base, inner)]
     if "sample" in place.value:
         sample = place.at()
-        sample.value = [{"sample": given.sample}]
+        sample.value = [{"sample": form.sample}]
         rules += reading.read_rules(sample, base)
     reading.check_names(rules)
     reading.check_used(place, own, rules)
+    parts = _Dataset(form.dataset) if isinstance(form.dataset, str) else form.dataset
     return Stream(
-        name=given.name,
-        dataset=dataset() if given.dataset is None else _opened(place, given.dataset),
+        name=form.name,
+        dataset=open_dataset(place.at("dataset"), *msgspec.structs.astuple(parts)) if parts else dataset(),
         attributes=joined,
         rules=rules,
         text=text,
-        weight=given.weight,
-        same_keys=given.same_keys,
-        overlaps=given.overlaps,
-        past_end=given.past_end,
-        order=_order(given.order),
+        order=_order(form.order),
+        **{name: getattr(form, name) for name in ("weight", "same_keys", "overlaps", "past_end")},
     )
 
 
 def _chosen(
-    place: ConfigNode, joined: list[Joined], given: object, base: str
+    place: ConfigNode, joined: list[Joined], text: object, base: str
 ) -> tuple[list[Joined], str | None, list[Rule]]:
-    """Return the joined sets with that of the chosen text, the text, and the rule that drops documents without it."""
-    if given is None:
+    """Return joined sets, chosen text, and the rule for its nulls."""
+    if text is None:
         return joined, None, []
-    if isinstance(given, list):
+    if isinstance(text, list):
         return _edited(place, joined)
     try:
-        reference = chosen_text.parse_reference(given)
+        reference = chosen_text.parse_reference(text)
     except ConfigError as error:
         raise place.error((chosen_text.OPTION,), str(error)) from None
     if not any(item.set == reference.set for item in joined):
@@ -646,7 +641,7 @@ def _chosen(
 
 
 def _edited(place: ConfigNode, joined: list[Joined]) -> tuple[list[Joined], None, list[Rule]]:
-    """Return the joined sets with those of the spans of edits, and the rule that edits texts."""
+    """Return joined sets with those of edits, and their rule."""
     where = place.where((chosen_text.OPTION,))
     edits = []
     for edit in edits_in(read_edits(place.at(chosen_text.OPTION))):
@@ -660,15 +655,10 @@ def _edited(place: ConfigNode, joined: list[Joined]) -> tuple[list[Joined], None
     return joined, None, [EditText(name=chosen_text.OPTION, edited=edits, place=where)]
 
 
-def _order(given: list[str] | dict[str, int] | None) -> dict[str, int] | None:
+def _order(order: list[str] | dict[str, int] | None) -> dict[str, int] | None:
     """Return numbers by globs, lowest first; of a list its indexes."""
-    numbers = {glob: i for i, glob in reversed(list(enumerate(given)))} if isinstance(given, list) else given
+    numbers = {glob: i for i, glob in reversed(list(enumerate(order)))} if isinstance(order, list) else order
     return dict(sorted(numbers.items(), key=lambda item: item[1])) if numbers else None
-
-
-def _opened(place: ConfigNode, given: str | _Dataset) -> Dataset:
-    parts = _Dataset(given) if isinstance(given, str) else given
-    return open_dataset(place.at("dataset"), parts.dataset, parts.documents, parts.attributes, parts.bookkeeping)
 
 
 def _rules(place: ConfigNode, base: str, scope: reading.Scope) -> list[Rule]:

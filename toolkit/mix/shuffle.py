@@ -41,7 +41,7 @@ class Shuffle(ConfigStruct, kw_only=True):
 def framed(
     shuffle: Shuffle, source: str, id: str, copy: int, pieces: Iterable[tuple[str, bytes]]
 ) -> list[tuple[str, bytes]]:
-    """Return the pieces of a copy of a document, or each of their lines, with their labels, behind their hashes."""
+    """Return the pieces of a copy, or their lines, framed."""
     whole = shuffle.unit == "document"
     parts = ((label, part) for label, data in pieces for part in ((data,) if whole else _lines(data)))
     name = f"shuffle\0{shuffle.seed}\0{source}\0{id}\0{copy}\0"
@@ -63,12 +63,12 @@ def hash_of(frame: bytes) -> int:
 
 
 def hash_bytes(frame: bytes) -> bytes:
-    """Return the hash of a frame as bytes, by which frames are sorted."""
+    """Return the hash of a frame as bytes, for sorting."""
     return frame[:HASH]
 
 
 def frames_in(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the hashes of frames that stand one behind the other, and the frames: pieces behind `HEAD` bytes."""
+    """Yield the hashes of consecutive frames, and the frames. A piece follows `HEAD` bytes."""
     at = 0
     while at < len(data):
         hash_, size = _HEAD.unpack_from(data, at)
@@ -78,7 +78,7 @@ def frames_in(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def sizes_of(frames: list[bytes]) -> bytes:
-    """Return the hashes of sorted frames, 8 bytes each, little-endian, then the sizes of their pieces, 4 bytes each."""
+    """Return the hashes of sorted frames, then the sizes of their pieces. They have 8 and 4 bytes, little-endian."""
     import numpy as np
 
     hashes = np.frombuffer(b"".join(map(hash_bytes, frames)), dtype=">u8").astype("<u8")

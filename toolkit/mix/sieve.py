@@ -1,4 +1,4 @@
-"""Documents in place that rules drop by columns of their tables: they are counted, and their rows are never made."""
+"""Drops documents in place by columns, before rows are made."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
@@ -20,7 +20,7 @@ _INSIDE = "metadata."
 
 
 class _Row(dict[str, Any]):
-    """The fields of a document that rules ask for, under the names by which their code asks."""
+    """The fields of a document, under their names in code."""
 
     field = dict.get
     id = property(lambda self: self["id"])
@@ -30,13 +30,13 @@ class _Row(dict[str, Any]):
 
 
 class TableSieve:
-    """Decides about rows of tables (a `toolkit.mix.join.Sieve`), as the same rules do row by row.
+    """Decides about rows of tables as the rules do row by row. It is a `toolkit.mix.join.Sieve`.
 
     Rules see the values that rows would have. Where they cannot (a value of another type than numbers, texts and
     booleans, an error of a rule, a set with other rows) all rows are made, and looked at one by one.
     """
 
-    others: list[RowsAhead]
+    attribute_rows: list[RowsAhead]
 
     def __init__(self, work: ShardToMix, fields: set[str]) -> None:
         self._work, self._fields = work, sorted(fields - {"id", "source"})
@@ -49,15 +49,15 @@ class TableSieve:
         """Return the sieve of a shard; None if rules look at more of documents, or dropped ones are noted."""
         rules, stream = work.compile_rules(), work.stream
         looks = rules.blocklists or rules.may_differ or rules.needs.joined or stream.text or Copies(rules, work).rules
-        if work.dataset.in_place is None or work.settings.rejected is not None or looks or rules.asked is None:
+        if work.dataset.in_place is None or work.settings.rejected is not None or looks or rules.own_fields is None:
             return None
-        return cls(work, rules.asked) if any(rule.drops for rule in rules.rules) else None
+        return cls(work, rules.own_fields) if any(rule.drops for rule in rules.rules) else None
 
     def _start(self) -> None:
         self._counted, self._tally = Counted.none(len(self._rules.rules)), Tally(unicode=self._unicode)
 
-    def taken(self) -> Counted:
-        """Return what was counted of the rows that have been dropped since the last time."""
+    def take_counts(self) -> Counted:
+        """Return the counts of rows dropped since the last call."""
         result = self._counted
         result.statistics = self._tally.counted()
         self._start()
@@ -75,25 +75,27 @@ class TableSieve:
         return [not item for item in dropped], lambda: self._count(columns["text"], result, dropped, labels, outcomes)
 
     def _values(self, number: int, columns: Mapping[str, Any]) -> list[Sequence[Any]] | None:
-        """Return the values of rows by argument of rules, in place of the documents what these are asked for."""
+        """Return the values of rows by argument, with stand-ins for documents."""
         import pyarrow.compute as pc
 
         rows = len(columns["text"])
-        beside = [Block(rows_of.ahead(number, rows)) for rows_of in self.others]
+        beside = [Block(rows_of.ahead(number, rows)) for rows_of in self.attribute_rows]
         if any(len(item.lines) < rows for item in beside):
             return None
-        given: dict[str, Sequence[Any]] = {name: columns[name] for name in ("id", "source")}
-        given[_CHARS] = pc.utf8_length(columns["text"]).to_pylist()
+        fields: dict[str, Sequence[Any]] = {name: columns[name] for name in ("id", "source")}
+        fields[_CHARS] = pc.utf8_length(columns["text"]).to_pylist()
         inside: dict[str, Sequence[Any]] = {}
         for name in self._fields:
             values = _plain(columns[name]) if name in columns else [None] * rows
             if values is None:
                 return None
-            (inside if name.startswith(_INSIDE) else given)[name.removeprefix(_INSIDE)] = values
+            (inside if name.startswith(_INSIDE) else fields)[name.removeprefix(_INSIDE)] = values
         if inside:
-            given[_METADATA] = [dict(zip(inside, values, strict=True)) for values in zip(*inside.values(), strict=True)]
+            fields[_METADATA] = [
+                dict(zip(inside, values, strict=True)) for values in zip(*inside.values(), strict=True)
+            ]
         sets = self._joiner.columns(columns["id"], columns["source"], beside)
-        documents = [_Row(zip(given, values, strict=True)) for values in zip(*given.values(), strict=True)]
+        documents = [_Row(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True)]
         return None if sets is None else [*sets, documents]
 
     def _count(
@@ -122,7 +124,9 @@ class TableSieve:
 
 
 def _plain(column: Any) -> list[Any] | None:
-    """Return a column as the values that rows have; None if it has others than numbers, texts and booleans."""
+    """Return a column as values of rows; None for values of other types. Numbers, texts and booleans are values of
+    rows.
+    """
     import pyarrow as pa
 
     is_, (field,) = pa.types, plain_schema(pa.schema([pa.field("", column.type)]), "")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -18,7 +18,7 @@ from toolkit.execution.blocks import in_order, threads_for
 from toolkit.execution.executors import Report, Result, Task
 from toolkit.execution.grouped import ShardDone, Work, run_sequentially
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.counts import Counted, GroupCount, RuleCount, SizesByLabel, Totals, finish
+from toolkit.mix.effects.counts import Counted, ShardEffects, finish
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import inputs_of, joint_blocks
 from toolkit.mix.orphans import Copies, Noted
@@ -35,8 +35,6 @@ from toolkit.storage.record_log import Group, RecordLog
 
 if TYPE_CHECKING:
     from toolkit.records.identity import NotedDocuments
-
-P = TypeVar("P")
 
 TINY = 256 << 10
 """Members with fewer uncompressed bytes are joined with their like in parts, and so are compressed only there."""
@@ -55,10 +53,10 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     """A piece of an intermediate.
 
     Attributes:
-        offset, length: in the intermediate.
-        size: uncompressed bytes.
-        documents: or pieces of documents, that the writer gave.
-        low, high: the least and the greatest hash of these, where the output is shuffled.
+        offset, length: Place in the intermediate.
+        size: Uncompressed bytes.
+        documents: Number of documents, or pieces of documents, that the writer gave.
+        low, high: Least and greatest hash of these, where the output is shuffled.
     """
 
     offset: int
@@ -73,50 +71,32 @@ VERSION = 6
 """Of indexes; a shard with one of another version is encoded anew."""
 
 
-class StageRecord(Artifact, frozen=True, kw_only=True):
-    """One shard is encoded.
+class StageRecord(ShardEffects, Artifact, frozen=True, kw_only=True):
+    """The record of an encoded shard.
 
     Attributes:
-        settings: digest of all that determines the intermediate but the inputs.
-        documents: content digest of the shard.
-        attributes: content digest of the shard in each joined set.
-        totals: documents and code points, read and kept.
-        rules: effect of each rule, in order.
-        matched: for each blocklist, by index of its rule, the entries that documents matched.
-        counts: what the writer left out, by name.
-        statistics: Statistics by label, what was read and what stays.
-        own: top-level fields of the documents that are their own.
-        not_carried: documents that have a field which the output does not carry, by its path.
-        unlike_dolma: documents of which Dolma decides otherwise.
-        groups: what a budget has taken of each group.
-        seen: bits by the text of a place of the rules (see `toolkit.rules.expression_tree`).
+        settings: Digest of all that determines the intermediate but the inputs.
+        documents: Content digest of the shard.
+        attributes: Content digest of the shard in each joined set.
+        own: Top-level fields of the documents that are their own.
         members: Members by label, in the order of the documents.
-        sizes: Sizes by label, for each run of a shuffled output where in the intermediate the hashes and sizes of its
-            pieces are (see `toolkit.mix.shuffle.sizes_of`), and how many.
-        size, stamp: of the intermediate.
-        noted: bytes of each file in which documents are noted, by its suffix: those that stay and copies that do not,
-            with rules about such; those that are written, where their ids are compared.
+        sizes: Places of the hashes and sizes of pieces (see `toolkit.mix.shuffle.sizes_of`) in the intermediate, and
+            their numbers, for each run of a shuffled output, by label.
+        size, stamp: Size and stamp of the intermediate.
+        note_sizes: Bytes of each file of notes, by its suffix: documents that stay and copies that do not, with rules
+            about such; documents that are written, where their ids are compared.
     """
 
     version: int = VERSION
     settings: str
     documents: str
     attributes: dict[str, str]
-    totals: Totals
-    rules: list[RuleCount]
-    matched: dict[str, list[int]] = {}
-    counts: dict[str, int]
-    statistics: SizesByLabel
     own: list[str] = []
-    not_carried: dict[str, int] = {}
-    unlike_dolma: int = 0
-    groups: dict[str, GroupCount] = {}
-    seen: dict[str, int] = {}
     members: dict[str, list[Member]]
     sizes: dict[str, list[tuple[int, int]]] = {}
     size: int
     stamp: str
-    noted: dict[str, int] = {}
+    note_sizes: dict[str, int] = msgspec.field(name="noted", default_factory=dict)
     seconds: float
 
     @property
@@ -127,13 +107,23 @@ class StageRecord(Artifact, frozen=True, kw_only=True):
     def made_with(self) -> tuple[int, str]:
         return self.version, self.settings
 
+    def without_effects(self) -> Self:
+        """Return the record without most of the effects of rules: 100,000 shards have many of them."""
+        return msgspec.structs.replace(self, **_NO_EFFECTS)
+
+
+_NO_EFFECTS: dict[str, Any] = {
+    **{name: {} for name in ("matched", "counts", "statistics", "not_carried", "groups", "kinds")},
+    **{name: [] for name in ("rules", "own")},
+}
+
 
 _KEPT, _COPIES, WRITTEN = ".kept", ".copies", ".written"
 """Suffixes of an intermediate's name for the files that list its documents."""
 
 
 def stage_path(output: str, digest: str, key: str) -> str:
-    """Return where the intermediate of a shard lies, by its key."""
+    """Return the path of the intermediate of a shard, by its key."""
     return join(_folder(output, digest), unlike_data(key))
 
 
@@ -142,61 +132,61 @@ def _folder(output: str, digest: str) -> str:
 
 
 def load_stage(output: str, digest: str, key: str) -> StageRecord | None:
-    """Return the index of a shard that has been encoded."""
+    """Return the index of an encoded shard."""
     return records_of(output, digest).load(_KIND, key, StageRecord)
 
 
 def records_of(output: str, digest: str) -> RecordLog:
-    """Return the record log of the intermediates by some settings, with which it goes."""
+    """Return the record log of the intermediates by some settings."""
     folder = _folder(output, digest)
     return record_logs.at(work_folder(output), join(folder, RECORD_LOG))
 
 
 def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | None) -> StageRecord | None:
-    """Return the index of a shard, if its intermediate is there and was made from these inputs, by content digests."""
+    """Return the index of a shard, if made from these inputs. Inputs are content digests."""
     output, digest = work.settings.output.path, work.settings.stage_digest()
     record, path = load_stage(output, digest, work.key), stage_path(output, digest, work.key)
-    if attributes is None or (record and work.settings.notes_ids and WRITTEN not in record.noted):
+    if attributes is None or (record and work.settings.notes_ids and WRITTEN not in record.note_sizes):
         return None
 
     def files(record: StageRecord) -> list[FileRecord]:
-        return [FileRecord(path + suffix, size) for suffix, size in {"": record.size, **record.noted}.items()]
+        return [FileRecord(path + suffix, size) for suffix, size in {"": record.size, **record.note_sizes}.items()]
 
     inputs = [("", documents), *attributes.items()]
     return record if state(record, inputs, (VERSION, digest), files).is_done else None
 
 
 def noted_of(output: str, key: str, record: StageRecord) -> Noted | None:
-    """Return where it was noted which documents of a shard stay, and which are dropped as copies."""
-    if _KEPT not in record.noted:
+    """Return the notes about copies in a shard; None if there are none."""
+    if _KEPT not in record.note_sizes:
         return None
     path = stage_path(output, record.settings, key)
-    return Noted(path + _KEPT, path + _COPIES, record.noted[_KEPT] + record.noted[_COPIES])
+    return Noted(path + _KEPT, path + _COPIES, record.note_sizes[_KEPT] + record.note_sizes[_COPIES])
 
 
 def written_of(work: ShardToMix, record: StageRecord) -> "NotedDocuments":
-    """Return the documents of a shard that are in the output, where these are noted."""
+    """Return the noted documents of a shard in the output."""
     from toolkit.records.identity import NOTED, IndexedDocuments, NotedDocuments
 
     path = stage_path(work.settings.output.path, record.settings, work.key) + WRITTEN
     indexed = IndexedDocuments(work.dataset, work.shard, record.totals.rows)
-    return NotedDocuments(work.name, record.noted[WRITTEN] // NOTED.itemsize, path, indexed)
+    return NotedDocuments(work.name, record.note_sizes[WRITTEN] // NOTED.itemsize, path, indexed)
 
 
 @contextmanager
 def looking(settings: MixSettings) -> Iterator[None]:
-    """Look at the files of all streams, and at intermediates, by listings, in a block that decides.
+    """Look up files of streams and intermediates in listings.
 
     See `toolkit.storage.paths.looking`.
     """
     with looking_at(_folder(settings.output.path, settings.stage_digest())), ExitStack() as stack:
         for stream in settings.streams:
-            stack.enter_context(stream.dataset.looking(given.set for given in stream.attributes))
+            stack.enter_context(stream.dataset.looking(joined.set for joined in stream.attributes))
         yield
 
 
 def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
-    """Return the content digests of a shard's documents, and of its attributes by set; None if they are not right."""
+    """Return the content digests of documents and attributes; None if they are faulty."""
     documents = row_index.current(work.dataset, work.shard)
     if documents is None:
         return None
@@ -207,7 +197,7 @@ def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
 
 
 def as_it_was(work: ShardToMix) -> ShardDone | None:
-    """Return the outcome of a shard that has been encoded, from inputs that are as they were; else None."""
+    """Return the outcome of an encoded shard with unchanged inputs; else None."""
     if load_stage(work.settings.output.path, work.settings.stage_digest(), work.key) is None:
         return None
     now = inputs_now(work)
@@ -216,18 +206,18 @@ def as_it_was(work: ShardToMix) -> ShardDone | None:
 
 
 def mix_together(tasks: list[Task[ShardToMix]], report: Report) -> list[Result[ShardDone]]:
-    """Do what `mix_shard` does for small shards, which become durable together."""
+    """Mix small shards as `mix_shard` does, durable together."""
     with _group(tasks[0].payload) as group:
         return run_sequentially(partial(mix_shard, group=group), tasks, report, group)
 
 
 def mix_shard(work: ShardToMix, report: Report, group: Group | None = None) -> ShardDone:
-    """Encode one shard, unless that has been done from the same inputs.
+    """Encode one shard, unless it is encoded from the same inputs.
 
     Args:
-        work: the shard.
-        report: told of what is done.
-        group: with which the intermediate becomes durable; else that is so at the end.
+        work: Shard.
+        report: Report of progress.
+        group: Group with which the intermediate becomes durable; by default one of its own.
 
     Raises:
         DataError: if an input is not what it should be, or a rule or the writer cannot use a value; the document is
@@ -272,7 +262,7 @@ class StageOutput:
     """Writes the intermediate of a shard. A context manager, which adds it to a group; `record` then makes it valid.
 
     Args:
-        work: the shard.
+        work: Shard.
         group: Group that it appears with.
     """
 
@@ -296,33 +286,32 @@ class StageOutput:
             notes += [WRITTEN] if self._work.settings.notes_ids else []
             beside = {suffix: Output(self._path + suffix, self._group.files, digest=False) for suffix in notes}
             self._notes = {suffix: stack.enter_context(output) for suffix, output in beside.items()}
+            stack.push(self._flush)
             self._files = stack.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if kind is None:
-            try:
-                self._members.flush()
-            except BaseException as failure:
-                self._files.__exit__(type(failure), failure, failure.__traceback__)
-                raise
         self._files.__exit__(kind, error, tb)
 
+    def _flush(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._members.flush()
+
     def write(self, encoded: Encoded) -> None:
-        """Write what was encoded of the next documents."""
+        """Write the next encoded documents."""
         for label, data in encoded.pieces:
             self._members.add(label, data)
         self._counted.add(encoded.counted)
         fates = encoded.fates
         for suffix, output in self._notes.items():
-            output.write({_KEPT: fates.kept, _COPIES: fates.copies, WRITTEN: fates.written}[suffix])
+            output.write({_KEPT: fates.staying, _COPIES: fates.copies, WRITTEN: fates.written}[suffix])
 
     def record(self, state: ShardState, inputs: dict[str, str]) -> None:
         """Add the index of the intermediate to the group, after the block.
 
         Args:
             state: State of the documents.
-            inputs: content digests of the joined sets.
+            inputs: Content digests of the joined sets.
 
         Raises:
             DataError: if the shard has another number of documents than were written.
@@ -338,19 +327,19 @@ class StageOutput:
             attributes=inputs,
             totals=counted.totals,
             rules=counted.rules,
-            matched={str(i): sorted(entries) for i, entries in counted.matched.items()},
+            matched={i: sorted(entries) for i, entries in counted.matched.items()},
             counts={name: n for name, n in sorted(counted.left_out.items()) if n},
             statistics={label: counted.statistics[label] for label in sorted(counted.statistics)},
             own=_own_fields(state),
             not_carried=not_carried(self._work.settings.writer(), state.all_fields),
             unlike_dolma=counted.unlike_dolma,
             groups=dict(sorted(counted.groups.items())),
-            seen=dict(sorted(counted.seen.items())),
+            kinds=dict(sorted(counted.kinds.items())),
             members={label: index[label] for label in sorted(index)},
             sizes=dict(sorted(self._members.sizes.items())),
             size=self._output.stat.size,
             stamp=self._output.stat.stamp,
-            noted={suffix: output.size for suffix, output in self._notes.items()},
+            note_sizes={suffix: output.size for suffix, output in self._notes.items()},
             seconds=round(time.perf_counter() - self._start, 3),
         )
         records = records_of(self._work.settings.output.path, self._digest)
@@ -358,13 +347,13 @@ class StageOutput:
 
 
 def _own_fields(state: ShardState) -> list[str]:
-    """Return the top-level fields of a shard's documents that are their own, sorted."""
+    """Return the own top-level fields of a shard's documents, sorted."""
     names = {path.partition(".")[0] for counts in state.all_fields for path in counts if path not in SAME}
     return sorted({name.replace(DOT, ".") for name in names} - {*KEYS})
 
 
 class _Members:
-    """Gathers the bytes of each label and writes them as members of bounded size."""
+    """Collects the bytes of each label, and writes members of bounded size."""
 
     def __init__(self, output: Compressing, settings: MixSettings) -> None:
         self.index: dict[str, list[Member]] = {}
@@ -374,7 +363,7 @@ class _Members:
         self._limit = settings.member_size
         self._pieces: dict[str, list[bytes]] = {}
         self._sizes: dict[str, int] = {}
-        self._held = 0
+        self._buffered = 0
 
     def add(self, label: str, data: bytes) -> None:
         """Add bytes of a label; a member ends before a piece that would take it over its size."""
@@ -383,8 +372,8 @@ class _Members:
             self._write(label)
         self._pieces.setdefault(label, []).append(data)
         self._sizes[label] = self._sizes.get(label, 0) + len(data)
-        self._held += len(data)
-        while self._held > HELD:
+        self._buffered += len(data)
+        while self._buffered > HELD:
             self._write(max(self._sizes, key=lambda size: (self._sizes[size], size)))
 
     def flush(self) -> None:
@@ -394,7 +383,7 @@ class _Members:
 
     def _write(self, label: str) -> None:
         pieces, size = self._pieces.pop(label), self._sizes.pop(label)
-        self._held -= size
+        self._buffered -= size
         if not self._settings.shuffles(label):
             self._write_member(label, pieces)
             return
@@ -425,5 +414,5 @@ class _Members:
 
 
 def is_draft(compression: str, size: int) -> bool:
-    """Return whether a member, by its uncompressed bytes, is compressed fast in an intermediate, and anew in a part."""
+    """Return True if a member is compressed fast, and again later."""
     return compression == "gzip" and size < TINY

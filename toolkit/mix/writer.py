@@ -27,12 +27,12 @@ _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_. -]{0,98}[A-Za-z0-9_.-])?")
 
 @dataclass(frozen=True)
 class Wanted:
-    """An attribute that a writer takes.
+    """An attribute for a writer.
 
     Attributes:
         path: ``KEY[.field…]`` among the attributes of the mix, or ``metadata.field…`` of the document; what the option
             holds.
-        type: a msgspec type that the value is decoded to.
+        type: Msgspec type that the value is decoded to.
         not_null: True if a null must have been ruled out before (for the dotted path given here, relative to the
             value), because the format has no place for it.
     """
@@ -46,21 +46,20 @@ class Mixed(msgspec.Struct, frozen=True):
     """The values and annotations of a document in a mix.
 
     Attributes:
-        values: the attributes that the writer wants, by option name.
-        annotations: what `annotate` rules have added, in the order of the rules.
-        attributes: all attributes of the mix as JSON texts by key, if the writer `takes_all` and sets are joined; else
+        values: Attributes that the writer wants, by option name.
+        annotations: Annotations of `annotate` rules, in the order of the rules.
+        attributes: All attributes of the mix as JSON texts by key, if the writer `takes_all` and sets are joined; else
             None.
         counts: add here what the format leaves out, has no place for, or counts besides, such as tokens; the end of
             the mix shows it.
-        fields: what `set` rules, and the option `provenance`, add to the metadata: JSON texts, in mappings where they
-            are nested (see `merge_fields`); for a writer with `FIELDS`.
-        shard: path of the document's shard below the documents root, without suffix.
-        path: path of the documents file of the shard, as the configuration names it.
-        row: number of the document in its shard, from 1.
-        copy: which copy of the document this is, from 1, in a mix with a rule `repeat`; 0 in others. It is among the
-            `fields`, too.
-        origin: path of the shard with its suffix, behind ``STREAM/`` where streams have names.
-        edits: stretches of the text that rules have replaced, in order: start and end, and how many code points stand
+        fields: Fields that `set` rules, and the option `provenance`, add to the metadata: JSON texts, in mappings where
+            they are nested (see `merge_fields`); for a writer with `FIELDS`.
+        shard: Path of the document's shard below the documents root, without suffix.
+        path: Path of the documents file of the shard, as the configuration names it.
+        row: Number of the document in its shard, from 1.
+        copy: Number of the copy, from 1, in a mix with a rule `repeat`; 0 in others. It is among the `fields`, too.
+        origin: Path of the shard with its suffix, behind ``STREAM/`` where streams have names.
+        edits: Stretches of the text that rules have replaced, in order: start and end, and how many code points stand
             in their place.
     """
 
@@ -82,17 +81,17 @@ Pieces = Sequence[tuple[str, bytes]]
 
 
 class MixedBatch:
-    """Documents that are encoded together, and what a mix knows of them: row by row, or column by column.
+    """Documents to encode together, with their values by row or by column.
 
     Args:
-        documents: in order.
-        mixed: what is known of each document besides the document itself.
-        columns: values of options that are there as columns, too.
+        documents: Documents, in order.
+        mixed: Values and annotations of each document.
+        columns: Values of options that exist as columns, too.
 
     Attributes:
-        documents: with views on all texts in one buffer, which are computed when they are asked for (`Batch.lines`).
-        counts: add here what the format leaves out, as `Mixed.counts`.
-        shard: as in `Mixed`, the same for all.
+        documents: Documents with views on all texts in one buffer, computed on demand (`Batch.lines`).
+        counts: Counts of what the format leaves out, as `Mixed.counts`; add to them.
+        shard: Path as in `Mixed`, the same for all.
     """
 
     def __init__(
@@ -112,7 +111,7 @@ class MixedBatch:
         return zip(self.documents, self._mixed, strict=True)
 
     def values(self, option: str) -> Sequence[Any]:
-        """Return the column of an attribute that the writer wants: its value for each document.
+        """Return the column of an attribute of the writer: its value for each document.
 
         It is a `toolkit.text` column (`LinePredictions`) where a tagger has just made it as one.
         """
@@ -141,14 +140,14 @@ class Reading:
     """How an output is read again; the defaults are right for lines such as documents have.
 
     Attributes:
-        text: the key of the text in a line.
+        text: Key of the text in a line.
         joined: True if the text is lines joined by line feeds, without one behind the last.
-        headers: the key of the WARC headers in a line, if they do not stand in ``metadata``.
-        values: the key of an object in a line whose fields expressions may use (``toolkit stats --by``). Unless there
-            are `headers`, it is another one than ``metadata``.
-        types: the types of these fields, by name. What may be null may be absent. A format whose lines are no JSON can
-            have ``label`` here.
-        label: an expression over these fields that gives the label of a document; if empty, it has that of its part.
+        headers: Key of the WARC headers in a line, if they do not stand in ``metadata``.
+        values: Key of an object in a line whose fields expressions may use (``toolkit stats --by``). Unless there are
+            `headers`, it is another one than ``metadata``.
+        types: Types of these fields, by name. What may be null may be absent. A format whose lines are no JSON can have
+            ``label`` here.
+        label: Expression over these fields that gives the label of a document; if empty, it has that of its part.
         is_language: True if the label is that of a language, in each row that of the folder which its file lies in.
     """
 
@@ -198,29 +197,29 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     """Says where a line has its text, and what else is known of it."""
 
     def check_installed(self) -> None:
-        """Raise MissingExtra if a package that it needs is not there; called before anything runs."""
+        """Raise MissingExtra if a required package is missing; called before anything runs."""
 
     def wants(self) -> dict[str, Wanted]:
-        """Return the attributes that it takes, by option name."""
+        """Return the attributes for the writer, by option name."""
         return {}
 
     def label(self) -> str | None:
-        """Return where a document's label comes from: an expression (see `toolkit.label_of`), or a text in quotes.
+        """Return the expression of a document's label, or a quoted text. See `toolkit.label_of`.
 
         None if only `encode` knows. Rules call it ``label``; a dry run counts by it.
         """
         return None
 
     def takes_all(self) -> bool:
-        """Return whether it takes the JSON texts of all attributes."""
+        """Return True if the writer takes the JSON texts of all attributes."""
         return False
 
     def takes_stale(self) -> bool:
-        """Return whether it takes them also from documents whose text rules have edited, as they were before."""
+        """Return True if the writer takes attributes of unedited texts."""
         return False
 
     def carries(self, fields: Collection[str]) -> Collection[str]:
-        """Return the fields of documents that its files have, as dotted paths; a path has all that is in the field.
+        """Return the fields of documents in its files, as dotted paths. A path stands for the whole field.
 
         A mix names all other fields, with the numbers of documents that have them. By default it is the text alone.
 
@@ -231,15 +230,15 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         return ("text",)
 
     def parts_documents(self) -> bool:
-        """Return whether pieces of one document go to different labels; the pieces are then counted (`text_of`)."""
+        """Return True if pieces of one document have different labels. The pieces are then counted (`text_of`)."""
         return False
 
     def text_of(self, piece: bytes) -> bytes:
-        """Return the text, in UTF-8, of a piece of a document that `encode` gave."""
+        """Return the text, in UTF-8, of a piece given by `encode`."""
         raise NotImplementedError(type(self).__name__)
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        r"""Return the document's bytes, each with the label of the output that they go to.
+        r"""Return the document's bytes, each piece with its label.
 
         The bytes of a label are concatenated as they are, so they end in ``\n``; output is cut between them.
 
@@ -249,7 +248,7 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         raise NotImplementedError(type(self).__name__)
 
     def encode_batch(self, batch: MixedBatch) -> Sequence[Pieces]:
-        """Return what `encode` gives for each document, in order. Override it where many at once are faster.
+        """Return the pieces of each document, in order. Override it where many at once are faster.
 
         The engine calls nothing else. If it raises DataError, the engine calls `encode` for one document after the
         other, so that the message names the document.
@@ -257,40 +256,40 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         return [[*self.encode(document, mixed)] for document, mixed in batch]
 
     def is_lines(self) -> bool:
-        """Return whether files are lines of text and nothing else, which mean the same in another order."""
+        """Return True if files are lines of text, in any order."""
         return False
 
     def assemble(self, pieces: Iterator[bytes], out: IO[bytes]) -> None:
-        """Write the file of a part, for a format that does not concatenate.
+        """Write the file of a part; for a format without concatenation.
 
         Args:
-            pieces: what `encode` gave, in order: whole lines, together about 1 MiB, more only of one document. To be
-                taken one by one, all of them.
-            out: takes the bytes of the file, is closed by the caller, and cannot seek.
+            pieces: Pieces of `encode`, in order: whole lines, together about 1 MiB, more only of one document. Take all
+                of them, one by one.
+            out: File for the bytes; the caller closes it, and it cannot seek.
         """
         raise NotImplementedError(type(self).__name__)
 
     def assemble_files(self, pieces: Iterator[bytes], files: Sequence[IO[bytes]]) -> None:
-        """Write the file of a part, and those that `beside` names; by default `assemble` writes the first.
+        """Write the files of a part; by default `assemble` writes the first.
 
         Args:
-            pieces: as of `assemble`.
-            files: take the bytes of each, in this order; as `out` of `assemble`. Where they are on a disk,
-                they have an attribute `folder`: the place for temporary files.
+            pieces: Pieces as of `assemble`.
+            files: Take the bytes of each, in this order; as `out` of `assemble`. Where they are on a disk, they have an
+                attribute `folder`: the place for temporary files.
         """
         self.assemble(pieces, files[0])
 
     def on_disk(self, stored: int, content: int) -> tuple[int, int]:
-        """Return about how many bytes the files of a part have, and how many its temporary files, for `max_disk`.
+        """Return estimated bytes of files and of temporary files. They count for `max_disk`.
 
         Args:
-            stored: bytes of what the part is made of.
-            content: the same, uncompressed.
+            stored: Bytes of what the part is made of.
+            content: Number of these, uncompressed.
         """
         return stored, 0
 
     def beside(self, path: str) -> Sequence[str]:
-        """Return the paths of the files that belong to a part of a format that does not concatenate: an index, say.
+        """Return the paths of files beside a part; for a format without concatenation.
 
         Args:
             path: Path of the part.
@@ -298,15 +297,15 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         return ()
 
     def is_divided(self) -> bool:
-        """Return whether the documents of a label are divided into parts of the size that the configuration says."""
+        """Return True if the documents of a label are divided into parts."""
         return True
 
     def is_per_shard(self) -> bool:
-        """Return whether each shard has an output of its own, whose label is `Mixed.shard`."""
+        """Return True if each shard has its own output. Its label is `Mixed.shard`."""
         return False
 
     def stem(self, label: str) -> str:
-        """Return the path of a label's output below the output folder, without suffix and part number.
+        """Return the path of a label's output, without suffix and part number. It is below the output folder.
 
         Labels that `route` rules give may have ``/`` in them: folders.
         """
@@ -319,7 +318,7 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
             label: Label of its documents.
             number: Number of the part, from 1.
             parts: Parts of the label.
-            compression: suffix.
+            compression: Suffix of the compression.
         """
         return part_name(self.stem(label), self.SUFFIX + compression, number, parts)
 
@@ -333,22 +332,22 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
 
     @classmethod
     def of_file(cls, path: str, line: bytes) -> Self | None:
-        """Return the writer that a file without a manifest is of; None if it is none of this format.
+        """Return the writer of a file without manifest; None for another format.
 
         A file that is damaged is still one of its format: `check` says what is wrong with it.
 
         Args:
             path: Path of the file, with all its suffixes.
-            line: the first one, decompressed; empty if there is none.
+            line: First line, decompressed; empty if there is none.
         """
         return None
 
     def respelled(self, line: bytes) -> bytes:
-        """Return a line as the format has it, of one in another spelling that is read, too; else the line itself."""
+        """Return a line in the spelling of the format; most are unchanged."""
         return line
 
     def check(self, line: bytes) -> str | None:
-        """Return what is wrong with a line of output, ``expected …, got …``; None if nothing.
+        """Return the fault of a line of output, ``expected …, got …``; None if sound.
 
         By default a line is held against the type that `line` gives, if it gives one. What `set` rules, or
         `provenance`, have added to ``metadata`` is not in the line.
@@ -378,7 +377,7 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         return None
 
     def read_file(self, path: str) -> Iterator[tuple[Document, str | None]]:
-        """Return the documents of a file with their labels, for a format that does not concatenate.
+        """Return the documents of a file with labels; for a format without concatenation.
 
         Raises:
             DataError: if it is damaged.
@@ -392,11 +391,11 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         )
 
     def has_json_lines(self) -> bool:
-        """Return whether lines of output are JSON objects."""
+        """Return True if lines of output are JSON objects."""
         return self.CONCATENATES and self.read(iter(()), 0) is None
 
     def read_rows(self, path: str) -> Generator[dict[str, Any], None, None]:
-        """Yield the rows of a file of a format that does not concatenate, as `line` has them, for examples.
+        """Yield the rows of a file as `line` has them; for examples.
 
         Raises:
             DataError: if it is damaged.
@@ -406,18 +405,19 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     def check_file(
         self, path: str, documents: int | None = None, first: int | None = None
     ) -> Iterator[tuple[int | None, str]]:
-        """Yield what is wrong with a file of a format that does not concatenate, each with its row, from 1, or None.
+        """Yield the faults of a file, with row numbers or None. Rows count from 1; it is for a format without
+        concatenation.
 
         Args:
             path: Path of the file.
             documents: Documents that it should have, if that is known.
-            first: look at so many rows only.
+            first: Number of rows to look at; None for all.
         """
         return iter(())
 
     @staticmethod
     def label_of(path: str) -> str:
-        """Return the expression of the label that an attribute has, for `label`."""
+        """Return the expression of the label of an attribute, for `label`."""
         return expression_of_label(path)
 
     @staticmethod
@@ -427,7 +427,7 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
 
     @staticmethod
     def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any], at: str = "metadata") -> msgspec.Raw:
-        """Return the JSON text of an object with other values for some keys, as the function of this name does."""
+        """Return the JSON text of an object with other values for keys."""
         return merge_fields(old, new, at)
 
 
@@ -435,14 +435,14 @@ WRITERS: Kind[Writer] = Kind("output format", "mixers", "toolkit.writers", Write
 
 
 def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any], at: str = "metadata") -> msgspec.Raw:
-    """Return the JSON text of an object (or null, or none) with other values for some keys.
+    """Return the JSON text of an object with other values for keys. The object may be null, or missing.
 
     Mappings go into the objects that are there, or that null leaves a place for.
 
     Args:
         old: JSON text of the object.
-        new: values, JSON texts, or mappings of them.
-        at: the path of the object, for messages.
+        new: Values, JSON texts, or mappings of them.
+        at: Path of the object, for messages.
 
     Raises:
         DataError: if something else than an object is where a mapping goes: it is not replaced.
@@ -450,9 +450,9 @@ def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any], at: str = "met
     try:
         result = msgspec.json.decode(old or b"{}", type=dict[str, msgspec.Raw] | None) or {}
     except msgspec.ValidationError:
-        wanted, got = ", ".join(f"{at}.{key}" for key in new), bytes(old or b"")[:80].decode(errors="replace")
+        paths, got = ", ".join(f"{at}.{key}" for key in new), bytes(old or b"")[:80].decode(errors="replace")
         raise DataError(
-            f"expected an object or null at {at}, to give {wanted} a value, got {got}; choose another field, or set "
+            f"expected an object or null at {at}, to give {paths} a value, got {got}; choose another field, or set "
             f"{at} itself"
         ) from None
     for key, value in new.items():
@@ -463,7 +463,7 @@ def merge_fields(old: msgspec.Raw | None, new: Mapping[str, Any], at: str = "met
 
 
 def not_carried(writer: Writer, fields: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return the fields that documents have and the files of a writer do not, with the documents of each.
+    """Return the fields missing in a writer's files, with document counts.
 
     Args:
         writer: Writer of the output.

@@ -238,7 +238,7 @@ def budget_of(found: BudgetFound | None, counts: Mapping[str, GroupCount] | None
                 group=row.group,
                 available=row.available,
                 wanted=row.target,
-                taken=row.taken,
+                taken=row.amount,
                 documents=count.documents,
                 copies=count.copies,
             )

@@ -169,7 +169,7 @@ def count_shard(task: ShardToCount, report: Report, group: Group | None = None) 
         groups.write(f"{task.base}.groups", counting.groups(), together)
         shard_counts = counting.counts(documents.content, inputs)
         if shard_counts.fates is not None:
-            write_file(f"{task.base}.kept", counting.fates.kept, together)
+            write_file(f"{task.base}.kept", counting.fates.staying, together)
             write_file(f"{task.base}.copies", counting.fates.copies, together)
         partials.save(f"{task.base}.counts", shard_counts, together)
     report(documents.rows, 0)
@@ -207,7 +207,7 @@ class _Counting:
     def run(self) -> None:
         for block in blocks(self._work, self._rules):
             self._add(block)
-        self.fates = self._copies.taken()
+        self.fates = self._copies.take()
 
     def _add(self, block: Block) -> None:
         import numpy as np
@@ -280,7 +280,7 @@ class _Counting:
             scores=[score.packed() for score in of.scores],
             ranks=self._least.found,
             pairs=of.pairs.found,
-            fates=len(self.fates.kept) + len(self.fates.copies) if self._copies.rules else None,
+            fates=len(self.fates.staying) + len(self.fates.copies) if self._copies.rules else None,
         )
 
     def groups(self) -> Iterator[groups.Group]:

@@ -45,11 +45,11 @@ class _Listed(msgspec.Struct):
 
 
 class Blocklist:
-    """The entries of some files, and which of them a document matches.
+    """The entries of some files, found by document.
 
     Args:
-        files: gzipped, zstd or plain.
-        entries: what they are; ``any``: what they look like, as an id, a host or a URL.
+        files: Paths of files, gzipped, zstd or plain.
+        entries: Kind of all lines; ``any``: each has the kind of its form: an id, a host or a URL.
 
     Attributes:
         needs_url: True if the URL of documents has a say.
@@ -90,12 +90,12 @@ class Blocklist:
         return len(self._lines)
 
     def find(self, id: str, source: str, url: str | None) -> list[int]:
-        """Return the numbers of the entries that a document matches."""
-        wanted = [f"i{id}", f"d{source}\t{id}"]
+        """Return the numbers of the entries of a document."""
+        keys = [f"i{id}", f"d{source}\t{id}"]
         if url and self.needs_url:
-            wanted += _keys_of_url(url)
+            keys += _keys_of_url(url)
         results: list[int] = []
-        for key in wanted:
+        for key in keys:
             hashed = _hash(key)
             at = bisect_left(self._hashes, hashed)
             while at < len(self._hashes) and self._hashes[at] == hashed:
@@ -111,9 +111,9 @@ class Blocklist:
         return f"{path}:{self._lines[number]}: {entry if len(entry) <= SHOWN else entry[:SHOWN] + '…'}"
 
     def without(self, matched: Iterable[int]) -> Iterator[int]:
-        """Return the numbers of the entries that are not among these."""
-        there = set(matched)
-        return (number for number in range(len(self)) if number not in there)
+        """Return the numbers of all other entries."""
+        entries = set(matched)
+        return (number for number in range(len(self)) if number not in entries)
 
     def _entry(self, number: int) -> bytes:
         return self._text[self._offsets[number] : self._offsets[number + 1]]
@@ -124,7 +124,7 @@ def _hash(key: str) -> int:
 
 
 def _keys_of(entry: bytes, entries: Entries, path: str = "", number: int = 0) -> Sequence[str]:
-    """Return what an entry matches by: ``i`` and an id, ``d`` source and id, ``h`` and a host, ``u`` and a URL."""
+    """Return the keys of an entry. They are ``i`` and an id, ``d`` source and id, ``h`` and a host, ``u`` and a URL."""
     if entry.startswith(b"{"):
         try:
             listed = msgspec.json.decode(entry, type=_Listed)
@@ -168,14 +168,14 @@ class Watch:
 
     Args:
         files: Files of the list.
-        entries: what its lines are.
-        url: where documents have their URL, a dotted path; empty for where they usually have it.
+        entries: Kind of its lines.
+        url: Dotted path of the URL of documents; empty for the usual one.
         cleared: True if documents without text match, where entries are of URLs or hosts: a takedown has cleared them.
 
     Attributes:
-        list: the list.
-        files: the files.
-        matched: the numbers of the entries that documents matched.
+        list: Entries.
+        files: Files.
+        matched: Numbers of the entries that documents matched.
     """
 
     def __init__(self, files: Iterable[str], entries: Entries, url: str, *, cleared: bool = False) -> None:
@@ -187,12 +187,12 @@ class Watch:
         self._last: tuple[Any, list[int]] = (None, [])
 
     def start_over(self) -> None:
-        """Forget what has been matched."""
+        """Forget all matches."""
         self.matched.clear()
         self._last = (None, [])
 
     def look(self, document: Any) -> list[int]:
-        """Return the numbers of the entries that a document matches, and note them."""
+        """Return the numbers of the entries of a document; count them."""
         if self._last[0] is not document:
             if document.source is None:
                 raise DataError(
@@ -214,6 +214,6 @@ class Watch:
     def __call__(self, document: Any) -> bool:
         return bool(self.look(document)) or (self.cleared and self.list.needs_url and not document.text)
 
-    def shown(self, document: Any) -> list[str]:
-        """Return the entries that a document matches, with their places."""
+    def entries_of(self, document: Any) -> list[str]:
+        """Return the entries of a document, with their places."""
         return [self.list.show(number) for number in self.look(document)]

@@ -51,16 +51,16 @@ _SPAN_FIELDS = {"start": 0, "end": 1, "score": 2}
 
 @dataclass(frozen=True)
 class Name:
-    """A name that expressions can use.
+    """A name for expressions.
 
     Attributes:
         type: Type of its value.
         code: Python that yields it.
-        present: the type of the value where rows have it, if they may lack it; where they do it is [] or null here.
+        present: Type of the value where rows have it, if they may lack it; where they do it is [] or null here.
         literal: True if its value is one of the rule itself, a parameter.
         open: True if it has fields of which no type is declared, written as others are, and null where they are absent.
-        own: of the document, the types of its own top-level fields, as far as they are known.
-        closed: dotted paths of objects in it that have no other fields than these types have.
+        own: Types of the own top-level fields of the document, as far as they are known.
+        closed: Dotted paths of objects in it that have no other fields than these types have.
     """
 
     type: Type
@@ -76,14 +76,14 @@ class Checker:
     """Gives the type and the code of each part of an expression.
 
     Args:
-        names: what it may use.
-        text: as written.
+        names: Names that it may use.
+        text: Text of the expression.
         noting: True if the code notes nulls that are compared.
 
     Attributes:
-        used: the names that it uses.
+        used: Names that it uses.
         compares_nulls: True if values are compared that may be null.
-        places: the parts whose values may occur in no document.
+        places: Parts whose values may occur in no document.
     """
 
     def __init__(self, names: Mapping[str, Name], text: str, *, noting: bool = False) -> None:
@@ -98,32 +98,32 @@ class Checker:
     # Each method returns the type and the code of a node. `known` holds what is not null, `local` the variables of
     # comprehensions.
 
-    def check(self, node: ast.expr, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def check(self, node: ast.expr, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is None:
             self._fail(node, f"a {type(node).__name__} is not allowed in expressions")
-        type_, code = method(node, known, local)
-        if type_.kind == "nullable" and ast.unparse(node) in known:
+        type_, code = method(node, facts, local)
+        if type_.kind == "nullable" and ast.unparse(node) in facts:
             type_ = type_.item or ANY
         return type_, code
 
-    def value(self, node: ast.expr, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
-        """Return the type and the code of a value that must not be null."""
-        type_, code = self.check(node, known, local)
+    def value(self, node: ast.expr, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        """Return the type and the code of a non-null value."""
+        type_, code = self.check(node, facts, local)
         if type_.kind in ("nullable", "null"):
             name = ast.unparse(node)
             self._fail(node, f"{name} may be null here: test it first (`{name} is not None and …`), or give a default")
         return type_, code
 
-    def facts(self, node: ast.expr, known: Facts) -> tuple[Facts, Facts]:
-        """Return what is not null after the node was true, and after it was false."""
+    def facts(self, node: ast.expr, facts: Facts) -> tuple[Facts, Facts]:
+        """Return the facts after the node was true, and after false."""
         match node:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                true, false = self.facts(operand, known)
+                true, false = self.facts(operand, facts)
                 return false, true
             case ast.BoolOp(op=op, values=values):
                 all_of = isinstance(op, ast.And)
-                certain, possible = known, []
+                certain, possible = facts, []
                 for value in values:
                     true, false = self.facts(value, certain)
                     possible.append(false if all_of else true)
@@ -133,15 +133,15 @@ class Checker:
             case ast.Compare(left=left, ops=[op], comparators=[right]) if (
                 answer := _not_null_if(op, right)
             ) is not None:
-                more = known | {ast.unparse(left)}
-                return (more, known) if answer else (known, more)
-        return known, known
+                more = facts | {ast.unparse(left)}
+                return (more, facts) if answer else (facts, more)
+        return facts, facts
 
     def _fail(self, node: ast.expr, message: str) -> NoReturn:
         raise ExpressionError(f"{message}, in `{ast.unparse(node)}`")
 
     def _unknown(self, name: str) -> UnknownName:
-        """Return the error of a name that nothing has."""
+        """Return the error of an unknown name."""
         if name in _CONSTANTS:
             return UnknownName(name, f"expected an attribute, got {name!r}", f"; write {_CONSTANTS[name]}")
         hint = without_sets(self.text) if f"{name}-" in self.text else ""
@@ -149,7 +149,7 @@ class Checker:
         return UnknownName(name, f"expected an attribute, got {name!r}", hint)
 
     def _refuse_bare_words(self, operands: Sequence[ast.expr], local: Mapping[str, Type]) -> None:
-        """Raise UnknownName for a word that a value is compared with, and that lacks its quotes."""
+        """Raise UnknownName for a compared word without quotes."""
         for node in operands:
             words = node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else [node]
             for word in words:
@@ -158,7 +158,7 @@ class Checker:
                     hint = f'; write quotes around a text: "{word.id}"{close and f" ({close[2:]})"}'
                     raise UnknownName(word.id, f"expected an attribute, got {word.id!r}", hint)
 
-    def _name(self, node: ast.Name, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def _name(self, node: ast.Name, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         if node.id in local:
             return local[node.id], f"v_{node.id}"
         if node.id not in self.names:
@@ -169,7 +169,7 @@ class Checker:
             self._may_lack(node.id, name.code)
         return name.type, name.code
 
-    def _constant(self, node: ast.Constant, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def _constant(self, node: ast.Constant, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         kinds = {bool: BOOL, int: INT, float: FLOAT, str: STR, type(None): NULL}
         if type(node.value) not in kinds:
             self._fail(node, "expected a number, a text, True, False or None")
@@ -178,16 +178,16 @@ class Checker:
         return kinds[type(node.value)], repr(node.value)
 
     def _is_open(self, node: ast.expr, local: Mapping[str, Type]) -> bool:
-        """Return whether a value has fields of which no type is declared."""
+        """Return True if a value has fields without declared types."""
         while isinstance(node, ast.Attribute):
             node = node.value
         return (
             isinstance(node, ast.Name) and node.id not in local and node.id in self.names and self.names[node.id].open
         )
 
-    def _open_field(self, node: ast.Attribute, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def _open_field(self, node: ast.Attribute, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         """Return a field of such a value: null where it is absent, or null, or the value is."""
-        type_, code = self.check(node.value, known, local)
+        type_, code = self.check(node.value, facts, local)
         if type_.kind == "object" and (declared := type_.get(node.attr)):  # of the document itself
             return declared, f"{code}.{field_name(node.attr)}"
         if type_.kind == "object" and node.attr == "text":
@@ -210,12 +210,12 @@ class Checker:
         return result, code
 
     def _may_lack(self, text: str, code: str) -> None:
-        """Note a value that documents may lack."""
+        """Note a value missing in some documents."""
         if not self._loops:
             self.places.append(Place(text, code))
 
     def _may_differ(self, op: str, operands: Sequence[ast.expr], codes: Sequence[str]) -> None:
-        """Note a comparison with a text that may be written otherwise in documents."""
+        """Note a comparison with a text, perhaps misspelt."""
         (left, right), (left_code, right_code) = operands, codes
         texts = [right] if op == "==" else [left]
         if op == "==" and isinstance(left, ast.Constant):
@@ -224,13 +224,13 @@ class Checker:
             op, texts = "==", right.elts
         for text in texts:
             if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                shown = json.dumps(text.value, ensure_ascii=False)
+                display = json.dumps(text.value, ensure_ascii=False)
                 if op == "==":
-                    shown, code = f"{ast.unparse(left)} == {shown}", f"{left_code} == {text.value!r}"
+                    display, code = f"{ast.unparse(left)} == {display}", f"{left_code} == {text.value!r}"
                 else:
-                    shown, code = f"{shown} in {ast.unparse(right)}", f"{text.value!r} in {right_code}"
+                    display, code = f"{display} in {ast.unparse(right)}", f"{text.value!r} in {right_code}"
                 code = f"any([hit(lambda: {code}){self._loops}])" if self._loops else code
-                self.places.append(Place(shown, code, compares=True))
+                self.places.append(Place(display, code, compares=True))
 
     def _own_type(self, node: ast.Attribute, inside: Type) -> Type:
         """Return the type of an own field of documents; of one of which nothing is known, that it may be null."""
@@ -244,12 +244,12 @@ class Checker:
             self._fail(node, f"expected a field that documents have, got {node.attr!r}{hint}")
         return MAYBE
 
-    def _attribute(self, node: ast.Attribute, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def _attribute(self, node: ast.Attribute, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         if node.attr.startswith("__"):
             self._fail(node, "expected a field")
         if self._is_open(node.value, local):
-            return self._open_field(node, known, local)
-        type_, code = self.value(node.value, known, local)
+            return self._open_field(node, facts, local)
+        type_, code = self.value(node.value, facts, local)
         if type_ == ANY:
             return ANY, f"field({code}, {node.attr!r})"
         if type_.kind == "span" and node.attr in _SPAN_FIELDS:
@@ -267,11 +267,11 @@ class Checker:
             self._fail(node, f"expected a field, got {name!r}{hint}")
         return result, f"{code}.{field_name(name)}"
 
-    def _subscript(self, node: ast.Subscript, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
-        type_, code = self.value(node.value, known, local)
+    def _subscript(self, node: ast.Subscript, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        type_, code = self.value(node.value, facts, local)
         if type_.kind == "object" and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
             return self._field(node, type_, code, node.slice.value)
-        index, index_code = self.value(node.slice, known, local)
+        index, index_code = self.value(node.slice, facts, local)
         if type_.kind == "span" and isinstance(node.slice, ast.Constant) and node.slice.value in (0, 1, 2):
             return (FLOAT if node.slice.value == 2 else INT), f"{code}[{index_code}]"
         if type_.kind == "map" and index == STR:
@@ -282,8 +282,8 @@ class Checker:
             return ANY, f"{code}[{index_code}]"
         self._fail(node, f"expected a list, a map or an object, got {type_} at {index}")
 
-    def _unaryop(self, node: ast.UnaryOp, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
-        type_, code = self.value(node.operand, known, local)
+    def _unaryop(self, node: ast.UnaryOp, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        type_, code = self.value(node.operand, facts, local)
         if isinstance(node.op, ast.Not):
             self._expect(node.operand, type_, ("bool",))
             return BOOL, f"(not {code})"
@@ -292,23 +292,23 @@ class Checker:
             return type_, f"({'-' if isinstance(node.op, ast.USub) else '+'}{code})"
         self._fail(node, "expected not, + or -")
 
-    def _boolop(self, node: ast.BoolOp, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def _boolop(self, node: ast.BoolOp, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         codes = []
         for value in node.values:
-            type_, code = self.value(value, known, local)
+            type_, code = self.value(value, facts, local)
             self._expect(value, type_, ("bool",))
             codes.append(code)
-            true, false = self.facts(value, known)
-            known = true if isinstance(node.op, ast.And) else false
+            true, false = self.facts(value, facts)
+            facts = true if isinstance(node.op, ast.And) else false
         return BOOL, "(" + (" and " if isinstance(node.op, ast.And) else " or ").join(codes) + ")"
 
-    def _binop(self, node: ast.BinOp, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def _binop(self, node: ast.BinOp, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         signs = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
         sign = signs.get(type(node.op))
         if sign is None:
             self._fail(node, "expected + - * / // or %")
-        left, left_code = self.value(node.left, known, local)
-        right, right_code = self.value(node.right, known, local)
+        left, left_code = self.value(node.left, facts, local)
+        right, right_code = self.value(node.right, facts, local)
         if sign == "+" and STR in (left, right):
             self._expect(node.left, left, ("str",))
             self._expect(node.right, right, ("str",))
@@ -320,7 +320,7 @@ class Checker:
             return type_, f"{_OF_NUMBERS[sign]}({left_code}, {right_code})"
         return type_, f"({left_code} {sign} {right_code})"
 
-    def _compare(self, node: ast.Compare, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def _compare(self, node: ast.Compare, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         signs = {
             ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
             ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
@@ -332,9 +332,9 @@ class Checker:
         if "is" in ops or "is not" in ops:
             if len(ops) > 1 or not (isinstance(operands[1], ast.Constant) and operands[1].value is None):
                 self._fail(node, "expected `is` only in `… is None` and `… is not None`; write == between two values")
-            _, code = self.check(node.left, known, local)
+            _, code = self.check(node.left, facts, local)
             return BOOL, f"({code} {ops[0]} None)"
-        results = [self.check(operand, known, local) for operand in operands]
+        results = [self.check(operand, facts, local) for operand in operands]
         needed = _never_null(ops, [type_ for type_, _ in results])
         types, codes = [], []
         notes = not any(
@@ -342,7 +342,7 @@ class Checker:
         )  # that is a test
         for operand, (type_, code), must in zip(operands, results, needed, strict=True):
             if type_.kind in ("nullable", "null") and must:
-                self.value(operand, known, local)
+                self.value(operand, facts, local)
             if type_.kind == "nullable":
                 self.compares_nulls |= notes
                 code = f"note({code}, seen)" if self.noting and notes else code
@@ -360,7 +360,7 @@ class Checker:
         return BOOL, "(" + " ".join(x for pair in zip(codes, [*ops, ""], strict=True) for x in pair).strip() + ")"
 
     def _in_one_width(self, operands: Sequence[tuple[ast.expr, Type, str]]) -> list[tuple[Type, str]]:
-        """Return values that meet: constants have the width of a float32, which other floats widen.
+        """Return values of one width: constants have that of a float32. Other floats widen it.
 
         So do DuckDB, polars and pandas. A float of 32 bits is here the number of its shortest text. These have the
         order of the floats, so that only the constant is changed.
@@ -368,8 +368,8 @@ class Checker:
         if not any(_is_single(type_) for _, type_, _ in operands):
             return [(type_, code) for _, type_, code in operands]
         constants = [self._as_single(node, code) for node, _, code in operands]
-        others = [type_ for single, (_, type_, _) in zip(constants, operands, strict=True) if single is None]
-        if any(_number_in(type_) == FLOAT for type_ in others):
+        types = [type_ for single, (_, type_, _) in zip(constants, operands, strict=True) if single is None]
+        if any(_number_in(type_) == FLOAT for type_ in types):
             return [(type_, f"double({code})" if _is_single(type_) else code) for _, type_, code in operands]
         return [
             (type_ if single is None or type_.kind not in _NUMBERS else FLOAT32, single or code)
@@ -377,7 +377,7 @@ class Checker:
         ]
 
     def _as_single(self, node: ast.expr, code: str) -> str | None:
-        """Return the code of a constant, or a list of such, as floats of 32 bits; None of anything else."""
+        """Return the code of constants as floats of 32 bits. It is None for anything else."""
         if isinstance(node, ast.Name) and node.id in self.names and self.names[node.id].literal:
             return f"single({code})"
         try:
@@ -386,7 +386,7 @@ class Checker:
             return None
 
     def _check_comparable(self, node: ast.Compare, op: str, left: Type, right: Type) -> None:
-        """Check that values of these types, which are not null, can be compared."""
+        """Check two types for a comparison. Values are not null."""
         if ANY in (left, right) or (op not in _SIZES and "null" in (left.kind, right.kind)):
             return
         numbers = left.kind in _NUMBERS and right.kind in _NUMBERS
@@ -400,20 +400,20 @@ class Checker:
         elif not numbers and not (left == right and (op in ("==", "!=") or left == STR)):
             self._fail(node, f"expected values that compare, got {left} {op} {right}")
 
-    def _ifexp(self, node: ast.IfExp, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
-        test, test_code = self.value(node.test, known, local)
+    def _ifexp(self, node: ast.IfExp, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+        test, test_code = self.value(node.test, facts, local)
         self._expect(node.test, test, ("bool",))
-        true, false = self.facts(node.test, known)
+        true, false = self.facts(node.test, facts)
         body, body_code = self.check(node.body, true, local)
         other, other_code = self.check(node.orelse, false, local)
         both = self._in_one_width([(node.body, body, body_code), (node.orelse, other, other_code)])
         (body, body_code), (other, other_code) = both
         return union(body, other), f"({body_code} if {test_code} else {other_code})"
 
-    def _list(self, node: ast.List | ast.Tuple, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def _list(self, node: ast.List | ast.Tuple, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         item, codes = NEVER, []
         for element in node.elts:
-            type_, code = self.value(element, known, local)
+            type_, code = self.value(element, facts, local)
             item = union(item, type_)
             codes.append(code)
         return list_of(item), "[" + ", ".join(codes) + "]"
@@ -421,37 +421,37 @@ class Checker:
     _tuple = _list
 
     def _listcomp(
-        self, node: ast.ListComp | ast.GeneratorExp, known: Facts, local: Mapping[str, Type]
+        self, node: ast.ListComp | ast.GeneratorExp, facts: Facts, local: Mapping[str, Type]
     ) -> tuple[Type, str]:
         around = self._loops
         for generator in node.generators:
-            source, source_code = self.value(generator.iter, known, local)
+            source, source_code = self.value(generator.iter, facts, local)
             if source.kind not in ("list", "map", "any") or generator.is_async:
                 self._fail(generator.iter, f"expected a list to go over, got {source}")
             if not isinstance(generator.target, ast.Name):
                 self._fail(node, "expected one variable after `for`")
             name = generator.target.id
             local = {**local, name: STR if source.kind == "map" else source.item or ANY}
-            known = frozenset(fact for fact in known if name not in _names_in(fact))
+            facts = frozenset(fact for fact in facts if name not in _names_in(fact))
             self._loops += f" for v_{name} in {source_code}"
             for test in generator.ifs:
-                type_, test_code = self.value(test, known, local)
+                type_, test_code = self.value(test, facts, local)
                 self._expect(test, type_, ("bool",))
-                known = self.facts(test, known)[0]
+                facts = self.facts(test, facts)[0]
                 self._loops += f" if {test_code}"
-        item, item_code = self.check(node.elt, known, local)
+        item, item_code = self.check(node.elt, facts, local)
         loops, self._loops = self._loops.removeprefix(around), around
         return list_of(item), f"[{item_code}{loops}]"
 
     _generatorexp = _listcomp
 
-    def _call(self, node: ast.Call, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def _call(self, node: ast.Call, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         name = node.func.id if isinstance(node.func, ast.Name) else None
         if name not in FUNCTIONS or node.keywords or not node.args:
             self._fail(node, f"expected one of the functions {', '.join(FUNCTIONS)}{_meant_function(node.func)}")
         if name == "get" or name in _OF_TEXTS:
-            return (self._get if name == "get" else self._of_texts)(node, known, local)
-        types, codes = zip(*(self.value(argument, known, local) for argument in node.args), strict=True)
+            return (self._get if name == "get" else self._of_texts)(node, facts, local)
+        types, codes = zip(*(self.value(argument, facts, local) for argument in node.args), strict=True)
         code = f"{name}({', '.join(codes)})"
         first, item = types[0], types[0].item or ANY
         if first == ANY:
@@ -476,21 +476,21 @@ class Checker:
         self._expect(node.args[0], first, ("list",))
         if item.kind in ("nullable", "null"):
             self._fail(node, "expected a list without nulls; leave them out with `… for x in … if x is not None`")
-        wanted = ("bool",) if name in ("any", "all") else (*_NUMBERS, "bool") if name == "sum" else (*_NUMBERS, "str")
-        if item not in (NEVER, ANY) and item.kind not in wanted:
-            self._fail(node, f"expected a list of {' or '.join(wanted)}, got {first}")
+        allowed = ("bool",) if name in ("any", "all") else (*_NUMBERS, "bool") if name == "sum" else (*_NUMBERS, "str")
+        if item not in (NEVER, ANY) and item.kind not in allowed:
+            self._fail(node, f"expected a list of {' or '.join(allowed)}, got {first}")
         if name in ("any", "all"):
             return BOOL, code
         return (INT if item.kind in ("bool", "never") else FLOAT if (name, item) == ("sum", FLOAT32) else item), code
 
-    def _of_texts(self, node: ast.Call, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def _of_texts(self, node: ast.Call, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         """Return a function of texts: ``lower``, or one that tests a text."""
         name = ast.unparse(node.func)
         if len(node.args) != _OF_TEXTS[name]:
             self._fail(node, f"expected {_form(name)}")
         codes = []
         for argument in node.args:
-            type_, code = self.value(argument, known, local)
+            type_, code = self.value(argument, facts, local)
             self._expect(argument, type_, ("str",))
             codes.append(code)
         if name == "matches":
@@ -503,12 +503,12 @@ class Checker:
                 self._fail(node, f"expected a regular expression of RE2, got {pattern.value!r}: {error}")
         return (STR if name == "lower" else BOOL), f"{name}({', '.join(codes)})"
 
-    def _get(self, node: ast.Call, known: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
+    def _get(self, node: ast.Call, facts: Facts, local: Mapping[str, Type]) -> tuple[Type, str]:
         if len(node.args) != 3:
             self._fail(node, "expected get(map, key, default)")
-        type_, code = self.value(node.args[0], known, local)
-        key, key_code = self.value(node.args[1], known, local)
-        default, default_code = self.check(node.args[2], known, local)
+        type_, code = self.value(node.args[0], facts, local)
+        key, key_code = self.value(node.args[1], facts, local)
+        default, default_code = self.check(node.args[2], facts, local)
         self._expect(node.args[1], key, ("str",))
         if isinstance(node.args[1], ast.Constant) and type_.kind != "object":
             self._may_lack(f"{ast.unparse(node.args[0])}[{key_code}]", f"get({code}, {key_code}, None)")
@@ -538,7 +538,7 @@ class Checker:
 
 
 def _number_in(type_: Type) -> Type:
-    """Return the type of a value, or of what is in a list of such, where that is not null."""
+    """Return the non-null type of a value, or of a list's elements."""
     inner = type_.not_null
     return (inner.item or ANY).not_null if inner.kind == "list" else inner
 
@@ -553,16 +553,16 @@ def _form(name: str) -> str:
 
 
 def _meant_function(function: ast.expr) -> str:
-    """Return the way out where a function, or a method, has another name here."""
+    """Return the remedy for a function with another name here."""
     called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    meant = {"regex": "matches", "match": "matches", "search": "matches", "fullmatch": "matches"}.get(called, called)
-    if meant in _OF_TEXTS:
-        return f"; write {_form(meant)}"
+    name = {"regex": "matches", "match": "matches", "search": "matches", "fullmatch": "matches"}.get(called, called)
+    if name in _OF_TEXTS:
+        return f"; write {_form(name)}"
     return did_you_mean(called, FUNCTIONS)
 
 
 def _not_null_if(op: ast.cmpop, right: ast.expr) -> bool | None:
-    """Return the answer of a comparison that tells of its left side that it is not null; None if neither does."""
+    """Return the answer with a null-free left side, if any."""
     if isinstance(right, ast.Constant) and right.value is None:
         return {ast.Is: False, ast.Eq: False, ast.IsNot: True, ast.NotEq: True}.get(type(op))
     if isinstance(right, ast.Constant):
@@ -573,7 +573,9 @@ def _not_null_if(op: ast.cmpop, right: ast.expr) -> bool | None:
 
 
 def _never_null(ops: Sequence[str], types: Sequence[Type]) -> list[bool]:
-    """Return which operands of a comparison must not be null, as in Python: it has no size, and holds nothing."""
+    """Return True for each operand of a comparison with null refused. As in Python, null has no size, and holds
+    nothing.
+    """
     results = [False] * len(types)
     for i, op in enumerate(ops):
         container = types[i + 1]

@@ -16,12 +16,12 @@ from toolkit.data.schema import field_name, is_number
 def compile_function(
     code: str, arguments: tuple[str, ...], constants: Mapping[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """Return the function of these arguments that a checked expression's code is the body of.
+    """Return the function of a checked expression's code.
 
     Args:
         code: Code of a checked expression.
-        arguments: the variables that it refers to.
-        constants: other names that it refers to; they are looked up when it runs.
+        arguments: Variables that it refers to.
+        constants: Other names that it refers to; they are looked up when it runs.
     """
     compiled = _compiled(f"lambda {', '.join(arguments)}: ({code})", "eval")
     return eval(compiled, _globals(constants))  # type: ignore[no-any-return]  # noqa: S307
@@ -30,14 +30,15 @@ def compile_function(
 def compile_chain(
     conditions: Iterable[tuple[str, str, bool]], arguments: tuple[str, ...], constants: Mapping[str, Any]
 ) -> Callable[..., int | tuple[int, ...]]:
-    """Return a function that runs conditions in order: it gives the number of the first that holds and ends it.
+    """Return a function for conditions in order, up to the last one. It returns the number of the first true condition
+    that ends it; else the numbers of the true ones.
 
     If none ends it, it gives the numbers of those that hold.
 
     Args:
-        conditions: code of a checked expression that is true or false, that of a number, and whether it ends the chain.
-        arguments: as of `compile_function`.
-        constants: as of `compile_function`.
+        conditions: Code of a checked expression that is true or false, that of a number, and whether it ends the chain.
+        arguments: See `compile_function`.
+        constants: See `compile_function`.
     """
     lines = [f"def chain({', '.join(arguments)}):", "    found = ()"]
     for code, number, ends in conditions:
@@ -48,13 +49,13 @@ def compile_chain(
 
 
 def fields_asked(codes: Iterable[str], document: str) -> set[str] | None:
-    """Return the fields that code asks documents for; None if it asks for more than these, id, source and chars.
+    """Return the fields of documents read by code; None if unbounded. Id, source and chars are left out.
 
     Those of the metadata are ``metadata.field``, others top-level ones.
 
     Args:
         codes: Codes of checked expressions.
-        document: the variable that is the document.
+        document: Variable that is the document.
     """
     result, left = set[str](), 0
     for node in (node for code in codes for node in ast.walk(ast.parse(code, mode="eval"))):
@@ -94,14 +95,14 @@ def _get(values: Any, key: str, default: Any) -> Any:
 
 
 def _field(values: Any, key: str) -> Any:
-    """Return a field of a value whose type is not known; a KeyError if it has none."""
+    """Return a field of an untyped value. A KeyError says that it has none."""
     if not isinstance(values, dict):
         raise TypeError(f"expected an object with the field {key}, got {values!r}")
     return values[key]
 
 
 def _at(values: Any, key: str) -> Any:
-    """Return a field of a value of which no type is declared; null where it is absent, or the value is null."""
+    """Return a field of an undeclared value; null if absent. It is null also if the value is null."""
     if values is None:
         return None
     if not isinstance(values, dict):
@@ -109,15 +110,15 @@ def _at(values: Any, key: str) -> Any:
     return values.get(key)
 
 
-def _note(value: Any, seen: list[bool]) -> Any:
-    """Return a value that is compared; a null is noted."""
+def _note(value: Any, nulls: list[bool]) -> Any:
+    """Return a compared value; count a null."""
     if value is None:
-        seen.append(True)
+        nulls.append(True)
     return value
 
 
 def _hit(compare: Callable[[], Any]) -> bool:
-    """Return whether a comparison is true of an element; one that cannot be compared is not."""
+    """Return True for a true comparison. One with an error is not true."""
     try:
         return bool(compare())
     except Exception:
@@ -125,21 +126,21 @@ def _hit(compare: Callable[[], Any]) -> bool:
 
 
 def _truth(value: Any) -> bool:
-    """Return a condition whose type could not be checked; a TypeError if it is none."""
+    """Return an unchecked condition. A TypeError says that it is none."""
     if value is not True and value is not False:
         raise TypeError(f"expected true or false, got {value!r}")
     return value
 
 
 def _times(left: Any, right: Any) -> Any:
-    """Return a product of numbers whose types could not be checked; one of texts would be as long as one likes."""
+    """Return a product of unchecked numbers. That of a text would be as long as one likes."""
     if not isinstance(left, int | float) or not isinstance(right, int | float):
         raise TypeError(f"expected numbers around *, got {type(left).__name__} and {type(right).__name__}")
     return left * right
 
 
 def _modulo(left: Any, right: Any) -> Any:
-    """Return a remainder of numbers whose types could not be checked; that of a text would be one that it formats."""
+    """Return a remainder of unchecked numbers. That of a text would format it."""
     if not isinstance(left, int | float) or not isinstance(right, int | float):
         raise TypeError(f"expected numbers around %, got {type(left).__name__} and {type(right).__name__}")
     return left % right
@@ -160,7 +161,7 @@ def single(value: Any) -> Any:
 
 
 def double(value: Any) -> Any:
-    """Return the float32 that a number is nearest to; also numbers in a list; all else as it is.
+    """Return the nearest float32 of a number, or of numbers. Anything else is unchanged.
 
     >>> double(0.7), double(2)
     (0.699999988079071, 2.0)
@@ -178,7 +179,7 @@ _SINGLE = struct.Struct("<f")
 
 @functools.lru_cache(maxsize=4096)
 def compiled_pattern(pattern: str) -> Any:
-    """Return a pattern, compiled by RE2, whose time is linear in the text whatever the pattern is.
+    """Return a pattern compiled by RE2. Its time is linear in the text whatever the pattern is.
 
     Raises:
         ValueError: saying what is wrong with the pattern.
@@ -197,14 +198,14 @@ def compiled_pattern(pattern: str) -> Any:
 
 
 def _text(value: Any, function: str) -> str:
-    """Return a value as the text that a function needs; a TypeError if it is none."""
+    """Return an argument of a function as text. A TypeError says that it is none."""
     if not isinstance(value, str):
         raise TypeError(f"expected a text for {function}, got {type(value).__name__}")
     return value
 
 
 def _matches(text: Any, pattern: str) -> bool:
-    """Return whether a pattern matches anywhere in a text."""
+    """Return True if a pattern matches anywhere in a text."""
     return compiled_pattern(pattern).search(_text(text, "matches")) is not None
 
 

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 
 class ExpressionError(Exception):
-    """An expression that cannot be used; the caller knows the file and the line."""
+    """An error of an expression. The caller knows the file and the line."""
 
 
 class UnknownName(ExpressionError):
-    """An expression with a name that nothing has.
+    """An error of an expression with an unknown name.
 
     Attributes:
-        name: the name.
-        message: the error without its hint.
+        name: Name.
+        message: Error without its hint.
     """
 
     def __init__(self, name: str, message: str, hint: str) -> None:
@@ -37,20 +37,20 @@ MAX_LOOPS = 3
 
 
 def parse(text: str) -> ast.expr:
-    """Return the tree of an expression, bounded in every respect, so that all that walks over it may recurse.
+    """Return the tree of an expression, bounded for recursive walks.
 
     Raises:
         ExpressionError: if it is none, or too long, nested too deeply, or has a number of more than 64 bits.
     """
     if len(text) > MAX_CHARS:
         raise ExpressionError(f"expected an expression of at most {MAX_CHARS:,} characters, got {len(text):,}")
-    shown = text if len(text) <= 200 else text[:200] + "…"
+    excerpt = text if len(text) <= 200 else text[:200] + "…"
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        raise ExpressionError(f"expected an expression, got {shown!r}{_way_out(text) or f': {error.msg}'}") from None
+        raise ExpressionError(f"expected an expression, got {excerpt!r}{_way_out(text) or f': {error.msg}'}") from None
     except ValueError as error:  # a NUL among others
-        raise ExpressionError(f"expected an expression, got {shown!r}: {error}") from None
+        raise ExpressionError(f"expected an expression, got {excerpt!r}: {error}") from None
     except (RecursionError, MemoryError):
         raise ExpressionError("expected an expression, got one that is nested too deeply") from None
     waiting: list[tuple[ast.AST, int, int]] = [(tree, 1, 0)]
@@ -81,13 +81,13 @@ _OPERATORS = {
 
 
 def without_sets(text: str) -> str:
-    """Return the way out of an expression that names keys as ``SET.KEY``; empty if it does not."""
+    """Return the remedy for keys in the form ``SET.KEY``; else nothing."""
     short = _SET_AND_KEY.sub("", text)
     return f"; in expressions, keys stand as names: write `{short}`" if short != text else ""
 
 
 def _way_out(text: str) -> str:
-    """Return what to write in place of what Python does not read; empty if that is not known."""
+    """Return a replacement for an invalid expression, if known."""
     plain = _STRINGS.sub('""', text)
     words = [f"{name} for {operator}" for operator, (pattern, name) in _OPERATORS.items() if re.search(pattern, plain)]
     return (f"; write {', '.join(words)}" if words else "") + without_sets(text)
@@ -102,10 +102,10 @@ _KINDS = {type(None): ABSENT, bool: BOOLEAN, int: NUMBER, float: NUMBER, str: TE
 
 
 class Place(NamedTuple):
-    """A part of an expression whose value may occur in no document.
+    """A part of an expression without a value in some documents.
 
     Attributes:
-        text: as people write it: ``metadata.adlut``, ``label == "german"``.
+        text: Text for people: ``metadata.adlut``, ``label == "german"``.
         code: Code of its value; of a comparison with a text, true or false.
         compares: True if it is a comparison, which has to be true once.
     """
@@ -120,11 +120,11 @@ class Occurrence:
 
     Args:
         places: Places of each rule, by its index.
-        function: makes code a function of the values of a document.
+        function: Function that compiles code to a function of the values of a document.
 
     Attributes:
-        rules: indexes of the rules that have a place, by its text.
-        compared: the texts of places that are comparisons.
+        rules: Indexes of the rules that have a place, by its text.
+        compared: Texts of places that are comparisons.
     """
 
     def __init__(self, places: Mapping[int, Iterable[Place]], function: Callable[[str], Callable[..., Any]]) -> None:
@@ -139,12 +139,12 @@ class Occurrence:
         self._of_fields = function("".join(f"{code}, " for code in self._fields.values())) if self._fields else None
         self._function = function
 
-    def note(self, seen: dict[str, int], columns: Sequence[Sequence[Any]]) -> None:
+    def note(self, bits_by_place: dict[str, int], columns: Sequence[Sequence[Any]]) -> None:
         """Add the kinds of fields of documents.
 
         Args:
-            seen: bits by the text of a place.
-            columns: for each argument its values, the documents last.
+            bits_by_place: Bits by the text of a place.
+            columns: Values of each argument, the documents last.
         """
         if self._of_fields is None or not columns[-1]:
             return
@@ -155,15 +155,15 @@ class Occurrence:
             result = [[_value(function, values) for values in zip(*columns, strict=True)] for function in functions]
         for text, values in zip(self._fields, result, strict=True):
             kinds = {ABSENT if value == [] else _KINDS.get(type(value), OBJECT) for value in values}
-            seen[text] = seen.get(text, 0) | sum(kinds)
+            bits_by_place[text] = bits_by_place.get(text, 0) | sum(kinds)
 
-    def note_all(self, seen: dict[str, int], columns: Sequence[Sequence[Any]]) -> None:
-        """Add the kinds of fields of many documents, and which comparisons are true of one of them; as `note`."""
-        self.note(seen, columns)
+    def note_all(self, bits_by_place: dict[str, int], columns: Sequence[Sequence[Any]]) -> None:
+        """Add the kinds of fields of documents, and true comparisons. Arguments are those of `note`."""
+        self.note(bits_by_place, columns)
         for text, function in self._comparisons.items():
-            if not seen.get(text, 0) & BOOLEAN:
+            if not bits_by_place.get(text, 0) & BOOLEAN:
                 rows = zip(*columns, strict=True)
-                seen[text] = BOOLEAN if any(_value(function, values) for values in rows) else ABSENT
+                bits_by_place[text] = BOOLEAN if any(_value(function, values) for values in rows) else ABSENT
 
 
 def _value(function: Callable[..., Any], values: Sequence[Any]) -> Any:

@@ -47,14 +47,14 @@ class Expression:
     """A checked expression.
 
     Attributes:
-        text: as written.
+        text: Text of the expression.
         type: Type of its value.
         code: Python, with the names of the arguments given to `toolkit.rules.compiling.compile_function`.
         noting: the same code with a further argument `seen`, a list that gets an element for each null that is
             compared; empty if none can be.
-        names: the attribute keys that it uses, sorted.
-        if_true, if_false: what is known not to be null after it was true, or false.
-        places: the parts whose values may occur in no document.
+        names: Attribute keys that it uses, sorted.
+        if_true, if_false: Facts after it was true, or false.
+        places: Parts whose values may occur in no document.
     """
 
     text: str
@@ -67,30 +67,30 @@ class Expression:
     places: tuple[Place, ...] = ()
 
 
-def check(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expression:
+def check(text: str, names: Mapping[str, Name], facts: Facts = _NOTHING) -> Expression:
     """Parse and check an expression.
 
     Args:
-        text: the expression.
-        names: what it may use.
-        known: what is known not to be null.
+        text: Expression.
+        names: Names that it may use.
+        facts: Expressions that are not null.
 
     Raises:
         ExpressionError: saying what was expected and what was found.
     """
     tree = parse(text)
     checker = Checker(names, text)
-    type_, code = checker.check(tree, known, {})
-    true, false = checker.facts(tree, known)
+    type_, code = checker.check(tree, facts, {})
+    true, false = checker.facts(tree, facts)
     noting = ""
     if checker.compares_nulls:
-        noting = Checker(names, text, noting=True).check(tree, known, {})[1]
+        noting = Checker(names, text, noting=True).check(tree, facts, {})[1]
     return Expression(text, type_, code, noting, tuple(sorted(checker.used)), true, false, tuple(checker.places))
 
 
-def check_condition(text: str, names: Mapping[str, Name], known: Facts = _NOTHING) -> Expression:
-    """Parse and check an expression that must be true or false; arguments and errors as of `check`."""
-    expression = check(text, names, known)
+def check_condition(text: str, names: Mapping[str, Name], facts: Facts = _NOTHING) -> Expression:
+    """Parse and check a condition. Arguments and errors are those of `check`."""
+    expression = check(text, names, facts)
     if expression.type not in (BOOL, ANY):
         hint = " (write `len(…) > 0`)" if expression.type.kind in ("list", "map", "str") else ""
         raise ExpressionError(f"expected a condition, true or false, got a value of type {expression.type}{hint}")
@@ -98,24 +98,20 @@ def check_condition(text: str, names: Mapping[str, Name], known: Facts = _NOTHIN
 
 
 def paths_in(text: str, names: Mapping[str, Name]) -> list[str]:
-    """Return the attributes, with their fields, that an expression mentions: ``language.prob``; each once, in order."""
+    """Return the attributes in an expression, with their fields. Each is there once, in order: ``language.prob``."""
     results: dict[str, None] = {}
 
-    class Visitor(ast.NodeVisitor):
-        def visit_Attribute(self, node: ast.Attribute) -> None:
-            base = node.value
-            while isinstance(base, ast.Attribute):
-                base = base.value
-            if isinstance(base, ast.Name) and base.id in names:
-                results[ast.unparse(node)] = None
-            else:
-                self.generic_visit(node)
+    def visit(node: ast.AST) -> None:
+        base = node
+        while isinstance(base, ast.Attribute):
+            base = base.value
+        if isinstance(base, ast.Name) and base.id in names:
+            results[ast.unparse(node)] = None
+        else:
+            for child in ast.iter_child_nodes(node):
+                visit(child)
 
-        def visit_Name(self, node: ast.Name) -> None:
-            if node.id in names:
-                results[node.id] = None
-
-    Visitor().visit(parse(text))
+    visit(parse(text))
     return list(results)
 
 
@@ -132,11 +128,11 @@ FAULTS = (KeyError, IndexError, AttributeError, TypeError, ValueError, ZeroDivis
 
 
 def of_document(*, text: bool = False, own: OwnTypes | None = None) -> dict[str, Name]:
-    """Return the names that are there without any set.
+    """Return the names without any set.
 
     Args:
         text: True if ``document.text`` is one; rules do not see it.
-        own: types of the own fields of documents, if they are known.
+        own: Types of the own fields of documents, if they are known.
     """
     own = own or _NO_TYPES
     metadata, closed = Type("map", ANY, fields=own.of(METADATA)), tuple(own.closed)
@@ -149,7 +145,7 @@ def of_document(*, text: bool = False, own: OwnTypes | None = None) -> dict[str,
 
 
 def keys_in(text: str) -> set[str]:
-    """Return the names that an expression uses, but for those of its own loops and of the document.
+    """Return the names in an expression without loop variables and document.
 
     Raises:
         ExpressionError: if it is none.
@@ -163,7 +159,7 @@ def keys_in(text: str) -> set[str]:
 
 
 def reads_document(text: str) -> bool:
-    """Return whether an expression uses own fields of the document.
+    """Return True if an expression uses own fields of the document.
 
     Raises:
         ExpressionError: if it is none.
@@ -172,18 +168,18 @@ def reads_document(text: str) -> bool:
 
 
 def absent(path: Sequence[str], names: Mapping[str, Name]) -> str | None:
-    """Return what is wrong with a field of documents that an option names, if none of them can have it.
+    """Return the fault of an option's field of documents, if any. It has one if no document can have the field.
 
     Args:
-        path: one of `ROOTS`, then keys, one inside the other.
-        names: as of `of_document`, with the types that are known.
+        path: One of `ROOTS`, then keys, one inside the other.
+        names: Names of `of_document`, with the types that are known.
     """
     root, *keys = path
-    known = names[root]
-    fields, place = dict(known.own if root == DOCUMENT else known.type.fields), root
+    root_name = names[root]
+    fields, place = dict(root_name.own if root == DOCUMENT else root_name.type.fields), root
     for key in keys:
         if key not in fields:
-            if place not in known.closed or not is_field(key) or (root == place == DOCUMENT and key in KEYS):
+            if place not in root_name.closed or not is_field(key) or (root == place == DOCUMENT and key in KEYS):
                 return None
             hint = did_you_mean(key, fields) or f"; there are: {', '.join(fields) or 'none'}"
             return f"expected a field that documents have, got {'.'.join(path)!r}{hint}"
@@ -193,7 +189,7 @@ def absent(path: Sequence[str], names: Mapping[str, Name]) -> str | None:
 
 
 def check_form(text: str) -> None:
-    """Check what can be told of a text without knowing any set: it is an expression, or ``SET[.KEY[.field]]``.
+    """Check the form of an expression or ``SET[.KEY[.field]]``.
 
     Raises:
         ExpressionError: if it is neither.
@@ -204,27 +200,27 @@ def check_form(text: str) -> None:
 
 def sets_read(
     text: str,
-    given: Mapping[str, Iterable[str]],
+    configured: Mapping[str, Iterable[str]],
     here: Mapping[str, Iterable[str]],
-    there: Callable[[], Mapping[str, Iterable[str]]],
+    on_disk: Callable[[], Mapping[str, Iterable[str]]],
 ) -> dict[str, str | None]:
-    """Return the sets that an expression reads, each with the key that asked for it.
+    """Return the sets of an expression, each with its key.
 
     An expression may also be ``SET[.KEY[.field]]`` as a whole; then the key is None. A name that no set has is left
     out: the check of the expression says what is wrong with it.
 
     Args:
-        text: the expression.
-        given: names by set, of the sets that the configuration names; a key of theirs is looked for nowhere else.
-        here: keys by set, of the sets of the configuration, which are taken before those that are only on disk.
-        there: gives the same of the others on disk, when they are asked for.
+        text: Expression.
+        configured: Names by set, of the sets that the configuration names; a key of theirs is looked for nowhere else.
+        here: Keys by set, of the sets of the configuration, which are taken before those that are only on disk.
+        on_disk: Function that returns the same of the others on disk.
 
     Raises:
         ExpressionError: if it is no expression, names a set that is not there, or several sets have a key.
     """
     set_name = text.partition(".")[0].strip()
     if is_reference(text, here) or (
-        is_set_name(set_name) and not set_name.isidentifier() and is_reference(text, there())
+        is_set_name(set_name) and not set_name.isidentifier() and is_reference(text, on_disk())
     ):
         return {set_name: None}
     results: dict[str, str | None] = {}
@@ -233,12 +229,12 @@ def sets_read(
     except ExpressionError:
         if split_reference(text) is None or not is_set_name(set_name):
             raise
-        hint = did_you_mean(set_name, [*here, *there()])
+        hint = did_you_mean(set_name, [*here, *on_disk()])
         raise ExpressionError(f"expected an attribute set or an expression, got {set_name!r}{hint}") from None
     for key in keys:
-        if any(key in names for names in given.values()):
+        if any(key in names for names in configured.values()):
             continue
-        sets = _with(key, here) or (_with(key, there()) if key != METADATA else [])
+        sets = _with(key, here) or (_with(key, on_disk()) if key != METADATA else [])
         if len(sets) > 1:
             raise ExpressionError(
                 f"expected {key!r} in one set, got it in {', '.join(sets)}; say which: `attributes: [SET]`"
@@ -247,23 +243,23 @@ def sets_read(
     return results
 
 
-def is_reference(text: str, known: Mapping[str, Iterable[str]]) -> bool:
-    """Return whether a text is ``SET[.KEY[.field]]`` as a whole, of a set with these keys.
+def is_reference(text: str, keys_by_set: Mapping[str, Iterable[str]]) -> bool:
+    """Return True if the whole text is ``SET[.KEY[.field]]`` of a set.
 
     Where a set is called as a key is, a text that does not go on with a key of the set begins with that key.
     """
     reference = split_reference(text)
-    if reference is None or reference.set not in known:
+    if reference is None or reference.set not in keys_by_set:
         return False
     return (
         not reference.key
-        or reference.key in known[reference.set]
-        or not any(reference.set in keys for keys in known.values())
+        or reference.key in keys_by_set[reference.set]
+        or not any(reference.set in keys for keys in keys_by_set.values())
     )
 
 
-def resolve_reference(text: str, known: Mapping[str, Iterable[str]]) -> SetReference | None:
-    """Return the value that ``SET[.KEY[.field]]`` as a whole is; None of a text that `is_reference` does not take.
+def resolve_reference(text: str, keys_by_set: Mapping[str, Iterable[str]]) -> SetReference | None:
+    """Return the value of a whole ``SET[.KEY[.field]]``. It is None of a text that `is_reference` does not take.
 
     A key that is not named is the only one of the set.
 
@@ -271,9 +267,9 @@ def resolve_reference(text: str, known: Mapping[str, Iterable[str]]) -> SetRefer
         ExpressionError: if the set has no such key, or several where none is named.
     """
     reference = split_reference(text)
-    if reference is None or not is_reference(text, known):
+    if reference is None or not is_reference(text, keys_by_set):
         return None
-    keys = list(known[reference.set])
+    keys = list(keys_by_set[reference.set])
     if not reference.key and len(keys) == 1:
         return reference._replace(key=keys[0])
     if reference.key not in keys:
@@ -282,17 +278,17 @@ def resolve_reference(text: str, known: Mapping[str, Iterable[str]]) -> SetRefer
     return reference
 
 
-def _with(key: str, known: Mapping[str, Iterable[str]]) -> list[str]:
-    return [name for name, keys in known.items() if key in keys]
+def _with(key: str, keys_by_set: Mapping[str, Iterable[str]]) -> list[str]:
+    return [name for name, keys in keys_by_set.items() if key in keys]
 
 
-def ask(function: Callable[..., Any], arguments: Iterable[Any], what: str) -> Any:
-    """Return what a compiled expression gives for a document.
+def ask(function: Callable[..., Any], arguments: Iterable[Any], title: str) -> Any:
+    """Return the value of a compiled expression for a document.
 
     Args:
-        function: compiled.
+        function: Compiled function.
         arguments: Arguments of it.
-        what: is asked, with its place, for messages.
+        title: Name of the value, with its place, for messages.
 
     Raises:
         DataError: if it cannot be computed of these values.
@@ -300,5 +296,5 @@ def ask(function: Callable[..., Any], arguments: Iterable[Any], what: str) -> An
     try:
         return function(*arguments)
     except FAULTS as error:
-        said = error.message if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
-        raise DataError(f"{what} failed: {said}") from None
+        message = error.message if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+        raise DataError(f"{title} failed: {message}") from None

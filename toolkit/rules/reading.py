@@ -35,15 +35,15 @@ def read_scope(place: ConfigNode, base: str = "") -> Scope:
     """Return the parameters beside rules: ``parameters: {NAME: VALUE}``, ``languages: {LABEL: {NAME: VALUE}}``.
 
     Args:
-        place: a mapping in which both may stand.
-        base: folder that ``languages: GLOB``, a file of values for each label, and ``languages: TABLE.tsv``, all of
+        place: Mapping in which both may stand.
+        base: Folder that ``languages: GLOB``, a file of values for each label, and ``languages: TABLE.tsv``, all of
             them, are relative to.
 
     Raises:
         ConfigError: if they are not of that form.
     """
-    given = _values(place, ("parameters",), place.value.get("parameters", {}))
-    scope: Scope = {name: {"": value} for name, value in given.items()}
+    parameters = _values(place, ("parameters",), place.value.get("parameters", {}))
+    scope: Scope = {name: {"": value} for name, value in parameters.items()}
     languages = place.value.get("languages", {})
     if isinstance(languages, str):
         by_label = _of_table(place, languages, base) if is_table(languages) else _of_files(place, languages, base)
@@ -68,7 +68,7 @@ def _of_table(place: ConfigNode, table: str, base: str) -> Mapping[str, Mapping[
 
 
 def _of_files(place: ConfigNode, pattern: str, base: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the parameters of each label, which have a file each."""
+    """Return the parameters of labels, read from a file each."""
     try:
         paths = [path for path, _ in expand(_near(place, pattern, base))]
     except ConfigError as error:
@@ -86,13 +86,13 @@ def _of_files(place: ConfigNode, pattern: str, base: str) -> Mapping[str, Mappin
 
 
 def _near(place: ConfigNode, pattern: str, base: str) -> str:
-    """Return the path of files beside those that have the rules, or else below the root."""
+    """Return the path of files beside the rules, or below the root."""
     beside, below = (os.path.join(folder, pattern) for folder in (base, place.root))
     return below if glob.glob(below) and not glob.glob(beside) else beside
 
 
 def is_table(languages: object) -> bool:
-    """Return True for the name of a table of parameters by label, or a path of one."""
+    """Return True for name or path of a table of parameters."""
     return isinstance(languages, str) and (languages in BUNDLED or languages.endswith(".tsv"))
 
 
@@ -111,7 +111,7 @@ def _values(source: ConfigNode, path: tuple[str, ...], values: Any) -> dict[str,
 
 
 def check_used(place: ConfigNode, scope: Scope, rules: Iterable[Rule]) -> None:
-    """Check that a rule uses each parameter: else it is a slip, and would be without effect; tables may have more.
+    """Check the use of each parameter by a rule. An unused one is a slip; tables may have more.
 
     Raises:
         ConfigError: for a parameter that no rule uses.
@@ -128,7 +128,7 @@ def check_used(place: ConfigNode, scope: Scope, rules: Iterable[Rule]) -> None:
 
 
 def names_in(text: str) -> set[str]:
-    """Return the names that an expression has; none if it is not one."""
+    """Return the names in an expression; none if invalid."""
     try:
         return {node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name)}
     except ExpressionError:
@@ -170,12 +170,12 @@ class _Around:
     """The surroundings of a rule.
 
     Attributes:
-        base: folder that paths are relative to.
-        included: the files that led here.
-        files: all that have been included so far.
-        group: its name.
-        when: conditions, as written.
-        scope: parameters.
+        base: Folder that paths are relative to.
+        included: Files that led here.
+        files: All files included so far.
+        group: Name.
+        when: Conditions, as written.
+        scope: Parameters.
     """
 
     base: str
@@ -187,12 +187,12 @@ class _Around:
 
 
 def read_rules(source: ConfigNode, base: str = "", scope: Scope | None = None) -> list[Rule]:
-    """Return the rules of a list in a configuration, with those that it includes.
+    """Return the rules of a list, with included ones.
 
     Args:
-        source: the list.
-        base: folder that the paths of files are relative to.
-        scope: parameters that the rules may use.
+        source: List.
+        base: Folder that the paths of files are relative to.
+        scope: Parameters that the rules may use.
 
     Raises:
         ConfigError: if a rule is not of a known form, or a name is used twice.
@@ -203,15 +203,15 @@ def read_rules(source: ConfigNode, base: str = "", scope: Scope | None = None) -
 
 
 def check_names(rules: Iterable[Rule]) -> None:
-    """Raise ConfigError if two rules that are applied together have one name."""
-    seen: dict[str, str] = {}
+    """Raise ConfigError if two rules of a stream share a name."""
+    places: dict[str, str] = {}
     for rule in rules:
-        if rule.name in seen:
+        if rule.name in places:
             raise ConfigError(
                 f"{rule.place}: expected each rule under a name of its own, got {rule.name!r} also at "
-                f"{seen[rule.name]}; give it a `name:`"
+                f"{places[rule.name]}; give it a `name:`"
             )
-        seen[rule.name] = rule.place
+        places[rule.name] = rule.place
 
 
 def _read(source: ConfigNode, around: _Around) -> list[Rule]:
@@ -235,9 +235,9 @@ def _read(source: ConfigNode, around: _Around) -> list[Rule]:
 def _entry(place: ConfigNode) -> Form | GroupForm | IncludeForm:
     """Return an entry of the list with its typed options."""
     forms = all_forms()
-    others: list[type[ConfigStruct]] = [GroupForm, IncludeForm]
+    containers: list[type[ConfigStruct]] = [GroupForm, IncludeForm]
     keys = list(dict.fromkeys([*sorted(form.KEY for form in forms), "group", "include"]))
-    key = _key(place, keys, {name for form in [*forms, *others] for name in form.__struct_fields__})
+    key = _key(place, keys, {name for form in [*forms, *containers] for name in form.__struct_fields__})
     if key == "group":
         return _typed(place, GroupForm, key)
     if key == "include":
@@ -256,31 +256,29 @@ def _entry(place: ConfigNode) -> Form | GroupForm | IncludeForm:
     return _typed(place, plain, key)
 
 
-def _key(place: ConfigNode, keys: list[str], known: set[str]) -> str:
-    """Return the option that tells what kind of rule an entry is."""
+def _key(place: ConfigNode, keys: list[str], options: set[str]) -> str:
+    """Return the option for the kind of an entry."""
     value: dict[str, Any] = place.value
     results = [key for key in value if key in keys]
     if len(results) == 1:
         return results[0]
-    unknown = [key for key in value if key not in known]
+    unknown = [key for key in value if key not in options]
     hint = did_you_mean(unknown[0], keys) if unknown else ""
     raise place.error((), f"expected one of {', '.join(keys)} in a rule, got {list(value)}{hint}")
 
 
-def _typed(place: ConfigNode, form: type[_Entry], shown: str) -> _Entry:
+def _typed(place: ConfigNode, form: type[_Entry], title: str) -> _Entry:
     """Return an entry as its form; the errors name the option."""
     value: dict[str, Any] = place.value
-    known = [field.name for field in msgspec.structs.fields(form)]
+    fields = msgspec.structs.fields(form)
     try:
-        settings.refuse_unknown(place, form, (), f"the rule {shown!r}")
-        if missing := [
-            field.name for field in msgspec.structs.fields(form) if field.required and field.name not in value
-        ]:
-            raise place.error((), f"expected `{missing[0]}:` beside `{shown}`")
+        settings.refuse_unknown(place, form, (), f"the rule {title!r}")
+        if missing := [field.name for field in fields if field.required and field.name not in value]:
+            raise place.error((), f"expected `{missing[0]}:` beside `{title}`")
         entry = settings.convert(place, form)
     except ConfigError as error:
         hint = ""
-        if any(option is None for key, option in value.items() if key not in known):  # {drop: get(a, b, 1) > 2}
+        if None in (value[key] for key in value.keys() - {field.name for field in fields}):  # {drop: get(a, b, 1) > 2}
             hint = "; inside of braces, write quotes around an expression that has commas"
         elif "expected a text" in str(error):
             hint = "; write quotes around an expression that YAML would read in another way"
@@ -292,7 +290,7 @@ def _typed(place: ConfigNode, form: type[_Entry], shown: str) -> _Entry:
 
 
 def _within(rule: Rule, place: ConfigNode, around: _Around) -> Rule:
-    """Return the rule with what surrounds it."""
+    """Return the rule with its surroundings."""
     conditions = [*around.when, *([rule.when] if rule.when else [])]
     when = " and ".join(f"({condition})" for condition in conditions) if len(conditions) > 1 else "".join(conditions)
     name = f"{around.group}: {rule.name}" if around.group else rule.name
@@ -328,13 +326,13 @@ def _include(entry: IncludeForm, place: ConfigNode, around: _Around) -> list[Rul
     source.root = place.root
     if isinstance(source.value, dict) and "mix" in source.value:
         source = source.at("mix")
-    given = read_scope(place, around.base)
+    own = read_scope(place, around.base)
     inner = dataclasses.replace(
         around,
         base=os.path.dirname(result),
         included=(*around.included, os.path.abspath(result)),
         when=_whens(entry.when, around),
-        scope=merged(given, around.scope),
+        scope=merged(own, around.scope),
     )
     if not isinstance(source.value, dict):
         rules = _read(source, inner)
@@ -342,7 +340,7 @@ def _include(entry: IncludeForm, place: ConfigNode, around: _Around) -> list[Rul
         raise place.error((), f"expected rules in {result}, got none")
     else:
         rules = _scoped(source, source.at("rules"), inner, inner.scope)
-    check_used(place, given, rules)
+    check_used(place, own, rules)
     return rules
 
 
@@ -351,7 +349,7 @@ def _whens(own: str, around: _Around) -> tuple[str, ...]:
 
 
 def _scoped(place: ConfigNode, rules: ConfigNode, inner: _Around, outer: Scope) -> list[Rule]:
-    """Return rules with the parameters that are given beside them; those from outside go before."""
+    """Return rules with their own parameters. Those from outside go before."""
     own = read_scope(place, inner.base)
     results = _read(rules, dataclasses.replace(inner, scope=merged(own, outer)))
     check_used(place, own, results)

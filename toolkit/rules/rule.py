@@ -50,7 +50,7 @@ _FIRST = ("kind", "name", "group", "expression", "patterns", "syntax", "strict",
 
 
 class Role(enum.Enum):
-    """The things that rules can do to a document, with the verb for a rule and the participle for a report."""
+    """The effects of rules on a document, with verb and participle."""
 
     DROPS = ("drops", "dropped")
     REPEATS = ("repeats", "dropped")
@@ -65,25 +65,25 @@ class Role(enum.Enum):
         return str(self.value[0])
 
     @property
-    def done(self) -> str:
-        """Return what comes before a number of documents: ``dropped``."""
+    def participle(self) -> str:
+        """Return the participle before a number of documents: ``dropped``."""
         return str(self.value[1])
 
     @property
     def drops(self) -> bool:
-        """Return whether a rule can drop a document."""
+        """Return True if a rule can drop a document."""
         return self in (Role.DROPS, Role.REPEATS)
 
 
 class Foreign(NamedTuple):
-    """The texts of a rule in another language than that of our expressions.
+    """The texts of a rule in another language.
 
     Attributes:
-        syntax: the language.
-        texts: patterns, or selectors of spans.
+        syntax: Language.
+        texts: Patterns, or selectors of spans.
         match: True for patterns, which match documents.
-        keeps: the rule drops the documents that no pattern matches.
-        strict: numbers are compared as Dolma does, 1 unequal to 1.0.
+        keeps: True if the rule drops the documents that no pattern matches.
+        strict: True if numbers are compared as Dolma does, 1 unequal to 1.0.
     """
 
     syntax: Syntax
@@ -94,15 +94,15 @@ class Foreign(NamedTuple):
 
 
 class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_case(name).replace("_", " ")):
-    """A rule as written, with what the groups around it add: extend it with what the kind has in YAML beside that.
+    """A rule as written, with the additions of its groups. Extend it with the other options of the kind in YAML.
 
     Attributes:
-        name: under which it is counted and shown; that of its group, and ``: ``, in front.
-        group: the innermost group that it is in.
+        name: Name in reports, after that of its group and ``: ``.
+        group: Innermost group that it is in.
         expression: Expression of the condition or the value that the kind is about, if it has one.
-        when: a further condition on documents.
-        parameters: names that the expressions use: value by label, and for all other labels under "".
-        place: file and line, for messages.
+        when: Further condition on documents.
+        parameters: Names that the expressions use: value by label, and for all other labels under "".
+        place: File and line, for messages.
     """
 
     name: str
@@ -132,12 +132,12 @@ class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_
 
     @property
     def expressions(self) -> list[str]:
-        """Return the texts that are expressions of ours; the condition `when` is the last of them."""
+        """Return the texts of expressions. The condition `when` is the last."""
         return [text for text in ("" if self.foreign else self.expression, self.when) if text]
 
     @property
     def spans_named(self) -> list[str]:
-        """Return the expressions of spans that it edits, or of lines."""
+        """Return the expressions of edited spans or lines."""
         return [self.expression] if self.expression else []
 
     @property
@@ -147,51 +147,51 @@ class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_
 
     @property
     def annotation(self) -> str:
-        """Return what the rule adds to the annotations of a document, if that is its role."""
+        """Return the annotation of an annotating rule."""
         return ""
 
     @property
     def field(self) -> str:
-        """Return the field of the metadata that the rule gives, dotted, if that is its role."""
+        """Return the dotted field of a `set` rule."""
         return ""
 
     def recorded(self) -> dict[str, Any]:
         """Return the rule as it is recorded: without the places where it, and the files that it names, are."""
-        given = {
+        fields = {
             key: value
             for key, value in msgspec.to_builtins(self).items()
             if value is not False and value not in (None, "", {}, [])  # zero is something
         }
-        given.pop("place", None)
-        parameters = {name: _recorded(values) for name, values in given.pop("parameters", {}).items()}
-        first = {key: given.pop(key) for key in _FIRST if key in given}
-        return first | given | ({"parameters": parameters} if parameters else {})
+        fields.pop("place", None)
+        parameters = {name: _recorded(values) for name, values in fields.pop("parameters", {}).items()}
+        first = {key: fields.pop(key) for key in _FIRST if key in fields}
+        return first | fields | ({"parameters": parameters} if parameters else {})
 
     @property
     def kind(self) -> str:
-        """Return what the kind is called in records and tables."""
+        """Return the name of the kind in records and tables."""
         return str(self.__struct_config__.tag)
 
     @property
     def drops(self) -> bool:
-        """Return whether it can drop a document."""
+        """Return True if it can drop a document."""
         return self.ROLE.drops
 
     @property
     def edits(self) -> bool:
-        """Return whether it changes text."""
+        """Return True if it changes text."""
         return self.ROLE is Role.EDITS
 
     @property
     def decides(self) -> bool:
-        """Return whether it drops or annotates documents; all others are applied to those that stay."""
+        """Return True if it drops or annotates documents. All others are applied to those that stay."""
         return self.drops or self.ROLE is Role.ANNOTATES
 
     def compile(self, compiler: "Compiler") -> "CompiledRule":
-        """Check the rule against the types of attributes, and make it ready to run.
+        """Check the rule against the types of attributes, and compile it.
 
         Args:
-            compiler: knows the attributes, and notes what the rule reads.
+            compiler: Compiler with the attributes; it notes what the rule reads.
 
         Raises:
             ConfigError: naming the place of a rule that cannot be used.
@@ -203,7 +203,9 @@ class Rule(ConfigStruct, kw_only=True, tag_field="kind", tag=lambda name: snake_
         return self
 
     def doubts(self, compiler: "Compiler") -> list[str]:
-        """Return the code of conditions, of which one holds for each document of which `strictly` decides otherwise."""
+        """Return conditions for a possible difference of `strictly`. One of them holds for each document that it
+        decides otherwise.
+        """
         return []
 
 
@@ -225,10 +227,10 @@ class CompiledRule:
     """A rule ready to run. One that drops or annotates is just that; kinds that do more extend it.
 
     Attributes:
-        rule: as written.
+        rule: Rule as written.
         names: Names that its expressions may use, its parameters among them.
-        function: makes code a function of the values of a document.
-        condition: the code of when it holds; empty if it always does.
+        function: Function that compiles code to a function of the values of a document.
+        condition: Code of its condition; empty if it always holds.
     """
 
     rule: Rule
@@ -239,37 +241,39 @@ class CompiledRule:
     # --- what a kind does: `edits` and `preview` if it edits, `set` if it sets fields, `folder` if it routes ----------
 
     def edits(self, document: Document, values: Values, past_end: PastEnd) -> list[Edit]:
-        """Return what it edits in a document's text."""
+        """Return its edits of a document's text."""
         return []
 
     def preview(self, values: Values) -> tuple[int, int | None]:
-        """Return how many stretches it would edit, and their code points (None where only text could tell)."""
+        """Return the number and size of its edits, without the text. The size, in code points, is None if it needs the
+        text.
+        """
         return 0, None
 
     def set(self, fields: dict[str, Any], values: Values) -> None:
-        """Add the field that it gives to these, as a JSON text, nested where its name is dotted."""
+        """Add its field as a JSON text, nested by the dots."""
 
     def folder(self, label: str, values: Values) -> str:
-        """Return the output folder of a document, or piece of one, that the format gives this label."""
+        """Return the output folder of a document with this label. It may be a piece of a document."""
         return label
 
     def takes_label(self) -> bool:
-        """Return whether ``label`` in its expression is the label that the format gives, and not that of the rules."""
+        """Return True if ``label`` is the format's label, not the rules'."""
         return False
 
     def watches(self) -> Watch | None:
-        """Return what notes the entries of a blocklist that documents match, for a kind that has one."""
+        """Return the watch of a blocklist, if the kind has one."""
         return None
 
     def verdict(self, values: Values) -> str:
-        """Return what it does to a document that has come to it, for people."""
+        """Return its verdict about a document, for people."""
         verb = self.rule.ROLE.verb
         if self.holds(values):
             return f"{verb} it"
         return f"does not {verb.removesuffix('s')} it" if self.rule.decides else f"{verb} nothing"
 
     def watched(self, values: Values) -> dict[str, Any]:
-        """Return the values that it sees in a document, by the text of the expression that has them."""
+        """Return its values for a document, by text of the expression."""
         results: dict[str, Any] = {}
         for path, function in self._paths.items():
             with contextlib.suppress(KeyError, IndexError, AttributeError, TypeError, ValueError):
@@ -277,7 +281,7 @@ class CompiledRule:
         return results
 
     def part(self, text: str) -> Function | None:
-        """Return a part of its expressions as a function of the values of a document; None if it cannot stand alone.
+        """Return a part of its expressions as a function. It is None if the part cannot stand alone.
 
         Whatever the rule tests before it comes to this part is not tested: nulls are errors of the function.
         """
@@ -294,11 +298,11 @@ class CompiledRule:
         return not self.condition or bool(self.run(self._holds, values))
 
     def rules_out(self, values: Values) -> bool:
-        """Return True if the rule drops a document whatever is drawn."""
+        """Return True if the rule drops a document without a draw."""
         return self.rule.drops and not self.rule.DRAWS and self.holds(values)
 
     def run(self, function: Function, values: Values) -> Any:
-        """Return what one of its functions gives; a value that it cannot use is an error that names the rule."""
+        """Return the value of a function. The error of an unusable value names the rule."""
         try:
             return function(*values)
         except Exception as error:
@@ -306,16 +310,16 @@ class CompiledRule:
             raise DataError(message).about(self.keys) from None
 
     def fault(self, message: str) -> DataError:
-        """Return the error of a value that is not what the rule needs."""
+        """Return the error of an unusable value."""
         return DataError(f"rule {quoted(self.rule.name)} ({self.rule.place}): {message}").about(self.keys)
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Return the names of the attributes that it asks for."""
+        """Return the names of its attributes."""
         foreign = self.rule.foreign
-        asked = {key for text in foreign.texts for key in filters.all_keys(text, foreign.syntax)} if foreign else set()
+        keys = {key for text in foreign.texts for key in filters.all_keys(text, foreign.syntax)} if foreign else set()
         paths = (path for text in self.rule.expressions for path in paths_in(text, self.names))
-        return frozenset(asked | {path.partition(".")[0] for path in paths})
+        return frozenset(keys | {path.partition(".")[0] for path in paths})
 
     @cached_property
     def _holds(self) -> Function:
@@ -331,7 +335,7 @@ class CompiledRule:
 
 
 def of_joined(function: Callable[[dict[str, Any]], Any]) -> Function:
-    """Return a function of the whole document with its attributes as one of the values of a document."""
+    """Return a function of the last value's joined attributes."""
     return lambda *values: function(values[-1].joined)
 
 
@@ -374,16 +378,16 @@ _Check = Callable[[str, Names, Facts], Expression]
 
 @dataclass
 class Needs:
-    """The values that must be read for rules and labels.
+    """The values to read for rules and labels.
 
     Attributes:
         keys: Keys of attributes.
         fields: Fields of their values; `WHOLE` where the value itself is used.
-        to_set: the keys that give fields of the metadata their values.
-        source: rules ask for the source of documents.
-        documents: rules ask for more of documents than attributes and row indexes tell.
-        joined: rules ask for whole documents with their attributes.
-        by_library: the patterns and selectors that the library of their language runs.
+        to_set: Keys that give fields of the metadata their values.
+        source: True if rules read the source of documents.
+        documents: True if rules read more of documents than attributes and row indexes have.
+        joined: True if rules read whole documents with their attributes.
+        by_library: Patterns and selectors that the library of their language runs.
     """
 
     keys: set[str] = field(default_factory=set)
@@ -395,17 +399,17 @@ class Needs:
     by_library: list[str] = field(default_factory=list)
 
     def run_by_library(self, text: str) -> None:
-        """Note a pattern or selector that the library of its language runs on whole documents."""
+        """Note a pattern or selector for the library of its language."""
         self.joined = self.documents = True
         self.by_library.append(text)
 
 
 class UnknownAttribute(ConfigError):
-    """A rule, or a label, uses a name that nothing has.
+    """A rule, or a label, with an unknown name.
 
     Attributes:
-        name: the name.
-        message: the error without its hint.
+        name: Name.
+        message: Error without its hint.
     """
 
     def __init__(self, name: str, message: str, whole: str) -> None:
@@ -417,19 +421,19 @@ class Compiler:
     """Compiles labels, then rules; arguments as of `RuleSet`.
 
     Attributes:
-        needs: of what has been compiled.
-        known: what is known not to be null of a document that stays.
-        attributes: the names that expressions may use, but that of the label.
-        names: these, and that of the label.
-        translates: patterns of other languages may run as expressions of ours where they mean the same.
-        constants: the variables in code that are no arguments.
-        labelled: the expression of the label, if there is one.
+        needs: Needs of the rules compiled so far.
+        facts: Expressions that are not null in a document that stays.
+        attributes: Names that expressions may use, but that of the label.
+        names: Attributes, and the name of the label.
+        translates: True if patterns of other languages may run as our expressions where they mean the same.
+        constants: Variables in code that are no arguments.
+        labelled: Expression of the label, if there is one.
         places: Places of rules, by their identities: what may occur in no document.
     """
 
     def __init__(self, names: Names, arguments: tuple[str, ...], *, translates: bool) -> None:
         self.needs = Needs()
-        self.known: Facts = frozenset()
+        self.facts: Facts = frozenset()
         self.attributes, self.names = names, dict(names)
         self.translates = translates
         self._arguments = arguments
@@ -443,13 +447,13 @@ class Compiler:
     # --- labels -------------------------------------------------------------------------------------------------------
 
     def label(self, text: str) -> Callable[..., str | None]:
-        """Return the function of the label, which rules may use."""
+        """Return the function of the label; rules may use the label."""
         self.labelled = self._checked_label(text)
         self.names.setdefault(LABEL, Name(self.labelled.type, self.labelled.code))  # an attribute may be called so
         return label_function(text, self.function(self.labelled.code))
 
     def folder(self, text: str) -> Callable[..., str | None]:
-        """Return the function of another label, that of the format."""
+        """Return the function of the format's own label."""
         return label_function(text, self.function(self._checked_label(text).code))
 
     def _checked_label(self, text: str) -> Expression:
@@ -466,7 +470,7 @@ class Compiler:
     # --- what kinds of rules use --------------------------------------------------------------------------------------
 
     def decision(self, rule: Rule, text: str) -> CompiledRule:
-        """Return a rule that drops or annotates a document where an expression is true.
+        """Return a deciding rule with a true expression as condition. It drops or annotates a document.
 
         Rules behind one that drops know what is not null in the documents that it leaves.
         """
@@ -478,7 +482,7 @@ class Compiler:
         return CompiledRule(rule, names, self.function, _truth(expression))
 
     def decision_by_code(self, rule: Rule, names: Names, code: str) -> CompiledRule:
-        """Return a rule that drops or annotates a document where code is true that comes from no expression."""
+        """Return a deciding rule with code as condition. The code comes from no expression."""
         if condition := self.condition(rule, names):
             code = f"{condition} and {code}"
         return CompiledRule(rule, names, self.function, code)
@@ -495,27 +499,27 @@ class Compiler:
         self._if_applied[id(rule)] = expression.if_true
         return _truth(expression)
 
-    def value(self, rule: Rule, names: Names, text: str, type_: Type = ANY, wanted: str = "") -> Expression:
-        """Return a checked expression that gives a value.
+    def value(self, rule: Rule, names: Names, text: str, type_: Type = ANY, title: str = "") -> Expression:
+        """Return a checked expression with a value.
 
         Args:
             rule: Rule that has it.
             names: Names that it may use.
-            text: the expression.
+            text: Expression.
             type_: Type of the value.
-            wanted: what that is, in words.
+            title: Description of that type.
         """
         expression = self.checked(rule, names, text, check)
         if type_ != ANY and expression.type not in (type_, ANY):
             null = expression.type == schema.nullable(type_)
             got = "a value that may be null; test it first" if null else f"a value of type {expression.type}"
-            raise refused(rule, f"expected {wanted}, got {got}")
+            raise refused(rule, f"expected {title}, got {got}")
         return expression
 
     def checked(self, rule: Rule, names: Names, text: str, how: _Check = check_condition) -> Expression:
         """Return a checked expression, by default a condition; what it reads is noted."""
         try:
-            expression = how(text, names, self.known | self._if_applied.get(id(rule), frozenset()))
+            expression = how(text, names, self.facts | self._if_applied.get(id(rule), frozenset()))
         except ExpressionError as error:
             raise refused(rule, error) from None
         self._note(expression)
@@ -526,36 +530,36 @@ class Compiler:
         return expression
 
     def noting(self, rule: Rule) -> Function | None:
-        """Return what adds to a list, behind the values of a document, when a rule's condition compares a null."""
+        """Return a function for adding compared nulls to a list. The list follows the values of a document."""
         code = self._noting.get(id(rule))
         return self.function(code, "seen") if code else None
 
     @property
-    def noted(self) -> Collection[str]:
-        """Return the code of all functions that `noting` gives."""
+    def noting_codes(self) -> Collection[str]:
+        """Return the code of all functions of `noting`."""
         return self._noting.values()
 
     def function(self, code: str, *more: str) -> Function:
-        """Return code as a function of the values of a document, and of more."""
+        """Return code as a function of a document's values, and more."""
         return compile_function(code, (*self._arguments, *more), self.constants)
 
     def called(self, function: Function, *more: str) -> str:
-        """Return the code that calls a function with the document."""
+        """Return the code of a call with the document."""
         return f"{self._constant(function)}({', '.join((self._arguments[-1], *more))})"
 
-    def label_code(self, rule: Rule, what: str = "") -> str:
-        """Return the code of the label, for what depends on labels, which must be able to differ."""
+    def label_code(self, rule: Rule, prefix: str = "") -> str:
+        """Return the code of the label, for dependent values. The label must be able to differ."""
         if not (self.labelled and self.labelled.names):
             expected = "expected a label for each document, got an output format without labels"
-            raise refused(rule, f"{what}{expected}; give `label: EXPRESSION` in `mix:`")
+            raise refused(rule, f"{prefix}{expected}; give `label: EXPRESSION` in `mix:`")
         return self.labelled.code
 
     def note_for_fields(self, expression: Expression) -> None:
-        """Note that an expression gives a field of the metadata: what it reads must be right after edits, too."""
+        """Note the names behind a field of the metadata. Their values must be right after edits, too."""
         self.needs.to_set |= {*expression.names, *(self._label_names if LABEL in expression.names else ())}
 
     def names_for(self, rule: Rule) -> dict[str, Name]:
-        """Return what the expressions of a rule may use, with its parameters."""
+        """Return the names for a rule's expressions, with its parameters."""
         return self.names | {name: self._parameter(rule, name, values) for name, values in rule.parameters.items()}
 
     @cached_property
@@ -570,10 +574,10 @@ class Compiler:
 
     # --- checking and noting ------------------------------------------------------------------------------------------
 
-    def _learn(self, known: Facts) -> None:
-        if self.labelled and LABEL not in self.attributes and known & {LABEL, self.labelled.text}:
-            known = known | {LABEL, self.labelled.text}
-        self.known = known
+    def _learn(self, facts: Facts) -> None:
+        if self.labelled and LABEL not in self.attributes and facts & {LABEL, self.labelled.text}:
+            facts = facts | {LABEL, self.labelled.text}
+        self.facts = facts
 
     def _parameter(self, rule: Rule, name: str, values: Mapping[str, Any]) -> Name:
         if name in self.names:
@@ -582,8 +586,8 @@ class Compiler:
             raise refused(rule, f"expected a value of {name!r} for all other labels: `parameters: {{{name}: …}}`")
         type_ = parameter_type(*values.values())
         if type_ == ANY:
-            shown = {label or "all others": value for label, value in values.items()}
-            raise ConfigError(f"{rule.place}: parameter {name!r}: expected values of one type, got {shown}")
+            listed = {label or "all others": value for label, value in values.items()}
+            raise ConfigError(f"{rule.place}: parameter {name!r}: expected values of one type, got {listed}")
         code = repr(values[""])
         if len(values) > 1:
             label = self.label_code(rule, f"parameter {name!r}: ")
@@ -615,7 +619,7 @@ class Compiler:
 
 
 def refused(rule: Rule, why: object) -> ConfigError:
-    """Return the error of a rule that cannot be used."""
+    """Return the error of an unusable rule."""
     return _config_error(f"{rule.place}: rule {quoted(rule.name)}", why)
 
 
@@ -659,16 +663,16 @@ class Form(ConfigStruct, kw_only=True):
     WORD: ClassVar[str] = ""
     """The word at this key where kinds share it: ``blocklist``; empty for the kind that takes everything else."""
 
-    def named(self, shown: str) -> str:
+    def named(self, title: str) -> str:
         """Return the name of a rule: the one that is given, or what it does, and when."""
-        return self.name or shown + (f", when {self.when}" if self.when else "")
+        return self.name or title + (f", when {self.when}" if self.when else "")
 
     def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
-        """Return the rules that the entry stands for, without what surrounds them.
+        """Return the rules of the entry, without surroundings.
 
         Args:
-            place: of the entry, for errors.
-            base: folder that the paths of files are relative to.
+            place: Place of the entry, for errors.
+            base: Folder that the paths of files are relative to.
 
         Raises:
             ConfigError: for what the types of the options do not tell.
@@ -685,5 +689,5 @@ def sample_hash(seed: str, source: str, id: str, place: str = "") -> int:
 
 
 def document_hash(seed: str, document: Any) -> int:
-    """Return the `sample_hash` of a document, or of a row that has its names."""
+    """Return the `sample_hash` of a document or row."""
     return sample_hash(seed, document.source, document.id, getattr(document, "place", ""))

@@ -26,29 +26,29 @@ class RuleSet:
     """Rules, checked and compiled.
 
     Args:
-        rules: in order.
-        names: what expressions may use.
+        rules: Rules, in order.
+        names: Names for expressions.
         arguments: Arguments of the functions: the variables that the names' code refers to, the document last.
-        label: the expression of a document's label, if that is known before it is encoded.
+        label: Expression of a document's label, if that is known before it is encoded.
         folder: Folder that of the label which the format gives, if that is known beforehand and is another.
         translates: True if patterns of other languages may be run as expressions of ours where they mean the same.
 
     Attributes:
-        rules: as written.
-        compiled: ready to run.
-        label: gives the label of a document, None if that is not known beforehand.
-        folder: gives the label of the format, None if that is not known beforehand.
-        needs: what must be read for all these.
-        known: what is known not to be null of a document that stays.
-        blocklists: by index of their rules; they note the entries that documents matched.
+        rules: Rules as written.
+        compiled: Compiled rules.
+        label: Function of the label of a document, None if that is not known beforehand.
+        folder: Function of the label of the format, None if that is not known beforehand.
+        needs: Values to read for all these.
+        facts: Expressions that are not null in a document that stays.
+        blocklists: Watches by index of their rules; they note the entries that documents matched.
         edits: True if a rule changes text.
         fields: Fields of the metadata that `set` rules give.
         applies: True if there is a rule for `applied`.
-        budget: what takes some of the documents and their copies, if there is that.
-        repeats: whether documents are written more or less often than once (see `copies`).
+        budget: Rule that takes some of the documents and their copies, if there is one.
+        repeats: True if documents are written more or less often than once (see `copies`).
         compares_nulls: True if there is a rule for `nulls`.
-        asked: own fields of documents that are asked for to decide; None if more of them is than id, source and chars.
-        occurrence: notes which of their fields and texts documents have.
+        own_fields: Own fields of documents that decide; None if more is read of them than id, source and chars.
+        occurrence: Recorder of the fields and texts that documents have.
         may_differ: True if there are documents of which Dolma may decide otherwise (see `differs`).
 
     Raises:
@@ -73,7 +73,7 @@ class RuleSet:
         self.repeats = bool(copies)
         self._copies = compiler.function(copies or "1")
         self._blamed = {i: compiler.function(code) for i, code in blamed.items()}
-        self.needs, self.known = compiler.needs, compiler.known
+        self.needs, self.facts = compiler.needs, compiler.facts
         self._sets = {i: item for i, item in enumerate(self.compiled) if item.rule.ROLE is Role.SETS}
         self._routes = {i: item for i, item in enumerate(self.compiled) if item.rule.ROLE is Role.ROUTES}
         self._deciding = {i: item for i, item in enumerate(self.compiled) if item.rule.decides}
@@ -93,22 +93,22 @@ class RuleSet:
         codes = [compiler.labelled.code] if compiler.labelled else []
         codes += [code for condition, number, _ in chain for code in (condition, number)]
         codes += [place.code for of_rule in places.values() for place in of_rule if not place.compares]
-        self.asked = fields_asked([*codes, *compiler.noted], arguments[-1])
-        self._function, self._others = compiler.function, functools.cache(self._compiled_others)
+        self.own_fields = fields_asked([*codes, *compiler.noting_codes], arguments[-1])
+        self._function, self._other_conditions = compiler.function, functools.cache(self._compile_others)
         doubts = " or ".join(dict.fromkeys(code for rule in self.rules for code in rule.doubts(compiler)))
         self.may_differ = bool(doubts)
         self._doubtful = compiler.function(doubts) if doubts else None
-        self._given = (names, arguments, label, folder, translates)
+        self._arguments = (names, arguments, label, folder, translates)
 
     def start_over(self) -> None:
-        """Forget the entries that documents have matched."""
+        """Forget the matched entries of blocklists."""
         for watch in self.blocklists.values():
             watch.start_over()
 
     # --- deciding -----------------------------------------------------------------------------------------------------
 
     def decide(self, *values: Any) -> Outcome:
-        """Return what is decided of a document.
+        """Return the decision on a document.
 
         Args:
             *values: Values of the document, one for each argument.
@@ -124,7 +124,7 @@ class RuleSet:
             return self._decide_slowly(values)
 
     def _decide_slowly(self, values: Values) -> Outcome:
-        """Decide rule by rule, so that the one that fails is named."""
+        """Decide rule by rule; name a failing one."""
         annotated: list[int] = []
         for i, compiled_rule in self._deciding.items():
             if compiled_rule.holds(values):
@@ -134,11 +134,11 @@ class RuleSet:
         return tuple(annotated)
 
     def differs(self, outcome: Outcome, *values: Any) -> bool:
-        """Tell whether a document stays here, and not in Dolma, or the reverse, as 1 and 1.0 are two numbers there.
+        """Return True if Dolma decides otherwise about a document. To it 1 and 1.0 are two numbers.
 
         Args:
-            outcome: for the document.
-            *values: as of `decide`; of the document what JSONPath asks for is needed.
+            outcome: Decision on the document.
+            *values: Values as of `decide`; of the document, fields in JSONPath are enough.
         """
         if self._doubtful is None:
             return False
@@ -149,32 +149,32 @@ class RuleSet:
 
     @functools.cached_property
     def _strict(self) -> "RuleSet":
-        names, arguments, label, folder, translates = self._given
+        names, arguments, label, folder, translates = self._arguments
         rules = [rule.strictly() for rule in self.rules]
         return RuleSet(rules, names, arguments, label, folder, translates=translates)
 
     def nulls(self, outcome: Outcome, *values: Any) -> list[int]:
-        """Return the indexes of the rules whose conditions compare a null in a document that has come to them.
+        """Return the indexes of rules with compared nulls. The document has come to them.
 
         Args:
-            outcome: for the document.
-            *values: as of `decide`.
+            outcome: Decision on the document.
+            *values: Values as of `decide`.
         """
         results = []
         for i, noting in self._noting.items():
             if isinstance(outcome, int) and (i > outcome or not self.rules[i].decides):
                 continue
-            seen: list[bool] = []
-            self.compiled[i].run(noting, (*values, seen))
-            if seen:
+            nulls: list[bool] = []
+            self.compiled[i].run(noting, (*values, nulls))
+            if nulls:
                 results.append(i)
         return results
 
     def outcomes(self, columns: Sequence[Sequence[Any]]) -> list[Outcome]:
-        """Return what is decided of many documents.
+        """Return the decisions on many documents.
 
         Args:
-            columns: for each argument its values.
+            columns: Values of each argument.
 
         Raises:
             DataError: its line is that of the document among these, from 1.
@@ -185,72 +185,65 @@ class RuleSet:
         return _of_each(self.decide, columns)
 
     def labels(self, columns: Sequence[Sequence[Any]]) -> Sequence[str | None]:
-        """Return the labels of many documents, null where there is none; arguments as of `outcomes`."""
+        """Return the labels of documents, null for none. Arguments are those of `outcomes`."""
         return _of_each(self.label, columns) if self.label else [None] * len(columns[-1])
 
     def only_drop(self, dropped: int, *values: Any) -> bool:
-        """Return True if no other rule would drop a document that this rule drops, as the first.
+        """Return True if no later rule would drop the document too.
 
         A rule behind it that cannot be evaluated, because it counts on what the rule has ruled out, would not.
         """
-        others = self._others(dropped)
         try:
-            return not others(*values)
+            return not self._other_conditions(dropped)(*values)
         except Exception:
-            return self._only_drops(dropped, values)
+            return not any(self._drops(rule, values) for rule in self._dropping_after(dropped))
 
-    def _only_drops(self, dropped: int, values: Values) -> bool:
-        for compiled_rule in self._dropping_behind(dropped):
-            with contextlib.suppress(DataError):
-                if compiled_rule.holds(values):
-                    return False
-        return True
+    @staticmethod
+    def _drops(rule: CompiledRule, values: Values) -> bool:
+        with contextlib.suppress(DataError):
+            return rule.holds(values)
+        return False
 
-    def _compiled_others(self, dropped: int) -> Function:
-        return self._function(
-            " or ".join(f"({compiled_rule.condition})" for compiled_rule in self._dropping_behind(dropped)) or "False"
-        )
+    def _compile_others(self, dropped: int) -> Function:
+        conditions = [f"({rule.condition})" for rule in self._dropping_after(dropped)]
+        return self._function(" or ".join(conditions) or "False")
 
-    def _dropping_behind(self, dropped: int) -> list[CompiledRule]:
-        behind = [compiled_rule for compiled_rule in self.compiled[dropped + 1 :] if compiled_rule.rule.drops]
-        # one draw is made for all that is about copies
-        return [
-            compiled_rule
-            for compiled_rule in behind
-            if not (dropped in self._repeating and isinstance(compiled_rule, Repeats | Takes))
-        ]
+    def _dropping_after(self, dropped: int) -> list[CompiledRule]:
+        repeats = dropped in self._repeating  # one draw is made for all that is about copies
+        rules = [rule for rule in self.compiled[dropped + 1 :] if rule.rule.drops]
+        return [rule for rule in rules if not (repeats and isinstance(rule, Repeats | Takes))]
 
     def annotations(self, outcome: Outcome) -> list[str]:
-        """Return what rules add to the annotations of a document that stays, each once, in their order."""
+        """Return the annotations of a document, each once, in order."""
         return list(dict.fromkeys(self.rules[i].annotation for i in rules_in(outcome)))
 
     # --- repeating ----------------------------------------------------------------------------------------------------
 
     def copies(self, *values: Any) -> int:
-        """Return how often a document that stays is written."""
+        """Return the number of copies of a kept document."""
         return int(self._copies(*values)) if self.repeats else 1
 
     def repeated(self, *values: Any) -> list[int]:
-        """Return the indexes of the rules by which a document that stays is written more or less often than once."""
+        """Return the indexes of rules with other amounts than one."""
         return [i for i, repeats in self._repeating.items() if repeats.times(values) != 1]
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
     def applied(self, *values: Any) -> list[int]:
-        """Return the indexes of the rules that give a document that stays a field, and of that which routes it."""
+        """Return the indexes of `set` rules, and of the first route."""
         results = [i for i, compiled_rule in self._sets.items() if compiled_rule.holds(values)]
         routes = (i for i, route in self._routes.items() if route.holds(values))
         return [*results, *itertools.islice(routes, 1)]
 
     def route(self, applied: Iterable[int], label: str, *values: Any) -> str:
-        """Return the output folder of a document, or piece of one, that the format gives this label."""
+        """Return the output folder of a document with this label. It may be a piece of a document."""
         for i in applied:
             if i in self._routes:
                 return self._routes[i].folder(label, values)
         return label
 
     def set_fields(self, applied: Iterable[int], *values: Any) -> dict[str, Any]:
-        """Return the fields of the metadata that rules give, as JSON texts, nested where their names are dotted."""
+        """Return the fields of the metadata from rules. They are JSON texts, nested where names are dotted."""
         fields: dict[str, Any] = {}
         for i in applied:
             if i in self._sets:
@@ -264,7 +257,7 @@ class RuleSet:
         overlaps: editing.Overlaps = "union",
         past_end: editing.PastEnd = "refuse",
     ) -> tuple[Edited | None, list[list[Edit]], int]:
-        """Return the document's text after all edits (None if there are none), the edits of each rule, those clamped.
+        """Return the edited text, the edits of each rule, and clamped ones. The text is None if there are no edits.
 
         Raises:
             DataError: if a span is out of range, or a list has not one element for each line.
@@ -277,12 +270,12 @@ class RuleSet:
 
 
 def rules_in(outcome: Outcome) -> tuple[int, ...]:
-    """Return the indexes of the rules that have made an outcome."""
+    """Return the indexes of the rules of an outcome."""
     return (outcome,) if isinstance(outcome, int) else outcome
 
 
 def _of_each(function: Callable[..., T], columns: Sequence[Sequence[Any]]) -> list[T]:
-    """Return what a function gives for each document; the line of its error is that of the document, from 1."""
+    """Return the results of a function for each document. The line of its error is that of the document, from 1."""
     with contextlib.suppress(DataError):
         return list(map(function, *columns))
     result: list[T] = []
@@ -303,7 +296,7 @@ def _compiled(rules: Sequence[Rule], compiler: Compiler) -> list[CompiledRule]:
 
 
 def _check_fields(rules: Sequence[Rule]) -> None:
-    """Raise ConfigError if a rule gives a field that another one gives a field inside of."""
+    """Raise ConfigError if a rule's field contains another one."""
     for rule in rules:
         for outer in sorted({rule.field for rule in rules}):
             if rule.field.startswith(f"{outer}."):

@@ -1,4 +1,4 @@
-r"""Edits of the text that taggers, duplicates and a mix see: ``edits: {NAME: […]}``, which ``text: NAME`` names.
+r"""Edits of texts: ``edits: {NAME: […]}``, named by ``text: NAME``. Taggers, duplicates and a mix see the edited texts.
 
 Nothing copies a text: each user of an edited text computes it from the document and the spans that the edits name.
 Places in it are mapped back. A span keeps its score and stays one span: it begins at its first code point in the whole
@@ -58,22 +58,24 @@ def read_edits(place: ConfigNode) -> str:
     results = []
     for i in range(len(place.value)):
         form = config.convert(place.at(i), EditForm)
-        given = {name: what for name in ("cut", "replace", "cut_lines") if (what := getattr(form, name)) is not None}
-        if len(given) != 1 or (form.by is None) == ("replace" in given):
+        options = {
+            name: target for name in ("cut", "replace", "cut_lines") if (target := getattr(form, name)) is not None
+        }
+        if len(options) != 1 or (form.by is None) == ("replace" in options):
             raise place.error((i,), "expected one of `cut`, `replace` (with `by`) and `cut_lines`")
-        ((name, what),) = given.items()
+        ((name, target),) = options.items()
         try:
-            if isinstance(what, str):
-                chosen_text.parse_reference(what, "the spans of an edit")
-            elif [*what] != ["regex"]:
-                raise ValueError(f"expected SET.KEY[.field] or {{regex: PATTERN}}, got {what!r}")
+            if isinstance(target, str):
+                chosen_text.parse_reference(target, "the spans of an edit")
+            elif [*target] != ["regex"]:
+                raise ValueError(f"expected SET.KEY[.field] or {{regex: PATTERN}}, got {target!r}")
             else:
-                what = {"regex": f"(?m){what['regex']}" if name == "cut_lines" else what["regex"]}
-                compiled_pattern(what["regex"])
+                target = {"regex": f"(?m){target['regex']}" if name == "cut_lines" else target["regex"]}
+                compiled_pattern(target["regex"])
             by = editing.check_replacement(form.by or "")
         except (ConfigError, ValueError) as error:
             raise place.error((i, name), str(error)) from None
-        where = {"spans": what} if isinstance(what, str) else what
+        where = {"spans": target} if isinstance(target, str) else target
         results.append(TextEdit(**where, lines=name == "cut_lines", by=by))
     return msgspec.json.encode(results).decode()
 
@@ -84,7 +86,7 @@ def edits_in(text: str | None) -> list[TextEdit]:
 
 
 def name_edits(source: ConfigNode) -> None:
-    """Put the edits of the section in place of their names, wherever ``text: NAME`` stands.
+    """Replace names of edits by their lists, wherever ``text: NAME`` stands.
 
     Raises:
         ConfigError: if one is not what it should be.
@@ -114,7 +116,7 @@ class EditedDocument(Document):
     """A document with an edited text; id, source, metadata and attributes are those of the whole one.
 
     Attributes:
-        edits: disjoint, in order; of the text of the whole document.
+        edits: Edits of the text of the whole document, disjoint and in order.
     """
 
     def __init__(self, whole: Document, edits: Sequence[Edit]) -> None:
@@ -138,16 +140,16 @@ def pieces_of(text: str, edits: Sequence[Edit]) -> Iterable[tuple[Edit | int, st
 
 
 def text_after(text: str, edits: Sequence[Edit]) -> str:
-    """Return a text after edits that are disjoint and in order."""
+    """Return a text after disjoint edits in order."""
     return "".join(piece for _, piece in pieces_of(text, edits))
 
 
 class PlaceMap:
-    """Where places of an edited text stand in the whole text.
+    """Maps places of an edited text to the whole text.
 
     Args:
-        edits: disjoint, in order.
-        end: code points of the whole text, if they are known.
+        edits: Edits, disjoint and in order.
+        end: Code points of the whole text, if they are known.
     """
 
     def __init__(self, edits: Sequence[Edit], end: int | None = None) -> None:
@@ -155,22 +157,22 @@ class PlaceMap:
         self._pieces: list[tuple[int, int, bool]] = []
         length = behind = 0
         for edit in edits:
-            length = self._add(length, behind, edit.start, edit.start - behind, kept=True)
+            length = self._add(length, behind, edit.start, edit.start - behind, is_original=True)
             size = len(edit.by) + edit.by.count(editing.ORIGINAL) * (edit.end - edit.start - len(editing.ORIGINAL))
-            length = self._add(length, edit.start, edit.end, size, kept=False)
+            length = self._add(length, edit.start, edit.end, size, is_original=False)
             behind = edit.end
-        self._end = None if end is None else self._add(length, behind, end, end - behind, kept=True)
+        self._end = None if end is None else self._add(length, behind, end, end - behind, is_original=True)
         if end is None:
-            self._add(length, behind, behind, 1, kept=True)
+            self._add(length, behind, behind, 1, is_original=True)
 
-    def _add(self, length: int, start: int, end: int, size: int, *, kept: bool) -> int:
+    def _add(self, length: int, start: int, end: int, size: int, *, is_original: bool) -> int:
         if size:
             self._begins.append(length)
-            self._pieces.append((start, end, kept))
+            self._pieces.append((start, end, is_original))
         return length + size
 
     def __call__(self, start: int, end: int) -> tuple[int, int]:
-        """Return where a span of the edited text begins and ends in the whole text.
+        """Return begin and end of an edited text's span in the whole.
 
         Raises:
             DataError: if it is out of range.
@@ -184,12 +186,12 @@ class PlaceMap:
         return at, at
 
     def _origin(self, at: int) -> tuple[int, int]:
-        """Return where a code point begins and ends in the whole text."""
+        """Return begin and end of a code point in the whole text."""
         piece = bisect_right(self._begins, at) - 1
-        start, end, kept = self._pieces[piece]
-        if kept:
+        start, end, is_original = self._pieces[piece]
+        if is_original:
             start += at - self._begins[piece]
-        return start, start + 1 if kept else end
+        return start, start + 1 if is_original else end
 
 
 def edited(
@@ -201,19 +203,19 @@ def edited(
     """Return a document after edits.
 
     Args:
-        whole: the document.
-        edits: in order: a pattern looks at the text after those before it.
+        whole: Document.
+        edits: Edits in order: a pattern looks at the text after those before it.
         spans: Spans of each edit that names some, in order.
-        past_end: see `toolkit.text.editing.edits_of_spans`.
+        past_end: See `toolkit.text.editing.edits_of_spans`.
 
     Raises:
         DataError: if a span is out of range.
     """
     results: list[Edit] = []
-    given = iter(spans)
+    span_lists = iter(spans)
     for edit in edits:
         if edit.spans:
-            listed = [span if isinstance(span, Span) else Span(*span) for span in next(given) or ()]
+            listed = [span if isinstance(span, Span) else Span(*span) for span in next(span_lists) or ()]
             own = editing.edits_of_spans(listed, edit.by, whole.text, past_end)
             if edit.lines:
                 own = [Edit(*_lines_of(whole.text, edit.start, edit.end), edit.by, edit.clamped) for edit in own]
@@ -235,7 +237,7 @@ def _lines_of(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def in_whole(value: Any, type_: Type, places: PlaceMap) -> Any:
-    """Return a value, as plain data, with its spans as those of the whole text."""
+    """Return a value with its spans as of the whole text. It is plain data."""
     if value is None or not schema.has_spans(type_):
         return value
     if type_.kind == "span":

@@ -80,16 +80,16 @@ class BudgetSettings(ConfigStruct, kw_only=True):
 
     Attributes:
         unit: Unit that amounts are in.
-        of: the expression of the words or tokens of a document.
-        by: the expression of its group; empty for one budget of the whole.
-        total: the amount of all groups together; None if each has its own.
+        of: Expression of the words or tokens of a document.
+        by: Expression of its group; empty for one budget of the whole.
+        total: Amount of all groups together; None if each has its own.
         targets: Targets by group, the amount; infinite for all there is.
         shares: Shares by group, of the total, in proportion.
-        temperature: with which shares follow from what there is.
+        temperature: Exponent of the shares, which then follow from the available amounts.
         seed: Seed of the hashes.
-        draw: What is drawn, copies or documents with all their copies.
-        short: what becomes of amounts that a group lacks.
-        place: in the file, for messages.
+        draw: Unit of the draw, copies or documents with all their copies.
+        short: Treatment of missing amounts.
+        place: Place in the file, for messages.
     """
 
     unit: Unit
@@ -105,7 +105,7 @@ class BudgetSettings(ConfigStruct, kw_only=True):
     place: str = ""
 
     def rule(self, bounds: dict[str, int] | None = None, stream: str = "") -> Budget:
-        """Return the rule that takes what the budget has room for; without bounds, one that takes everything.
+        """Return the rule of the budget, with or without bounds. Without bounds it takes everything.
 
         Args:
             bounds: Bounds by group.
@@ -131,11 +131,11 @@ class BudgetSettings(ConfigStruct, kw_only=True):
             key: value for key, value in builtins.items() if key != "place" and value not in ("", None, {}, "copies")
         }
 
-    def wanted(self, available: Mapping[str, float]) -> dict[str, float]:
-        """Return the target of each group, also of those that are named and have nothing.
+    def targets_of(self, available: Mapping[str, float]) -> dict[str, float]:
+        """Return the target of each group. Groups that are named and have nothing are in it.
 
         Args:
-            available: what there is of each group, copies counted.
+            available: Available amount of each group, copies counted.
 
         Raises:
             ConfigError: if a group has none.
@@ -144,11 +144,12 @@ class BudgetSettings(ConfigStruct, kw_only=True):
             return {"": self.total or 0.0}
         named = self.targets or self.shares
         groups = sorted({*available, *named} - {DEFAULT})
-        if named and DEFAULT not in named and (others := [group for group in groups if group not in named]):
-            shown = ", ".join(f"{escaped(group)} ({_of(available[group], self.unit)})" for group in others[:10])
+        if named and DEFAULT not in named and (unnamed := [group for group in groups if group not in named]):
+            unit = self.unit.removesuffix("s")
+            listed = ", ".join(f"{escaped(group)} ({amount(round(available[group]), unit)})" for group in unnamed[:10])
             raise ConfigError(
                 f"{self.place}: expected a {'target' if self.targets else 'share'} for each group, got none for "
-                f"{shown}{' …' if others[10:] else ''}; name them, or say what each of the others gets: `default: 0`"
+                f"{listed}{' …' if unnamed[10:] else ''}; name them, or say what each of the others gets: `default: 0`"
                 f"{' or `default: all`' if self.targets else ''}"
             )
         if self.targets:
@@ -162,26 +163,24 @@ class BudgetSettings(ConfigStruct, kw_only=True):
         return {group: (self.total or 0.0) * weight / together for group, weight in sorted(weights.items())}
 
     def goals(self, available: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the target of each group, and what is to be taken of it: more where others have too little."""
-        wanted = self.wanted(available)
+        """Return the target and the goal of each group. A goal is larger than the target where other groups have too
+        little.
+        """
+        targets = self.targets_of(available)
         if self.short == "report":
-            return wanted, wanted
+            return targets, targets
         goals: dict[str, float] = {}
-        rest, left = dict(wanted), sum(wanted.values())
+        rest, remaining = dict(targets), sum(targets.values())
         while rest:
-            factor = left / (sum(rest.values()) or 1.0)
+            factor = remaining / (sum(rest.values()) or 1.0)
             full = [group for group, n in rest.items() if n * factor >= available.get(group, 0.0)]
             if not full:
-                return wanted, goals | {group: n * factor for group, n in rest.items()}
+                return targets, goals | {group: n * factor for group, n in rest.items()}
             for group in full:
                 goals[group] = available.get(group, 0.0)
-                left -= goals[group]
+                remaining -= goals[group]
                 del rest[group]
-        return wanted, goals
-
-
-def _of(number: float, unit: str) -> str:
-    return amount(round(number), unit.removesuffix("s"))
+        return targets, goals
 
 
 def read_budget(place: ConfigNode) -> BudgetSettings:
@@ -194,11 +193,11 @@ def read_budget(place: ConfigNode) -> BudgetSettings:
         raise place.error((), f"expected a unit with its amount, such as {{tokens: 2 G}}, got {place.value!r}")
     config.refuse_unknown(place, BudgetForm, (), "budget")
     form = config.convert(place, BudgetForm)
-    given = [unit for unit in UNITS if place.value.get(unit) is not None]
-    if len(given) != 1:
-        got = " and ".join(given) or "none"
+    units = [unit for unit in UNITS if place.value.get(unit) is not None]
+    if len(units) != 1:
+        got = " and ".join(units) or "none"
         raise place.error((), f"expected one of {', '.join(UNITS)} with its amount, got {got}")
-    unit, amount = given[0], place.value[given[0]]
+    unit, amount = units[0], place.value[units[0]]
     counted = unit in ("words", "tokens")
     if form.of is not None and not counted:
         raise place.error(
@@ -208,10 +207,10 @@ def read_budget(place: ConfigNode) -> BudgetSettings:
         raise place.error(("words",), "expected `of` beside it: an expression that gives the words of a document")
     total, targets = None, dict[str, float]()
     if isinstance(amount, dict):
-        targets = {_group(g): _amount(place, (unit, g), unit, n, ends=False) for g, n in amount.items()}
+        targets = {group_text(g): _amount(place, (unit, g), unit, n, ends=False) for g, n in amount.items()}
     else:
         total = _amount(place, (unit,), unit, amount)
-    shares = {_group(g): _share(place, ("shares", g), n) for g, n in (form.shares or {}).items()}
+    shares = {group_text(g): _share(place, ("shares", g), n) for g, n in (form.shares or {}).items()}
     _check_division(place, form, unit, targets)
     if form.shares is not None and not sum(shares.values()):
         raise place.error(("shares",), "expected shares above 0, got none")
@@ -223,7 +222,7 @@ def read_budget(place: ConfigNode) -> BudgetSettings:
 
 
 def _check_division(place: ConfigNode, form: BudgetForm, unit: str, targets: Mapping[str, float]) -> None:
-    """Raise ConfigError for keys that say in two ways, or in none, how the amount is divided."""
+    """Raise ConfigError for an amount divided in two ways, or in none."""
     divides = [key for key in ("shares", "temperature") if getattr(form, key) is not None]
     if len(divides) == 2:
         raise place.error(("temperature",), "expected `shares` or `temperature`, got both")
@@ -237,10 +236,6 @@ def _check_division(place: ConfigNode, form: BudgetForm, unit: str, targets: Map
         )
     if not form.by and form.short == "redistribute":
         raise place.error(("short",), "expected `by` beside it, got none: without groups, no other group can give more")
-
-
-def _group(value: Any) -> str:
-    return group_text(value)
 
 
 def _amount(place: ConfigNode, at: tuple[Any, ...], unit: str, value: Any, *, ends: bool = True) -> float:
@@ -266,6 +261,6 @@ def _amount(place: ConfigNode, at: tuple[Any, ...], unit: str, value: Any, *, en
 
 
 def _share(place: ConfigNode, at: tuple[Any, ...], value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+    if not is_number(value) or not 0 <= value < math.inf:
         raise place.error(at, f"expected a share, a number of 0 or more, got {value!r}")
     return float(value)

@@ -47,7 +47,7 @@ class OfGroup(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """Content digests of the inputs of the draws, and the groups, in order."""
+    """Content digests of the inputs, and groups, in order."""
 
     documents: str
     attributes: dict[str, str]
@@ -56,7 +56,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class ShardToDraw(ConfigStruct):
-    """A shard, and where its draws go; if that folder is on another machine, they are returned."""
+    """A shard, and the path of its draws. If the folder is on another machine, they are returned."""
 
     work: ShardToMix
     path: str
@@ -71,7 +71,7 @@ class ShardDrawn(NamedTuple):
 
 
 def draw_shard(drawing: ShardToDraw, report: Report) -> ShardDrawn:
-    """Write the draws of a shard, unless they are there and were made of the same.
+    """Write the draws of a shard, unless those of its inputs exist.
 
     Raises:
         DataError: if an input is not what it should be, or an expression cannot use a value; the document is named.
@@ -85,10 +85,10 @@ def draw_shard(drawing: ShardToDraw, report: Report) -> ShardDrawn:
             report(head.rows, 0)
             return ShardDrawn(head.groups)
     rules = work.compile_rules()
-    draws, done = _Draws(work, rules), Share(report, state.rows, state.size)
+    draws, progress = _Draws(work, rules), Share(report, state.rows, state.size)
     for block in blocks(work, rules):
         draws.add(block)
-        done(len(block.chars))
+        progress(len(block.chars))
     groups, arrays = draws.sorted()
     head = Head(state.content, inputs, state.rows, groups)
     packed = msgspec.json.encode(head)
@@ -163,7 +163,7 @@ def head_of(data: bytes) -> Head | None:
 
 
 class DrawnKeys(KeySource):
-    """The copies of shards, from their files, by the numbers of all groups."""
+    """The copies of shards, read from files, by number of the group."""
 
     paths: list[str]
     groups: list[str]

@@ -1,4 +1,4 @@
-"""Counts what rules do to documents, and sizes by label: the same numbers at the end of a mix and in a dry run."""
+"""Counts of the effects of rules, and sizes by label. A mix and a dry run count the same."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ SizesByLabel = dict[str, BeforeAfter]
 
 
 class Tally:
-    """Some documents, whose numbers are added up together.
+    """The sizes of some documents, summed by label.
 
     Args:
         unicode: True if Unicode's words are counted.
@@ -41,27 +41,27 @@ class Tally:
     def __init__(self, *, unicode: bool) -> None:
         self._unicode = unicode
         self._read: dict[str, list[list[int]]] = defaultdict(list)
-        self._kept: dict[str, list[list[int]]] = defaultdict(list)
+        self._unchanged: dict[str, list[list[int]]] = defaultdict(list)
         self._texts: dict[str, list[str | bytes]] = defaultdict(list)
 
     def read(self, label: str, measured: list[int]) -> None:
-        """Note a document that is read, by what `toolkit.text.counting.measure` gives of its text."""
+        """Count a document read, given the measures of its text."""
         self._read[label].append(measured)
 
     def keep(self, label: str, measured: list[int]) -> None:
-        """Note a document that stays as it is."""
-        self._kept[label].append(measured)
+        """Count a document kept unchanged."""
+        self._unchanged[label].append(measured)
 
     def keep_text(self, label: str, text: str | bytes) -> None:
-        """Note a document that stays with another text; or a piece of one, in UTF-8."""
+        """Count a document kept with another text, or a piece of one. The text may be in UTF-8."""
         self._texts[label].append(text)
 
     def counted(self) -> SizesByLabel:
-        """Return the sizes of all that was noted."""
+        """Return the sums of all documents counted."""
         results: SizesByLabel = defaultdict(BeforeAfter)
         for label, rows in self._read.items():
             results[label].before.add_rows(rows, unicode=self._unicode)
-        for label, rows in self._kept.items():
+        for label, rows in self._unchanged.items():
             results[label].after.add_rows(rows, unicode=self._unicode)
         if self._texts:
             texts = [text for texts in self._texts.values() for text in texts]
@@ -76,12 +76,12 @@ class RuleCount(msgspec.Struct):
 
     Attributes:
         documents: Documents that it dropped, annotated or edited.
-        chars: their code points; of an edit those that it replaced or cut.
-        reached: documents that came to it.
-        spans: stretches that an edit replaced or cut.
-        nulls: documents that came to it, and in which it compared a null.
-        repeated: documents that stay, and that it has written more or less often than once.
-        copies: times that these are written, by all rules.
+        chars: Code points of these; of an edit those that it replaced or cut.
+        reached: Documents that came to it.
+        spans: Stretches that an edit replaced or cut.
+        nulls: Documents that came to it, and in which it compared a null.
+        repeated: Documents that stay, and that it has written more or less often than once.
+        copies: Number of copies of these, by all rules.
     """
 
     documents: int = 0
@@ -97,10 +97,10 @@ class RuleEffect(RuleCount, kw_only=True):
     """Effect of a rule on a whole mix.
 
     Attributes:
-        name, kind: of the rule.
+        name, kind: Name and kind of the rule.
         stream: Stream that the rule decides over.
         group: Group that the rule is in.
-        only: documents that no other rule would drop; None where that was not looked at.
+        only: Documents that no other rule would drop; None where that was not looked at.
     """
 
     name: str
@@ -111,12 +111,12 @@ class RuleEffect(RuleCount, kw_only=True):
 
 
 class Totals(msgspec.Struct):
-    """Documents and code points that were read, and those that no rule dropped.
+    """Documents and code points, read and kept.
 
     Attributes:
-        rows, chars: read.
-        kept, kept_chars: that stay, each once.
-        copies, copy_chars: of these, written again: the second time, the third …
+        rows, chars: Documents and code points read.
+        kept, kept_chars: Documents and code points kept, each once.
+        copies, copy_chars: Copies of these beside the first: the second time, the third …
     """
 
     rows: int = 0
@@ -128,20 +128,20 @@ class Totals(msgspec.Struct):
 
     @property
     def repeated(self) -> str:
-        """Return what is said behind the numbers of what stays, if some of it is written again; else nothing."""
+        """Return the note about copies for people; empty if there are none."""
         if not self.copies:
             return ""
         return f", and with copies {self.kept + self.copies:,} written, of {self.kept_chars + self.copy_chars:,}"
 
 
 class GroupCount(msgspec.Struct):
-    """The amounts that a budget has taken of a group.
+    """The amounts of a group taken by a budget.
 
     Attributes:
-        documents: different ones.
-        copies: times that these are written.
-        distinct: the amount of these documents, each once.
-        chars, bytes: of the texts that were written, after edits.
+        documents: Number of distinct documents.
+        copies: Number of copies of these.
+        distinct: Amount of these documents, each once.
+        chars, bytes: Sizes of the texts written, after edits.
     """
 
     documents: int = 0
@@ -155,14 +155,14 @@ class Counted(msgspec.Struct):
     """The counts of some documents; those of blocks that are counted apart can be added up.
 
     Attributes:
-        totals: documents and code points.
-        rules: effect of each rule, in order; `reached` is left to `finish`.
-        left_out: what the writer left out, by name.
-        matched: for each blocklist, by index of its rule, the entries that documents matched.
+        totals: Documents and code points.
+        rules: Effect of each rule, in order; `reached` is left to `finish`.
+        left_out: Documents that the writer left out, by reason.
+        matched: Entries of blocklists that documents matched, by index of the rule.
         statistics: Statistics by label, what was read and what stays.
-        unlike_dolma: documents that stay here, and not in Dolma, or the reverse (see `RuleSet.differs`).
-        groups: what a budget has taken of each group.
-        seen: bits by the text of a place of the rules (see `toolkit.rules.expression_tree`).
+        unlike_dolma: Documents that stay here, and not in Dolma, or the reverse (see `RuleSet.differs`).
+        groups: Amounts that a budget takes, by group.
+        kinds: Bits by the text of a place of the rules (see `toolkit.rules.expression_tree`).
     """
 
     totals: Totals
@@ -172,17 +172,43 @@ class Counted(msgspec.Struct):
     statistics: SizesByLabel
     unlike_dolma: int = 0
     groups: dict[str, GroupCount] = {}
-    seen: dict[str, int] = {}
+    kinds: dict[str, int] = {}
 
     @classmethod
     def none(cls, rules: int) -> Self:
         """Return the counts of no documents."""
-        return cls(Totals(), [RuleCount() for _ in range(rules)], Counter(), {}, {}, groups={}, seen={})
+        return cls(Totals(), [RuleCount() for _ in range(rules)], Counter(), {}, {}, groups={}, kinds={})
 
     def add(self, other: Self) -> None:
-        """Add what was counted of others."""
-        expression_tree.merge(self.seen, other.seen)
-        partials.add(self, msgspec.structs.replace(other, seen={}))
+        """Add the counts of other documents."""
+        expression_tree.merge(self.kinds, other.kinds)
+        partials.add(self, msgspec.structs.replace(other, kinds={}))
+
+
+class ShardEffects(msgspec.Struct, frozen=True, kw_only=True):
+    """The effects of rules on the documents of a shard.
+
+    Attributes:
+        totals: Documents and code points, read and kept.
+        rules: Effect of each rule, in order.
+        matched: Entries of blocklists that documents matched, by index of the rule.
+        counts: Documents that the writer left out, by reason.
+        statistics: Sizes by label.
+        not_carried: Documents with fields that the output does not carry, by field.
+        unlike_dolma: Number of documents that Dolma decides otherwise about.
+        groups: Amounts that a budget takes, by group.
+        kinds: Bits by the text of a place of the rules (see `toolkit.rules.expression_tree`).
+    """
+
+    totals: Totals
+    rules: list[RuleCount]
+    matched: dict[int, list[int]] = {}
+    counts: dict[str, int] = {}
+    statistics: SizesByLabel = {}
+    not_carried: dict[str, int] = {}
+    unlike_dolma: int = 0
+    groups: dict[str, GroupCount] = {}
+    kinds: dict[str, int] = msgspec.field(name="seen", default_factory=dict)
 
 
 def added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -194,18 +220,11 @@ def added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def count_group(groups: dict[str, GroupCount], group: str, amount: float, copies: int) -> None:
-    """Add one document that a budget takes, and how often it is written."""
+    """Count one document of a budget with its copies."""
     group_count = groups.setdefault(group, GroupCount())
     group_count.documents += 1
     group_count.copies += copies
     group_count.distinct += amount
-
-
-def count(effects: list[RuleCount], outcome: Outcome, chars: int) -> None:
-    """Add what is decided of one document to the effects of the rules; `reached` is left to `finish`."""
-    for i in rules_in(outcome):
-        effects[i].documents += 1
-        effects[i].chars += chars
 
 
 def labels_of(rules: RuleSet, columns: Sequence[Sequence[Any]]) -> list[str]:
@@ -227,25 +246,27 @@ def note(
     labels: Sequence[str],
     outcomes: Sequence[Outcome],
 ) -> None:
-    """Add what is decided of documents, whose values are those of `RuleSet.outcomes`, and what their texts measure."""
-    rules.occurrence.note(counted.seen, columns)
+    """Count the decisions on documents. Columns are those of `RuleSet.outcomes`."""
+    rules.occurrence.note(counted.kinds, columns)
     for label, sizes, outcome in zip(labels, measured, outcomes, strict=True):
         tally.read(label, sizes)
-        count(counted.rules, outcome, sizes[CHARS])
+        for i in rules_in(outcome):
+            counted.rules[i].documents += 1
+            counted.rules[i].chars += sizes[CHARS]
     if rules.compares_nulls:
         for outcome, values in zip(outcomes, zip(*columns, strict=True), strict=True):
             count_nulls(counted.rules, rules, outcome, values)
 
 
 def count_repeats(effects: list[RuleCount], rules: RuleSet, copies: int, values: Sequence[Any]) -> None:
-    """Add how often one document that stays is written; its values are those of `RuleSet.decide`."""
+    """Count the copies of one kept document. Values are those of `RuleSet.decide`."""
     for i in rules.repeated(*values):
         effects[i].repeated += 1
         effects[i].copies += copies
 
 
 def count_nulls(effects: list[RuleCount], rules: RuleSet, outcome: Outcome, values: Sequence[Any]) -> None:
-    """Add the nulls that rules compared in one document, whose values are those of `RuleSet.decide`."""
+    """Count the nulls compared by rules in one document. Values are those of `RuleSet.decide`."""
     for i in rules.nulls(outcome, *values):
         effects[i].nulls += 1
 
@@ -261,11 +282,11 @@ def count_edits(effects: list[RuleCount], edits: list[list[Edit]]) -> None:
 
 def finish(effects: list[RuleCount], rules: Iterable[Rule], totals: Totals) -> None:
     """Fill in how many documents came to each rule: those that none before it dropped; edits come after all."""
-    left = totals.rows
+    remaining = totals.rows
     for effect, rule in zip(effects, rules, strict=True):
         if rule.decides:
-            effect.reached = left
-            left -= effect.documents if rule.drops else 0
+            effect.reached = remaining
+            remaining -= effect.documents if rule.drops else 0
     for effect, rule in zip(effects, rules, strict=True):
         if not rule.decides:
-            effect.reached = left
+            effect.reached = remaining

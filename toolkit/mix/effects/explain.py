@@ -1,10 +1,11 @@
-"""Explains why a mix keeps or drops a document, and compares two mixes, document by document."""
+"""Explanations of a mix for single documents, and comparisons of two mixes."""
 
 import ast
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -48,8 +49,8 @@ class Stretch(ConfigStruct):
     """A stretch of a text.
 
     Attributes:
-        start, end: code points.
-        before, text, after: what stands there and around it, cut where it is long.
+        start, end: Bounds in code points.
+        before, text, after: Text and its surroundings, cut where they are long.
         value: Value of a line; null of others.
     """
 
@@ -62,7 +63,9 @@ class Stretch(ConfigStruct):
 
 
 def of_rule(rule: CompiledRule, document: Document, values: Sequence[Any]) -> list[Stretch]:
-    """Return the first stretches that a rule edits; of one that edits none, spans and lines whose values it sees."""
+    """Return the first stretches edited by a rule. For a rule that edits none, these are spans and lines whose values
+    it reads.
+    """
     text = document.text
     edits = rule.edits(document, values, "clamp") if rule.holds(values) else []
     results: list[tuple[int, int, Any]] = [(edit.start, edit.end, None) for edit in edits if edit.start < edit.end]
@@ -99,8 +102,8 @@ def show_stretches(text: str, stretches: Sequence[Stretch]) -> list[str]:
     lines = []
     for stretch in stretches:
         whole = stretch.before + stretch.text + stretch.after
-        shown = excerpts.around(whole, len(stretch.before), len(stretch.before) + len(stretch.text), room)
-        lines.append("    | " + shown)
+        excerpt = excerpts.around(whole, len(stretch.before), len(stretch.before) + len(stretch.text), room)
+        lines.append("    | " + excerpt)
     return lines
 
 
@@ -111,11 +114,11 @@ class Target(ConfigStruct):
     """The documents of a shard to explain: those with an id, or so many that each rule does something to.
 
     Attributes:
-        id: of the documents, or their URL; None for samples.
-        samples: for each rule.
-        rule: name of the only rule that samples are wanted for.
-        seed: with which samples are drawn from all that there are; None for those that come first.
-        rows: numbers of the documents, from 1, in place of an id.
+        id: Id of the documents, or their URL; None for samples.
+        samples: Number of samples for each rule.
+        rule: Name of the only rule that samples are wanted for.
+        seed: Seed of the draw of samples; None for the first documents.
+        rows: Numbers of the documents, from 1, in place of an id.
     """
 
     work: ShardToMix
@@ -127,11 +130,11 @@ class Target(ConfigStruct):
 
     @property
     def asks(self) -> bool:
-        """Return whether certain documents are asked for."""
+        """Return True if certain documents are requested."""
         return self.id is not None or self.rows is not None
 
     def has(self, document: Document, number: int) -> bool:
-        """Return whether a document is one of them."""
+        """Return True if a document is requested."""
         if self.rows is not None:
             return number in self.rows
         return is_called(document.row, document.id, self.id or "")
@@ -141,9 +144,9 @@ class RuleStep(ConfigStruct):
     """A rule as it meets a document.
 
     Attributes:
-        rule: its name.
-        verdict: in words.
-        values: what it sees, as plain data.
+        rule: Name.
+        verdict: Verdict in words.
+        values: Values read by the rule, as plain data.
     """
 
     rule: str
@@ -156,16 +159,16 @@ class Explanation(ConfigStruct):
 
     Attributes:
         place: ``shard:row``.
-        dropped: name of the rule that drops it, None if it stays.
+        dropped: Name of the rule that drops it, None if it stays.
         reason: Reason of a document that is dropped: the rule again, and in place of a verdict the part of its
             expression that decided, with its values alone: ``language.prob < 0.6``. A rule that has none says what it
             does.
-        deciding: index of the rule that it is a sample for.
+        deciding: Index of the rule that it is a sample for.
         text: Text of the document, its beginning.
         stretches: Stretches of the text, that the rule is about.
-        rank: the least are shown of samples that are drawn.
+        rank: Rank; the samples with the least are shown.
         attributes: Attributes of a document that was asked for, by their names in the mix.
-        way: of the same, where it comes from and where it is in the output (see `toolkit.commands._tracing`).
+        way: Origin of such a document, and its place in the output (see `toolkit.commands._tracing`).
     """
 
     place: str
@@ -184,7 +187,7 @@ class Explanation(ConfigStruct):
 
 
 def explain_shard(target: Target, report: Report) -> list[Explanation]:
-    """Return the explanations that a shard has to give.
+    """Return the explanations of documents of a shard.
 
     Raises:
         DataError: as a mix of it would.
@@ -199,23 +202,23 @@ def explain_shard(target: Target, report: Report) -> list[Explanation]:
         values = [*row, document]
         try:
             if not target.asks:
-                concerned = _concerned(rules, document, values, work.stream.past_end) if samples.wanted else []
+                concerned = _concerned(rules, document, values, work.stream.past_end) if samples.rules else []
                 deciding = samples.take(document, number, concerned)
             else:
                 deciding = [(-1, 0)] if target.has(document, number) else []
             for i, rank in deciding:
-                told = _explain(work, rules, document, number, values, i)
+                explanation = _explain(work, rules, document, number, values, i)
                 attributes = plain_values(work.sets, map(RAW_ATTRIBUTES.decode, lines)) if target.asks else {}
-                samples.add(msgspec.structs.replace(told, rank=rank, attributes=attributes), number)
+                samples.add(msgspec.structs.replace(explanation, rank=rank, attributes=attributes), number)
         except DataError as error:
             raise at_document(error, work, number, document.id) from None
         if (not target.asks and samples.are_complete) or (target.rows and number == max(target.rows)):
             break
-    return samples.found()
+    return samples.results()
 
 
 class _Samples:
-    """The explanations of a shard that are kept.
+    """The explanations selected in a shard.
 
     Args:
         target: Target of the shard.
@@ -224,47 +227,49 @@ class _Samples:
 
     def __init__(self, target: Target, names: list[str]) -> None:
         self._seed = target.seed
-        self.wanted = {i for i, name in enumerate(names) if target.rule in (None, name)}
-        self._left = dict.fromkeys(self.wanted, target.samples)
-        self._most = target.samples * len(self.wanted)  # a document may be a sample of several rules, and is one of one
-        self._kept: dict[int, list[tuple[int, int, Explanation]]] = {i: [] for i in (-1, *self.wanted)}
+        self.rules = {i for i, name in enumerate(names) if target.rule in (None, name)}
+        self._missing = dict.fromkeys(self.rules, target.samples)
+        self._most = target.samples * len(self.rules)  # a document may be a sample of several rules, and is one of one
+        self._samples: dict[int, list[tuple[int, int, Explanation]]] = {i: [] for i in (-1, *self.rules)}
 
     @property
     def are_complete(self) -> bool:
-        """Return whether the rest of the shard need not be looked at."""
-        return not self.wanted or (self._seed is None and not any(self._left.values()))
+        """Return True if the rest of the shard can be skipped."""
+        return not self.rules or (self._seed is None and not any(self._missing.values()))
 
     def take(self, document: Document, number: int, concerned: list[int]) -> list[tuple[int, int]]:
-        """Return the rules that a document is a sample for, of those that do something to it, with its rank."""
-        mine = [i for i in concerned if i in self.wanted]
+        """Return the rules for a sample document, with its rank."""
+        mine = [i for i in concerned if i in self.rules]
         if self._seed is None:
-            first = next((i for i in mine if self._left[i]), None)
+            first = next((i for i in mine if self._missing[i]), None)
             return [] if first is None else [(first, number)]
         rank = key_of(row_hash(document.source, document.id), self._seed) if mine else 0
-        kept = self._kept
-        return [(i, rank) for i in mine if len(kept[i]) < self._most or (-rank, -number) > kept[i][0][:2]]
+        samples = self._samples
+        return [(i, rank) for i in mine if len(samples[i]) < self._most or (-rank, -number) > samples[i][0][:2]]
 
     def add(self, explanation: Explanation, number: int) -> None:
         """Keep an explanation."""
         i, entry = explanation.deciding, (-explanation.rank, -number, explanation)
         if self._seed is None or i < 0:
-            self._kept[i].append(entry)
+            self._samples[i].append(entry)
             if i >= 0:
-                self._left[i] -= 1
-        elif len(self._kept[i]) < self._most:
-            heapq.heappush(self._kept[i], entry)
+                self._missing[i] -= 1
+        elif len(self._samples[i]) < self._most:
+            heapq.heappush(self._samples[i], entry)
         else:
-            heapq.heapreplace(self._kept[i], entry)
+            heapq.heapreplace(self._samples[i], entry)
 
-    def found(self) -> list[Explanation]:
-        """Return what was kept, by rank."""
+    def results(self) -> list[Explanation]:
+        """Return the selected explanations, by rank."""
         return [
-            item[2] for kept in self._kept.values() for item in sorted(kept, key=lambda item: item[:2], reverse=True)
+            item[2]
+            for samples in self._samples.values()
+            for item in sorted(samples, key=lambda item: item[:2], reverse=True)
         ]
 
 
 def _concerned(rules: RuleSet, document: Document, values: list[Any], past_end: PastEnd) -> list[int]:
-    """Return the indexes of the rules that do something to a document."""
+    """Return the indexes of the rules with an effect on a document."""
     outcome = rules.decide(*values)
     if isinstance(outcome, int):
         return [outcome]
@@ -309,7 +314,7 @@ def _explain(
 
 
 def _routing(rules: RuleSet, i: int, folder: str | None, values: list[Any]) -> str:
-    """Return what a rule that holds does to the folder of a document: the first one decides."""
+    """Return the verdict of a `route` rule with a true condition. The first one decides."""
     if i not in rules.applied(*values):
         return "routes nothing: an earlier rule has routed it"
     if folder is None and rules.compiled[i].takes_label():
@@ -318,7 +323,7 @@ def _routing(rules: RuleSet, i: int, folder: str | None, values: list[Any]) -> s
 
 
 def _reason(rule: CompiledRule, values: list[Any]) -> RuleStep:
-    """Return what decided that a rule drops a document."""
+    """Return the reason for dropping a document."""
     written, watched = rule.rule, rule.watched(values)
     if written.DRAWS or written.foreign or not written.expression:
         return RuleStep(written.name, rule.verdict(values), plain(watched))
@@ -332,13 +337,13 @@ def _reason(rule: CompiledRule, values: list[Any]) -> RuleStep:
 
 
 def _deciding(rule: CompiledRule, node: ast.expr, values: list[Any], *, truth: bool) -> Iterator[tuple[ast.expr, bool]]:
-    """Yield the parts of an expression that made it true, or false, and what each of them is.
+    """Yield the deciding parts of an expression, with their values.
 
     Args:
         rule: Rule that has the expression.
         node: Node of the expression.
         values: Values of the document.
-        truth: what the node is.
+        truth: Value of the node.
     """
     match node:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -355,7 +360,7 @@ def _deciding(rule: CompiledRule, node: ast.expr, values: list[Any], *, truth: b
 
 
 def _first(rule: CompiledRule, parts: list[ast.expr], values: list[Any], *, truth: bool) -> list[ast.expr]:
-    """Return the first part that is true, or false; none if the parts cannot be computed by themselves."""
+    """Return the first part with this value, or none. The parts may not be computable alone."""
     for part in parts:  # in the order in which the rule looks at them: each may count on those before it
         function = rule.part(ast.unparse(part))
         if function is None:
@@ -365,20 +370,20 @@ def _first(rule: CompiledRule, parts: list[ast.expr], values: list[Any], *, trut
     return []
 
 
-def explain_row(work: ShardToMix, row: int, line: bytes, others: Sequence[bytes]) -> Explanation:
+def explain_row(work: ShardToMix, row: int, line: bytes, attribute_rows: Sequence[bytes]) -> Explanation:
     """Return the explanation of one document.
 
     Args:
         work: Shard of the document.
         row: Number of the row, from 0.
         line: Row of the document.
-        others: The same row of each set.
+        attribute_rows: The same row of each set.
 
     Raises:
         DataError: as a mix of it would.
     """
     rules = work.compile_rules()
-    needs, block = rules.needs, JointBlock(row, Block([line]), [Block([other]) for other in others])
+    needs, block = rules.needs, JointBlock(row, Block([line]), [Block([other]) for other in attribute_rows])
     ((document, number, _, values),) = Joiner(work, needs.keys, needs.fields, joined=needs.joined).rows(block)
     try:
         return _explain(work, rules, document, number, [*values, document], -1)
@@ -387,7 +392,7 @@ def explain_row(work: ShardToMix, row: int, line: bytes, others: Sequence[bytes]
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that a rule sees as data for JSON; a whole document is only hinted at."""
+    """Return the values read by a rule as data for JSON. A whole document becomes an ellipsis."""
     return {
         name: "…" if isinstance(value, Document) else msgspec.json.decode(msgspec.json.encode(value))
         for name, value in values.items()
@@ -396,11 +401,11 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def show(explanation: Explanation) -> str:
     """Return an explanation for people."""
-    told = explanation.reason
+    reason = explanation.reason
     lines = [
         explanation.place,
-        f"  dropped by {told.rule!r}: {told.verdict}" if told else "  stays",
-        *([f"    with {_listed(told.values)}"] if told and told.values else []),
+        f"  dropped by {reason.rule!r}: {reason.verdict}" if reason else "  stays",
+        *([f"    with {_listed(reason.values)}"] if reason and reason.values else []),
         f"  id {escaped(explanation.id)}, source {escaped(explanation.source)}, {explanation.chars:,} characters",
     ]
     width = max((len(step.rule) for step in explanation.steps), default=0)
@@ -421,11 +426,11 @@ HELD = 1000
 
 
 class Pair(ConfigStruct):
-    """A shard in two mixes, and how many samples of each kind of change are wanted of it.
+    """A shard in two mixes, with the number of samples.
 
     Attributes:
-        rule: name of the only rule that samples are wanted for.
-        seed: with which samples are drawn; None for those that come first.
+        rule: Name of the only rule that samples are wanted for.
+        seed: Seed of the draw of samples; None for the first documents.
         session: Session of the other mix, if its options of the storage, or its root, are others.
     """
 
@@ -438,16 +443,16 @@ class Pair(ConfigStruct):
 
 
 class Sample(ConfigStruct, omit_defaults=True):
-    """A document for which something changes.
+    """A document with a change.
 
     Attributes:
         what: ``gained``, ``lost`` or ``relabelled``.
-        why: the rule, or the labels.
+        why: Rule, or labels.
         place: ``shard:row``.
         values: Values that the rule sees, as plain data.
         text: Text of the document, its beginning.
-        rank: the least are shown.
-        shard, number: path of the documents, and the row; both and the rank only until the text is read.
+        rank: Rank; the samples with the least are shown.
+        shard, number: Path of the documents, and the row; both and the rank only until the text is read.
     """
 
     what: Literal["gained", "lost", "relabelled"]
@@ -465,11 +470,11 @@ class Comparison(msgspec.Struct):
     """The changes between two mixes.
 
     Attributes:
-        rows: documents.
-        kept: by the first mix.
-        gained: documents that only the second keeps, by the first's rule that drops them.
-        lost: documents that only the first keeps, by the second's rule that drops them.
-        relabelled: documents that both keep, by ``label -> other label`` (the output folder, where rules route).
+        rows: Number of documents.
+        kept: Number of documents that the first mix keeps.
+        gained: Documents that only the second keeps, by the first's rule that drops them.
+        lost: Documents that only the first keeps, by the second's rule that drops them.
+        relabelled: Documents that both keep, by ``label -> other label`` (the output folder, where rules route).
         samples: Samples of all three.
     """
 
@@ -481,7 +486,7 @@ class Comparison(msgspec.Struct):
     samples: list[Sample] = []
 
     def add(self, other: "Comparison") -> None:
-        """Add what changes in another shard."""
+        """Add the changes in another shard."""
         self.rows += other.rows
         self.kept += other.kept
         self.gained += other.gained
@@ -490,7 +495,7 @@ class Comparison(msgspec.Struct):
         self.samples += other.samples
 
     def note(self, change: Sample, samples: int) -> None:
-        """Count a change, and keep it as a sample if it may be among those of its cause that are shown."""
+        """Count a change, and keep it as a sample, if needed."""
         counts: Counter[str] = getattr(self, change.what)
         counts[change.why] += 1
         if counts[change.why] <= samples or change.rank:
@@ -500,13 +505,13 @@ class Comparison(msgspec.Struct):
 
     def keep_samples(self, number: int, rule: str | None = None) -> None:
         """Keep the samples of each cause with the least ranks; with a rule, of that one alone."""
-        seen: Counter[tuple[str, str]] = Counter()
-        kept = []
+        numbers: Counter[tuple[str, str]] = Counter()
+        samples = []
         for sample in sorted(self.samples, key=lambda sample: sample.rank):
-            seen[sample.what, sample.why] += 1
-            if seen[sample.what, sample.why] <= number and rule in (None, sample.why):
-                kept.append(sample)
-        self.samples = kept
+            numbers[sample.what, sample.why] += 1
+            if numbers[sample.what, sample.why] <= number and rule in (None, sample.why):
+                samples.append(sample)
+        self.samples = samples
 
 
 class _Fate(NamedTuple):
@@ -524,33 +529,27 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
     Raises:
         DataError: as a mix of it would, as far as attributes are concerned.
     """
+    comparison = Comparison()
     with ExitStack() as stack:
         session = current()
-        if (other := pair.session) is not None:
-            session = session.get_or_make((Session, other.id), lambda: other)
+        if (other_session := pair.session) is not None:
+            session = session.get_or_make((Session, other_session.id), lambda: other_session)
             with session.bound():
                 stack.enter_context(apart.not_kept())
-        return _compare_shard(pair, session, report)
-
-
-def _compare_shard(pair: Pair, session: Session, report: Report) -> Comparison:
-    comparison = Comparison()
-    state, _ = inputs_of(pair.one)
-    with session.bound():
-        inputs_of(pair.other)
-    done = Share(report, state.rows, state.size)
-    fates = zip(_fates(pair.one), session.steps(_fates(pair.other)), strict=True)
-    for number, (one, other) in enumerate(fates, 1):
-        comparison.rows += 1
-        done(1)
-        comparison.kept += one.dropped is None
-        if change := _change(one, other, number):
-            if pair.seed is not None:
-                document = one.values[-1]
-                change = msgspec.structs.replace(
-                    change, rank=key_of(row_hash(document.source or "", document.id), pair.seed)
-                )
-            comparison.note(change, pair.samples)
+        state, _ = inputs_of(pair.one)
+        with session.bound():
+            inputs_of(pair.other)
+        progress = Share(report, state.rows, state.size)
+        fates = zip(_fates(pair.one), session.steps(_fates(pair.other)), strict=True)
+        for number, (one, other) in enumerate(fates, 1):
+            comparison.rows += 1
+            progress(1)
+            comparison.kept += one.dropped is None
+            if change := _change(one, other, number):
+                if pair.seed is not None:
+                    rank = key_of(row_hash(one.values[-1].source or "", change.id), pair.seed)
+                    change = msgspec.structs.replace(change, rank=rank)
+                comparison.note(change, pair.samples)
     comparison.keep_samples(pair.samples, pair.rule)
     if comparison.rows != state.rows:
         raise DataError(f"expected {state.rows} rows as indexed, got {comparison.rows}", path=pair.one.path)
@@ -565,25 +564,23 @@ def _fates(work: ShardToMix) -> Iterator[_Fate]:
 
 
 def _change(one: _Fate, other: _Fate, number: int) -> Sample | None:
-    """Return what changes for a document; None if nothing does."""
-    place, id, shard = f"{one.work.name}:{number}", one.values[-1].id, one.work.path
+    """Return the change for a document; None if there is none."""
+    sample = partial(
+        Sample, place=f"{one.work.name}:{number}", id=one.values[-1].id, text="", shard=one.work.path, number=number
+    )
     if one.dropped is None and other.dropped is None:
-        labels = [_folder(fate, number) or "(none)" for fate in (one, other)]
-        return (
-            Sample("relabelled", " -> ".join(labels), place, id, {}, "", shard=shard, number=number)
-            if labels[0] != labels[1]
-            else None
-        )
+        before, now = (_folder(fate, number) or "(none)" for fate in (one, other))
+        return None if before == now else sample("relabelled", f"{before} -> {now}", values={})
     if one.dropped is not None and other.dropped is not None:
         return None
     fate = one if other.dropped is None else other
     rule = fate.rules.compiled[fate.dropped or 0]
-    what: Literal["gained", "lost"] = "gained" if fate is one else "lost"
-    return Sample(what, rule.rule.name, place, id, plain(rule.watched(fate.values)), "", shard=shard, number=number)
+    values = plain(rule.watched(fate.values))
+    return sample("gained" if fate is one else "lost", rule.rule.name, values=values)
 
 
 def _folder(fate: _Fate, number: int) -> str:
-    """Return the output folder of a document that stays: the label of the format, or where a rule routes it."""
+    """Return the output folder of a document: label of the format, or route."""
     rules, values = fate.rules, fate.values
     try:
         label = rules.folder(*values) if rules.folder else None
@@ -593,7 +590,7 @@ def _folder(fate: _Fate, number: int) -> str:
 
 
 class Texts(ConfigStruct):
-    """Rows of a shard whose texts are shown: their numbers from 1, ascending."""
+    """Rows of a shard with texts to show. Numbers count from 1 and ascend."""
 
     dataset: Dataset
     shard: str

@@ -22,6 +22,7 @@ from toolkit.mix.effects.counts import (
     NO_LABEL,
     GroupCount,
     RuleCount,
+    ShardEffects,
     Totals,
     count_group,
     count_nulls,
@@ -50,86 +51,71 @@ _ENOUGH, _FACTOR, _LEAST = 100, 3, 10
 
 
 def uneven_losses(labels: Mapping[str, tuple[int, int, int]]) -> list[str]:
-    """Return sentences about labels of which the rules drop a far larger share than of all others.
+    """Return warnings about labels with far larger losses than all others.
 
     A label that one rule drops as a whole is left out: a recipe for some languages means that.
 
     Args:
-        labels: by label its documents, those that stay, and the most that one rule drops.
+        labels: Documents by label, those that stay, and the most that one rule drops.
     """
-    known = {label: (rows, kept) for label, (rows, kept, most) in labels.items() if most < rows}
-    all_rows, all_kept = (sum(column) for column in zip(*known.values(), strict=True)) if known else (0, 0)
+    counts = {label: (rows, staying) for label, (rows, staying, most) in labels.items() if most < rows}
+    all_rows, all_kept = (sum(column) for column in zip(*counts.values(), strict=True)) if counts else (0, 0)
     results = []
-    for label, (rows, kept) in sorted(known.items()):
-        others, lost, lost_of_others = all_rows - rows, rows - kept, all_rows - all_kept - rows + kept
-        if rows >= _ENOUGH and lost >= _LEAST and lost * others > _FACTOR * lost_of_others * rows:
+    for label, (rows, staying) in sorted(counts.items()):
+        rest, lost, lost_of_others = all_rows - rows, rows - staying, all_rows - all_kept - rows + staying
+        if rows >= _ENOUGH and lost >= _LEAST and lost * rest > _FACTOR * lost_of_others * rows:
             results.append(
                 f"the rules drop {lost / rows:.0%} of {rows:,} documents of {label or 'no label'}, and "
-                f"{lost_of_others / others:.1%} of the others: do they fit this language? `--explain ID` shows why"
+                f"{lost_of_others / rest:.1%} of the others: do they fit this language? `--explain ID` shows why"
             )
     return results
 
 
-class Preview(ConfigStruct):
-    """The effects of the rules on the documents of a shard.
+class Preview(ShardEffects, frozen=True, kw_only=True):
+    """The effects of rules on a shard, without its texts.
 
     Attributes:
-        totals: read and kept.
-        effects: Effects of each rule.
-        only: for each rule, documents that no other one would drop.
-        labels: the same by label, before any `route`.
-        matched: for each blocklist, by index of its rule, the entries that documents matched.
-        groups: what a budget takes of each group.
-        seen: bits by the text of a place of the rules (see `toolkit.rules.expression_tree`).
+        only: Number of documents that each rule alone drops.
+        labels: Counts by label, before any `route`.
         texts: True if the documents had to be read.
-        not_carried: documents that have a field which the output does not carry, by its path.
-        unlike_dolma: documents of which Dolma decides otherwise.
-        kept: a bit of each document that says whether it stays, where a mix notes which ids it writes.
-        fates: which documents stay, and which are dropped as copies, unless a folder took that; None without rules
-            about copies.
+        stays: Bit of each document, 1 if it stays, where a mix notes the ids that it writes.
+        fates: Outcomes of documents, unless they went to files; None without rules about copies.
     """
 
-    totals: Totals
-    effects: list[RuleCount]
     only: list[int]
     labels: dict[str, LabelCount]
-    matched: dict[int, list[int]]
     texts: bool
-    not_carried: dict[str, int]
-    unlike_dolma: int
-    kept: bytes = b""
+    stays: bytes = b""
     fates: Fates | None = None
-    groups: dict[str, GroupCount] = {}
-    seen: dict[str, int] = {}
 
 
 class ShardToPreview(ConfigStruct):
-    """A shard, and the files that take what becomes of its documents, if they can: they may be on another machine."""
+    """A shard, and the files for the outcomes of its documents. Their folder may be on another machine."""
 
     work: ShardToMix
-    kept: str
+    staying: str
     copies: str
 
 
-def preview_with_fates(shown: ShardToPreview, report: Report) -> Preview:
+def preview_with_fates(target: ShardToPreview, report: Report) -> Preview:
     """Return the effects of the rules on one shard; write to files, or return, what becomes of its documents."""
-    copies = Copies(shown.work.compile_rules(), shown.work)
+    copies = Copies(target.work.compile_rules(), target.work)
     if not copies.rules:
-        return preview_shard(shown.work, report)
+        return preview_shard(target.work, report)
     fates: list[Fates] = []
-    if not os.path.isdir(os.path.dirname(shown.kept)):
-        preview = preview_shard(shown.work, report, copies, fates.append)
-        together = Fates(b"".join(fates.kept for fates in fates), b"".join(fates.copies for fates in fates))
+    if not os.path.isdir(os.path.dirname(target.staying)):
+        preview = preview_shard(target.work, report, copies, fates.append)
+        together = Fates(b"".join(fates.staying for fates in fates), b"".join(fates.copies for fates in fates))
         return msgspec.structs.replace(preview, fates=together)
     mine = f".{os.getpid()}"  # the task may run twice
-    with open_scratch(shown.kept + mine) as kept, open_scratch(shown.copies + mine) as dropped:
+    with open_scratch(target.staying + mine) as kept_file, open_scratch(target.copies + mine) as dropped:
 
         def write(fates: Fates) -> None:
-            kept.write(fates.kept)
+            kept_file.write(fates.staying)
             dropped.write(fates.copies)
 
-        preview = preview_shard(shown.work, report, copies, write)
-    for path in (shown.kept, shown.copies):
+        preview = preview_shard(target.work, report, copies, write)
+    for path in (target.staying, target.copies):
         move_scratch(path + mine, path)
     return preview
 
@@ -138,15 +124,15 @@ def preview_shard(
     work: ShardToMix,
     report: Report,
     copies: Copies | None = None,
-    noted: Callable[[Fates], object] = lambda fates: None,
+    note: Callable[[Fates], object] = lambda fates: None,
 ) -> Preview:
     """Return the effects of the rules on one shard.
 
     Args:
-        work: the shard.
-        report: is told of each block.
-        copies: tells which documents are dropped as copies.
-        noted: is given what becomes of the documents, some at a time.
+        work: Shard.
+        report: Report of progress.
+        copies: Finder of documents dropped as copies.
+        note: Function that takes outcomes of documents.
 
     Raises:
         DataError: as a mix of it would, as far as attributes are concerned.
@@ -155,15 +141,15 @@ def preview_shard(
 
     state, _ = inputs_of(work)
     rules = work.compile_rules()
-    effects, seen, kept = Effects(work, rules, copies), dict[str, int](), bytearray()
-    done = Share(report, state.rows, state.size)
+    effects, bits, stays = Effects(work, rules, copies), dict[str, int](), bytearray()
+    progress = Share(report, state.rows, state.size)
     for block in blocks(work, rules):
         effects.add(block, [label or NO_LABEL for label in block.labels])
-        rules.occurrence.note_all(seen, block.columns)
-        kept.extend(not isinstance(outcome, int) for outcome in block.outcomes)
+        rules.occurrence.note_all(bits, block.columns)
+        stays.extend(not isinstance(outcome, int) for outcome in block.outcomes)
         if copies:
-            noted(copies.taken())
-        done(len(block.chars))
+            note(copies.take())
+        progress(len(block.chars))
     totals, counts, only = effects.counted()
     drops = [rule.drops for rule in rules.rules]
     labels = {
@@ -174,16 +160,16 @@ def preview_shard(
     }
     return Preview(
         totals=totals,
-        effects=counts,
+        rules=counts,
         only=only,
         labels=labels,
         matched={i: sorted(watch.matched) for i, watch in rules.blocklists.items()},
         texts=_reads_documents(work, rules),
         not_carried=not_carried(work.settings.writer(), state.all_fields),
         unlike_dolma=effects.unlike_dolma,
-        kept=np.packbits(np.frombuffer(kept, np.uint8)).tobytes() if work.settings.notes_ids else b"",
+        stays=np.packbits(np.frombuffer(stays, np.uint8)).tobytes() if work.settings.notes_ids else b"",
         groups=effects.groups,
-        seen=seen,
+        kinds=bits,
     )
 
 
@@ -191,10 +177,10 @@ class Decided(NamedTuple):
     """The decisions of rules about the documents of a block.
 
     Attributes:
-        labels: numbers of their labels.
-        dropped: rules that drop them, -1 of those that stay.
-        copies: how often they are written.
-        places, rules: documents, by their places, that rules are applied to which do not drop them, and these rules.
+        labels: Numbers of their labels.
+        dropped: Rules that drop them, -1 of those that stay.
+        copies: Number of copies of each document.
+        places, rules: Documents, by their places, that rules are applied to which do not drop them, and these rules.
     """
 
     labels: "Array"
@@ -205,17 +191,17 @@ class Decided(NamedTuple):
 
 
 class Effects:
-    """Counts what rules do to the documents of a shard, by label, block by block.
+    """Counts the effects of rules on a shard by label.
 
     Args:
-        work: the shard.
+        work: Shard.
         rules: Rules that decide.
-        copies: notes which documents are dropped as copies.
+        copies: Finder of documents dropped as copies.
 
     Attributes:
-        labels: their numbers.
-        groups: what a budget takes of each group.
-        unlike_dolma: documents of which Dolma decides otherwise.
+        labels: Numbers of labels.
+        groups: Amounts that a budget takes, by group.
+        unlike_dolma: Documents of which Dolma decides otherwise.
     """
 
     def __init__(self, work: ShardToMix, rules: RuleSet, copies: Copies | None = None) -> None:
@@ -242,7 +228,7 @@ class Effects:
             self._sizes, self._of_rules = (
                 np.concatenate([item, np.zeros_like(item)]) for item in (self._sizes, self._of_rules)
             )
-        unique, copies, applied = self._each(block)
+        unique, copies, applied = self._count_documents(block)
         chars, often = np.array(block.chars, dtype=np.int64), np.array(copies, dtype=np.int64)
         dropped = np.array([outcome if isinstance(outcome, int) else -1 for outcome in block.outcomes], dtype=np.int64)
         one, drops, stays = np.ones_like(chars), dropped >= 0, (dropped < 0).astype(np.int64)
@@ -256,8 +242,8 @@ class Effects:
         self._rows += len(chars)
         return Decided(numbers, dropped, often, places, rules)
 
-    def _each(self, block: "Block") -> tuple[list[bool], list[int], list[tuple[int, int, int]]]:
-        """Return whether a rule alone drops a document, how often it is written; and place, rule and code points.
+    def _count_documents(self, block: "Block") -> tuple[list[bool], list[int], list[tuple[int, int, int]]]:
+        """Return single-handed drops, numbers of copies, and (place, rule, code points).
 
         The last are of documents which rules are applied to that do not drop them.
         """
@@ -287,7 +273,7 @@ class Effects:
         return unique, copies, applied
 
     def _applied(self, values: tuple[Any, ...], chars: int) -> Iterator[tuple[int, int]]:
-        """Yield the rules that change a document which stays, and the code points that count for each."""
+        """Yield the rules with changes, and the code points for each."""
         for i in self._rules.applied(*values) if self._rules.applies else ():
             yield i, chars
         for i, rule in enumerate(self._rules.compiled) if self._rules.edits else ():
@@ -297,7 +283,7 @@ class Effects:
                 yield i, min(cut or 0, chars)  # an end past the text may be clamped
 
     def counted(self) -> tuple[Totals, list[RuleCount], list[int]]:
-        """Return the totals, the effect of each rule, and the documents that it alone drops."""
+        """Return totals, effects of rules, and single-handed drops."""
         totals, of_rules = Totals(*self._sizes.sum(axis=0).tolist()), self._of_rules.sum(axis=0).tolist()
         for count, (documents, chars, _) in zip(self._counts, of_rules, strict=True):
             count.documents, count.chars = documents, chars
@@ -321,10 +307,10 @@ class Block:
     """Some documents in a row.
 
     Attributes:
-        columns: the values of each of the rules' arguments, the document last.
-        chars: code points of each.
+        columns: Values of each of the rules' arguments, the document last.
+        chars: Code points of each.
         bytes: Bytes of each, in UTF-8.
-        outcomes: what is decided of each.
+        outcomes: Decision on each document.
         labels: Labels of each, None where there is none.
     """
 
@@ -342,12 +328,12 @@ class Block:
 def blocks(
     work: JoinedShard, rules: RuleSet, computing: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> Iterator[Block]:
-    """Yield the documents of a shard, with what is decided of them.
+    """Yield the documents of a shard with the decisions on them.
 
     Args:
-        work: the shard.
+        work: Shard.
         rules: Rules that decide.
-        computing: entered around what computes and reads nothing.
+        computing: Context around computations without reads.
 
     Raises:
         DataError: naming the document.
@@ -372,20 +358,13 @@ def _reads_documents(work: JoinedShard, rules: RuleSet) -> bool:
 
 
 def _has_source(work: JoinedShard, joined: JoinedSet) -> bool:
-    """Return True if the rows of a set name the source of their documents; those of Dolma's deduper do not."""
+    """Return True if rows of a set name sources. Those of Dolma's deduper do not."""
     if joined.ours:
         return True
     path = work.attributes_of(joined)
     with attribute_lines(path) as lines:
-        first = next(Rows(lines, _SOURCES, path), None)
+        first = next(Rows(lines, _PLAIN, path), None)
     return first is None or first[0].source is not None
-
-
-class _Sourced(msgspec.Struct):
-    source: str | None = None
-
-
-_SOURCES = msgspec.json.Decoder(_Sourced)
 
 
 _Columns = tuple[list[list[Any]], list[int], list[int]]
@@ -426,7 +405,7 @@ _PLAIN = msgspec.json.Decoder(_PlainRow)
 
 @dataclass(frozen=True)
 class _JoinedRow:
-    """A document without its text, but with its attributes, for patterns that ask for nothing else."""
+    """A document without its text, but with its attributes, for patterns."""
 
     id: str
     source: str | None
@@ -437,12 +416,12 @@ class _JoinedRow:
 
     @property
     def joined(self) -> dict[str, Any]:
-        """Return the attributes of a document as its row would have them, decoded anew."""
+        """Return the attributes of a document, decoded anew."""
         return {"attributes": plain_values(self.sets, self.rows)}
 
 
 def _without_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
-    """Yield the columns of blocks of documents, from the files of sets that the rules need and the row index.
+    """Yield blocks of documents from attributes and the row index.
 
     The records of our own files say that these describe the documents row by row; the records have been checked.
     """
@@ -480,7 +459,7 @@ def _without_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
                 ]
             elif "document" in used or any(places):
                 documents = [
-                    _Row(row.id, row.source, *others) for row, *others in zip(documents, chars, places, strict=True)
+                    _Row(row.id, row.source, *facts) for row, *facts in zip(documents, chars, places, strict=True)
                 ]
             yield [*columns, documents], chars, index["bytes"].tolist()
         for item in (*sets.values(), *plain):
@@ -490,7 +469,7 @@ def _without_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
 def indexed_rows(
     work: JoinedShard, joined: JoinedSet, decoder: msgspec.json.Decoder[Any], index: Iterable[Any], stack: ExitStack
 ) -> Iterator[list[Any]]:
-    """Yield the rows of a set without the documents, in the blocks of the row index.
+    """Yield the rows of a set, in blocks of the row index. No documents are read.
 
     Rows of an external set are held against the hashes of the index; a record says of ours that they are the rows of
     the documents, so they are counted.
@@ -505,9 +484,9 @@ def indexed_rows(
 
 def _sources_of(work: JoinedShard) -> Generator[str, None, None]:
     """Yield the sources of a shard's documents, each once; of documents that share one, the first alone is read."""
-    seen = set[str]()
+    sources = set[str]()
     with work.dataset.lines(work.shard, work.max_document_bytes) as lines:
         for row, _ in Rows(lines, LATE_DECODER, work.path):
-            if row.source not in seen:
-                seen.add(row.source)
+            if row.source not in sources:
+                sources.add(row.source)
                 yield row.source

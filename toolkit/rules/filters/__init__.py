@@ -1,4 +1,4 @@
-"""Dolma's filter languages, JSONPath and jq, with the meaning that Dolma 1.2 gives them.
+"""Dolma's filter languages, JSONPath and jq, as in Dolma 1.2.
 
     $.attributes[?(@.exp__tox__toxic && @.exp__tox__toxic[0] && @.exp__tox__toxic[0][2] >= 0.5)]
     (.attributes.exp__pii__EMAIL_ADDRESS // []) | length > 2
@@ -27,16 +27,16 @@ Syntax = Literal["jsonpath", "jq"]
 def matcher(
     text: str, syntax: Syntax, *, strict: bool = False, exclude: bool = False
 ) -> Callable[[dict[str, Any]], bool]:
-    """Return a function that tells if a document matches a filter.
+    """Return a function for matches of a filter.
 
     A JSONPath matches if it finds anything: a null or an empty list also. Of the values that a jq filter yields all
     must be true to include a document, and one to exclude it; 0, "", [] and {} count as false there.
 
     Args:
-        text: the filter.
-        syntax: its language.
-        strict: as Dolma, take 1 and 1.0 for different numbers in JSONPath.
-        exclude: it says which documents go, not which stay.
+        text: Filter.
+        syntax: Language.
+        strict: True to take 1 and 1.0 for different numbers in JSONPath, as Dolma does.
+        exclude: True if it says which documents go, not which stay.
 
     Returns:
         A function of a document with its attributes under ``attributes``. It raises DataError where jq fails.
@@ -53,11 +53,11 @@ def matcher(
 
 
 def selection(text: str, syntax: Syntax) -> Callable[[dict[str, Any]], Any]:
-    """Return a function that gives what a selector of spans selects in a document.
+    """Return a function for the selection of a selector of spans.
 
     Args:
-        text: the selector.
-        syntax: its language.
+        text: Selector.
+        syntax: Language.
 
     Returns:
         A function of a document: the value that is found, None if there is none, a list of them if there are several.
@@ -83,15 +83,15 @@ def _finder(text: str, syntax: Syntax, *, strict: bool) -> Callable[[Any], list[
 
 
 def translate(text: str, syntax: Syntax, keys: "Mapping[str, KeyInfo]") -> str | None:
-    """Return an expression of rules that is true for the same documents as a filter.
+    """Return the equivalent expression of rules for a filter.
 
     The documents must have attributes of the types of ``keys``, and at least one set must have been joined to them,
     even if it has no key. Numbers are compared as numbers, as `matcher` does with ``strict=False``.
 
     Args:
-        text: the filter.
-        syntax: its language. Filters in jq are not translated.
-        keys: the attributes, by their keys.
+        text: Filter.
+        syntax: Language. Filters in jq are not translated.
+        keys: Attributes, by their keys.
 
     Returns:
         The expression, or None where it cannot be told for sure: without any keys, of keys that are not known or no
@@ -112,11 +112,11 @@ def translate(text: str, syntax: Syntax, keys: "Mapping[str, KeyInfo]") -> str |
 
 
 def doubts(text: str, keys: "Mapping[str, KeyInfo]") -> list[str | Callable[[dict[str, Any]], bool]]:
-    """Return when a filter in JSONPath may mean something else to Dolma, which takes 1 and 1.0 for different numbers.
+    """Return the doubtful cases of a JSONPath for Dolma. It takes 1 and 1.0 for different numbers.
 
     Args:
-        text: the filter.
-        keys: the attributes, by their keys, as for `translate`.
+        text: Filter.
+        keys: Attributes, by their keys, as for `translate`.
 
     Returns:
         Conditions, of which one holds at least for each document that the filter matches in one of both meanings only:
@@ -143,13 +143,13 @@ _SELECTED = {
 
 
 def selected_key(text: str, syntax: Syntax) -> str | None:
-    """Return the key of the attribute whose whole value a selector selects; None if it selects anything else."""
+    """Return the key of a wholly selected attribute; else None."""
     match = _SELECTED[syntax].fullmatch(text.strip())
     return match and (match[1] or match[2])
 
 
 def named_keys(text: str, syntax: Syntax) -> set[str]:
-    """Return the keys of attributes that a filter asks for; those that jq has with a `?` or a default are left out."""
+    """Return the keys of a filter, without guarded keys of jq. They are guarded by a `?` or a default."""
     from toolkit.rules.filters import tree
     from toolkit.rules.filters.jsonpath import parse
 
@@ -157,12 +157,12 @@ def named_keys(text: str, syntax: Syntax) -> set[str]:
 
 
 def all_keys(text: str, syntax: Syntax) -> set[str]:
-    """Return the keys of attributes that a filter or a selector asks for, in whatever way."""
+    """Return all keys of attributes in a filter or selector."""
     return named_keys(text, syntax) | (guarded_keys(text) if syntax == "jq" else set())
 
 
 def guarded_keys(text: str) -> set[str]:
-    """Return the keys of attributes that a jq filter asks for with a `?`."""
+    """Return the keys of attributes in a jq filter with a `?`."""
     from toolkit.rules.filters.tree import guarded_in_jq
 
     return guarded_in_jq(text)
@@ -172,10 +172,10 @@ _STRING_OR_ALTERNATIVE = re.compile(r'"(?:\\.|[^"\\])*"|\?//')
 
 
 def jq_finder(text: str) -> Callable[[Any], list[Any]]:
-    """Return a function that gives all values that a filter yields.
+    """Return a function for all values of a filter.
 
     Args:
-        text: the filter.
+        text: Filter.
 
     Returns:
         A function of a document. It raises DataError where the filter fails.

@@ -20,7 +20,7 @@ def parse(text: str) -> tree.Path:
     """Return the steps of a JSONPath, from the document on.
 
     Args:
-        text: the path.
+        text: Path.
 
     Returns:
         Its steps; none if it is the document.
@@ -41,7 +41,7 @@ def parse(text: str) -> tree.Path:
 
 
 class _Unsupported(Exception):
-    """Something that the library knows, or Dolma, and we do not; its text says what."""
+    """An unsupported feature of Dolma or the library, named in the text."""
 
 
 _STRING = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")""")

@@ -1,4 +1,4 @@
-"""JSONPath filters of attributes as expressions of rules, where both surely mean the same."""
+"""JSONPath filters as equivalent expressions of rules."""
 
 import keyword
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ class KeyInfo:
 
     Attributes:
         type: Type of its value, where there is one.
-        optional: rows may lack it; expressions then see [] for spans, None for anything else.
+        optional: True if rows may lack it; expressions then see [] for spans, None for anything else.
     """
 
     type: Type
@@ -23,32 +23,32 @@ class KeyInfo:
 
 
 def expression(path: tree.Path, keys: Mapping[str, KeyInfo]) -> str | None:
-    """Return an expression of rules that is true where a path finds something; None where that is not sure."""
+    """Return the expression of a successful path; None if uncertain."""
     try:
-        return _joined(_Translator(keys).found(path, _DOCUMENT))
+        return _joined(_Translator(keys).conditions(path, _DOCUMENT))
     except _Untold:
         return None
 
 
 class _Untold(Exception):
-    """The types do not tell what a path finds."""
+    """The types do not decide about a path."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """The place in a document that a path leads to.
+    """The place of a path in a document.
 
     Attributes:
-        code: the expression of the value.
+        code: Expression of the value.
         type: Type of the value.
-        guards: what must hold for there to be a value, and the expression to be evaluated.
-        told: True if there is a value exactly where the guards hold.
+        guards: Conditions for a value, and for evaluating the expression.
+        certain: True if there is a value exactly where the guards hold.
     """
 
     code: str
     type: Type
     guards: tuple[str, ...] = ()
-    told: bool = True
+    certain: bool = True
 
 
 _DOCUMENT = _Place("", Type("document"))
@@ -61,7 +61,7 @@ _EXCHANGED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 class _Translator:
-    """Tells under which conditions paths find something, and tests hold, from a place.
+    """Finds the conditions of paths and tests, from a place.
 
     Conditions are lists whose elements must all hold; without elements they are true.
     """
@@ -70,21 +70,21 @@ class _Translator:
         self.keys = keys
         self.depth = 0
 
-    def found(self, path: tree.Path, at: _Place) -> list[str]:
-        """Return the conditions under which a path finds something."""
+    def conditions(self, path: tree.Path, at: _Place) -> list[str]:
+        """Return the conditions for a result of a path."""
         if path and isinstance(last := path[-1], tree.Filter):
             place = self._place(path[:-1], at)
             return _FALSE if place is None else self._filtered(place, last.test)
         place = self._place(path, at)
         if place is None:
             return _FALSE
-        if not place.told:
+        if not place.certain:
             raise _Untold
         return list(place.guards)
 
     def _filtered(self, place: _Place, test: tree.Test) -> list[str]:
         if place.type.kind != "list":  # the filter is applied to the value itself
-            if not place.told or place.type.kind in ("nullable", "span"):
+            if not place.certain or place.type.kind in ("nullable", "span"):
                 raise _Untold
             return [*place.guards, *self._test(test, replace(place, guards=()))]
         names = (f"x{n or ''}" for n in range(self.depth, len(self.keys) + self.depth + 1))
@@ -95,7 +95,7 @@ class _Translator:
         return [*place.guards, f"any({condition} for {name} in {place.code})"]
 
     def _place(self, path: tree.Path, at: _Place) -> _Place | None:
-        """Return where a path leads to; None if to nothing, ever."""
+        """Return the place of a path; None if it leads nowhere."""
         place = at
         for step in path:
             match step:
@@ -127,7 +127,7 @@ class _Translator:
         if not info.optional:
             return _Place(key, type_)
         if type_ == SPANS or type_.kind == "nullable":
-            return _Place(key, type_, told=False)
+            return _Place(key, type_, certain=False)
         return _Place(key, type_, (f"{key} is not None",))
 
     def _test(self, test: tree.Test, at: _Place) -> list[str]:
@@ -145,10 +145,10 @@ class _Translator:
             case tree.Comparison():
                 return self._compared(test, at)
             case tree.Query():
-                return self.found(test.path, _DOCUMENT if test.of_document else at)
+                return self.conditions(test.path, _DOCUMENT if test.of_document else at)
 
     def _all(self, tests: list[tree.Test], at: _Place) -> list[str]:
-        """Return the conditions of tests that must all hold, without that `@.a` exists beside a test of `@.a[0]`."""
+        """Return the conditions of tests. The existence of `@.a` beside a test of `@.a[0]` is left out."""
         conditions = []
         for test in tests:
             if not any(_needs(other, test) for other in tests if other is not test):
@@ -191,10 +191,10 @@ def _element(place: _Place, i: int) -> _Place | None:
 
 
 def _not_null(place: _Place) -> _Place:
-    """Return a place, with the null that it may hold ruled out; then what is found there is told."""
+    """Return a place without null. Its existence is then certain."""
     if place.type.kind != "nullable":
-        return replace(place, told=True)
-    return replace(place, type=_item(place.type), guards=(*place.guards, f"{place.code} is not None"), told=True)
+        return replace(place, certain=True)
+    return replace(place, type=_item(place.type), guards=(*place.guards, f"{place.code} is not None"), certain=True)
 
 
 def _item(type_: Type) -> Type:
@@ -203,7 +203,7 @@ def _item(type_: Type) -> Type:
 
 
 def _certain(type_: Type) -> Type:
-    """Return a type, if it tells what its values are."""
+    """Return a type, unless it is unknown."""
     if type_.not_null.kind in ("any", "null", "never"):
         raise _Untold
     return type_
@@ -219,7 +219,7 @@ def _holds(place: _Place | None, operator: str, value: Any) -> list[str]:
     if value is None:
         if not equality or place.type.kind != "nullable":
             return _FALSE
-        if not place.told:
+        if not place.certain:
             raise _Untold
         return [*place.guards, f"{place.code} is None"]
     place = _not_null(place)
@@ -244,7 +244,7 @@ def _conjuncts(test: tree.Test) -> list[tree.Test]:
 
 
 def _sides(comparison: tree.Comparison) -> tuple[tree.Query, str, Any] | None:
-    """Return what a path finds, an operator, a constant; None if a comparison has other sides."""
+    """Return query, operator and constant of a comparison, or None."""
     operator = comparison.operator
     match comparison.left, comparison.right:
         case tree.Query() as query, tree.Constant(value=value):
@@ -255,7 +255,7 @@ def _sides(comparison: tree.Comparison) -> tuple[tree.Query, str, Any] | None:
 
 
 def _needs(test: tree.Test, other: tree.Test) -> bool:
-    """Return True if a test only holds where another does, which asks for something on the way to what is tested."""
+    """Return True if a test implies another, on the way to it."""
     if not isinstance(other, tree.Query) or other.of_document:
         return False
     n = len(other.path)
@@ -268,7 +268,7 @@ def _needs(test: tree.Test, other: tree.Test) -> bool:
 
 
 def _joined(conditions: list[str]) -> str:
-    """Return a condition that all of some hold; each is an operand of `and`."""
+    """Return the conjunction of conditions. Each is an operand of `and`."""
     return "False" if "False" in conditions else " and ".join(dict.fromkeys(conditions)) or "True"
 
 

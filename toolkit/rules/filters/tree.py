@@ -52,29 +52,29 @@ class Children(Struct, frozen=True):
 
 
 class Descendants(Struct, frozen=True):
-    """To all that is anywhere in a value, or only what has a name."""
+    """To all values inside a value, or those with a name."""
 
     name: str | None
 
 
 class Several(Struct, frozen=True):
-    """To what each of some steps leads to, all keys or all elements."""
+    """To the results of several steps, all keys or all elements."""
 
     steps: "tuple[Step, ...]"
 
 
 class Filter(Struct, frozen=True):
-    """To the elements of a list, or the value itself if it is none, for which a test holds."""
+    """To the elements of a list, or the value, after a test."""
 
     test: "Test"
 
 
 class Query(Struct, frozen=True):
-    """A path, for what it finds; as a test, that it finds anything.
+    """A path, or the test of its success.
 
     Attributes:
-        path: the path.
-        of_document: it begins at the document, not at the value that is tested.
+        path: Path.
+        of_document: True if it begins at the document, not at the value that is tested.
     """
 
     path: "Path"
@@ -88,7 +88,7 @@ class Constant(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """Operands with one of the operators ``== != < > <= >= in`` between them."""
+    """Operands with an operator between them: ``== != < > <= >= in``."""
 
     left: "Operand"
     operator: str
@@ -96,21 +96,21 @@ class Comparison(Struct, frozen=True):
 
 
 class And(Struct, frozen=True):
-    """That both tests hold."""
+    """Both tests hold."""
 
     left: "Test"
     right: "Test"
 
 
 class Or(Struct, frozen=True):
-    """That one test holds at least."""
+    """One test holds at least."""
 
     left: "Test"
     right: "Test"
 
 
 class Not(Struct, frozen=True):
-    """That a test does not hold."""
+    """A test does not hold."""
 
     test: "Test"
 
@@ -125,15 +125,15 @@ _ATTRIBUTES = "attributes"
 
 
 def of_path(path: Path) -> set[str]:
-    """Return the keys of attributes that a JSONPath asks for, in its filters too."""
-    return set(_asked(path, in_attributes=False))
+    """Return the keys of attributes in a JSONPath, filters included."""
+    return set(_keys_in_path(path, in_attributes=False))
 
 
-def _asked(path: Path, *, in_attributes: bool, at_document: bool = True) -> Iterator[str]:
-    """Give the keys asked for by a path that begins at the document, at its attributes, or elsewhere."""
+def _keys_in_path(path: Path, *, in_attributes: bool, at_document: bool = True) -> Iterator[str]:
+    """Yield the keys in a path from document, attributes, or elsewhere."""
     for step in path:
         if isinstance(step, Filter):  # applied to an object itself, and to the elements of a list
-            yield from _asked_in(step.test, in_attributes=in_attributes, at_document=at_document)
+            yield from _keys_in_test(step.test, in_attributes=in_attributes, at_document=at_document)
             continue
         names = _names(step)
         if in_attributes:
@@ -150,21 +150,24 @@ def _names(step: Step) -> list[str]:
     return []
 
 
-def _asked_in(test: Test, *, in_attributes: bool, at_document: bool) -> Iterator[str]:
+def _keys_in_test(test: Test, *, in_attributes: bool, at_document: bool) -> Iterator[str]:
+    if isinstance(test, Query) and test.of_document:
+        yield from _keys_in_path(test.path, in_attributes=False)
+    elif isinstance(test, Query):
+        yield from _keys_in_path(test.path, in_attributes=in_attributes, at_document=at_document)
+    for inner in _inner_tests(test):
+        yield from _keys_in_test(inner, in_attributes=in_attributes, at_document=at_document)
+
+
+def _inner_tests(test: Test) -> list[Test]:
     match test:
         case And(left=left, right=right) | Or(left=left, right=right):
-            yield from _asked_in(left, in_attributes=in_attributes, at_document=at_document)
-            yield from _asked_in(right, in_attributes=in_attributes, at_document=at_document)
+            return [left, right]
         case Not(test=inner):
-            yield from _asked_in(inner, in_attributes=in_attributes, at_document=at_document)
+            return [inner]
         case Comparison(left=left, right=right):
-            for side in (left, right):
-                if isinstance(side, Query):
-                    yield from _asked_in(side, in_attributes=in_attributes, at_document=at_document)
-        case Query(path=path, of_document=True):
-            yield from _asked(path, in_attributes=False)
-        case Query(path=path):
-            yield from _asked(path, in_attributes=in_attributes, at_document=at_document)
+            return [side for side in (left, right) if isinstance(side, Query)]
+    return []
 
 
 _TEXT = re.compile(r'(\[\s*|\.)?"((?:\\.|[^"\\])*)"(\s*\])?|#[^\n]*')
@@ -176,12 +179,12 @@ _JQ_NAMED = re.compile(
 
 
 def of_jq(text: str) -> set[str]:
-    """Return the keys of attributes that a jq filter asks for without a `?` or a default."""
+    """Return the keys of attributes in jq without guard. Guards are a `?` or a default."""
     return {key for key, guard in _named(text) if not guard}
 
 
 def guarded_in_jq(text: str) -> set[str]:
-    """Return the keys of attributes that a jq filter asks for with a `?`."""
+    """Return the keys of attributes in a jq filter with a `?`."""
     return {key for key, guard in _named(text) if guard == "?"}
 
 
@@ -191,19 +194,19 @@ def _named(text: str) -> list[tuple[str, str]]:
 
 
 def _without_texts(text: str) -> str:
-    """Return a jq filter without comments, and with empty texts where these are no keys."""
+    """Return a jq filter without comments and texts. Texts that are keys stay."""
 
-    def kept(found: re.Match[str]) -> str:
-        if found[2] is None:
+    def without_text(match: re.Match[str]) -> str:
+        if match[2] is None:
             return ""
-        is_key = found[1] == "." or (found[1] and found[3])
-        return found[0] if is_key else f'{found[1] or ""}""{found[3] or ""}'
+        is_key = match[1] == "." or (match[1] and match[3])
+        return match[0] if is_key else f'{match[1] or ""}""{match[3] or ""}'
 
-    return _TEXT.sub(kept, text)
+    return _TEXT.sub(without_text, text)
 
 
 def deciding(path: Path) -> list[Path]:
-    """Return a path for each comparison of a JSONPath that may depend on 1 being 1.0.
+    """Return a path for each comparison sensitive to 1 and 1.0.
 
     Each finds something at least where its comparison meets a number that equals the other. Where none of them finds
     anything, the JSONPath means the same either way.
@@ -218,18 +221,12 @@ def _in_path(path: Path) -> Iterator[Path]:
 
 
 def _in_test(test: Test) -> Iterator[Test]:
+    for inner in _inner_tests(test):
+        yield from _in_test(inner)
     match test:
-        case And(left=left, right=right) | Or(left=left, right=right):
-            yield from _in_test(left)
-            yield from _in_test(right)
-        case Not(test=inner):
-            yield from _in_test(inner)
         case Query(path=path, of_document=of_document):
             yield from (Query(item, of_document) for item in _in_path(path))
         case Comparison(left=left, operator=operator, right=right):
-            for side in (left, right):
-                if isinstance(side, Query):
-                    yield from _in_test(side)
             if operator not in ("<", ">") and _may_be_number(left) and _may_be_number(right):
                 yield Comparison(left, "in" if operator == "in" else "==", right)
 
@@ -248,10 +245,10 @@ _Holds = Callable[[Any, Any], bool]
 
 
 def finder(path: Path, *, strict: bool) -> Callable[[Any], list[Any]]:
-    """Return a function that gives all values that a path finds, in order.
+    """Return a function for all results of a path, in order.
 
     Args:
-        path: the path.
+        path: Path.
         strict: 1 and 1.0 are different numbers.
 
     Returns:
@@ -349,7 +346,7 @@ def _children(value: Any) -> list[Any]:
 
 
 def _descendants(value: Any, name: str | None) -> list[Any]:
-    """Yield all that is anywhere in a value, or all that has a name; what holds another value comes before it."""
+    """Return all values inside a value, or those with a name. Outer values come before inner ones."""
     if name is None:
         return [descendant for child in _children(value) for descendant in (child, *_descendants(child, None))]
     own = [value[name]] if isinstance(value, dict) and name in value else []

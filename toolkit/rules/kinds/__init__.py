@@ -9,7 +9,7 @@ from toolkit.rules.rule import Form, Rule
 
 @functools.cache
 def all_kinds() -> tuple[type[Rule], ...]:
-    """Return the kinds, sorted by name, with those that stand in no list of rules."""
+    """Return all kinds, sorted by name. Some stand in no list of rules."""
     modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
     classes = {var for module in modules for var in vars(module).values() if isinstance(var, type)}
     kinds = [class_ for class_ in classes - {Rule} if issubclass(class_, Rule)]
@@ -17,10 +17,10 @@ def all_kinds() -> tuple[type[Rule], ...]:
 
 
 def all_forms() -> list[type[Form]]:
-    """Return the forms in which rules are written, in the order of their kinds."""
+    """Return the forms of rules, in the order of their kinds."""
     return [kind.FORM for kind in all_kinds() if kind.FORM is not None]
 
 
 def kind_called(name: str) -> type[Rule]:
-    """Return the kind that a record names. One that is not known here, of another version, counts as some edit."""
+    """Return the kind of a record. An unknown one, of another version, counts as an edit."""
     return next((kind for kind in all_kinds() if kind.__struct_config__.tag == name), Rule)

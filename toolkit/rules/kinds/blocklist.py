@@ -52,7 +52,7 @@ class BlocklistForm(Form):
 
 
 def _expanded(pattern: str, base: str, place: ConfigNode) -> list[str]:
-    """Return the files of a pattern, which lie beside the configuration, or else below the working directory."""
+    """Return the files of a pattern, beside the configuration. Otherwise they lie below the working directory."""
     near = os.path.join(base, pattern)
     try:
         return [path for path, _ in expand(near)]
@@ -69,9 +69,9 @@ class Blocklist(Rule):
     """The rule.
 
     Attributes:
-        files: each with the digest of its content.
-        entries: what their lines are.
-        url: where documents have their URL: a dotted path; empty for where they usually have it.
+        files: Digests of the content of files, by path.
+        entries: Kind of their lines.
+        url: Dotted path of the URL of documents; empty for the usual one.
         cleared: True for the lists of a takedown: documents that ingest has cleared are dropped, too, and entries that
             match none are no news.
     """
@@ -100,7 +100,7 @@ class Blocklist(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Listed(CompiledRule):
-    """Drops documents that are on a list, which `watch` looks at."""
+    """Drops listed documents."""
 
     watch: Watch
 
@@ -108,4 +108,4 @@ class Listed(CompiledRule):
         return None if self.watch.cleared else self.watch
 
     def watched(self, values: Values) -> dict[str, Any]:
-        return super().watched(values) | {"entries": self.watch.shown(values[-1])}
+        return super().watched(values) | {"entries": self.watch.entries_of(values[-1])}

@@ -1,4 +1,4 @@
-"""Rules that drop documents by an expression, a pattern or a draw; and ``annotate``, which notes what they are.
+"""Rules for dropping documents, and ``annotate``. They use an expression, a pattern or a draw.
 
 ``drop: E`` drops the documents for which E is true, ``keep: E`` those for which it is not; with ``syntax:``, the
 documents that a pattern matches, or does not. ``sample: 0.1`` keeps a tenth of the documents, the same ones on every
@@ -24,20 +24,22 @@ Patterns = Annotated[
 
 
 class PatternForm(Form, kw_only=True):
-    """The options in YAML that `drop` and `keep` share."""
+    """The common options of `drop` and `keep` in YAML."""
 
     syntax: Annotated[Syntax | None, Description(description="the language of the patterns")] = None
     strict: Annotated[bool, Description(description="compare numbers as Dolma does, 1 unequal to 1.0")] = False
 
     def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
-        kind, given = (Keep if self.KEY == "keep" else Drop), getattr(self, self.KEY)
-        if isinstance(given, list) and not (self.syntax and given):
-            raise place.error((), f"expected an expression, or with `syntax:` a pattern or a list of them, got {given}")
-        patterns = given if isinstance(given, list) else [given]
-        shown = f"not ({' or '.join(patterns)})" if kind.KEEPS else " or ".join(patterns)
+        kind, option = (Keep if self.KEY == "keep" else Drop), getattr(self, self.KEY)
+        if isinstance(option, list) and not (self.syntax and option):
+            raise place.error(
+                (), f"expected an expression, or with `syntax:` a pattern or a list of them, got {option}"
+            )
+        patterns = option if isinstance(option, list) else [option]
+        title = f"not ({' or '.join(patterns)})" if kind.KEEPS else " or ".join(patterns)
         return [
             kind(
-                name=self.named(shown),
+                name=self.named(title),
                 expression="" if self.syntax else patterns[0],
                 patterns=patterns if self.syntax else [],
                 syntax=self.syntax or "",
@@ -89,7 +91,7 @@ class Drop(Rule):
         return msgspec.structs.replace(self, strict=True) if self.syntax == "jsonpath" else self
 
     def doubts(self, compiler: Compiler) -> list[str]:
-        """Return where 1 and 1.0 make a difference, which are two numbers to Dolma's JSONPath."""
+        """Return the conditions sensitive to 1 and 1.0. They are two numbers to Dolma's JSONPath."""
         if self.syntax != "jsonpath" or self.strict:
             return []
         keys = compiler.known_keys if compiler.translates else {}
@@ -110,7 +112,7 @@ class Drop(Rule):
         return compiler.decision_by_code(self, names, f"{'not ' if self.KEEPS else ''}({code})")
 
     def _matched(self, compiler: Compiler, names: dict[str, Name], pattern: str, syntax: Syntax) -> str:
-        """Return the code that tells if a document matches: an expression of ours where one means the same."""
+        """Return the code of a match, an expression if possible."""
         try:
             own = compiler.translates and not self.strict
             text = filters.translate(pattern, syntax, compiler.known_keys) if own else None
@@ -177,8 +179,8 @@ class SampleForm(Form):
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
                 at = ("sample", label) if by_label else ("sample",)
                 raise place.error(at, f"expected a share between 0 and 1, got {share!r}")
-        shown = " ".join(f"{label}={share}" for label, share in shares.items()) if by_label else str(self.sample)
-        name = self.name or f"sample {shown}" + (f" of {self.when}" if self.when else "")
+        title = " ".join(f"{label}={share}" for label, share in shares.items()) if by_label else str(self.sample)
+        name = self.name or f"sample {title}" + (f" of {self.when}" if self.when else "")
         share, seed = float(shares.pop("default", 1)), str(self.seed)
         of_labels = {label: float(share) for label, share in shares.items()}
         return [Sample(name=name, when=self.when, share=share, shares=of_labels, seed=seed)]

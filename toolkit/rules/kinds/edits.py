@@ -1,4 +1,4 @@
-"""Rules that edit texts: ``replace`` and ``cut`` of spans, and ``cut: lines``."""
+"""Rules for edits: ``replace``, ``cut``, and ``cut: lines``."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from toolkit.text.editing import Edit
 
 
 class SpansForm(Form, kw_only=True):
-    """The options in YAML that `replace` and `cut` share."""
+    """The common options of `replace` and `cut` in YAML."""
 
     min_score: Annotated[int | float | None, Description(description="spans with a lower score stay")] = None
     max_score: Annotated[
@@ -29,7 +29,7 @@ class SpansForm(Form, kw_only=True):
     syntax: Annotated[Syntax | None, Description(description="the language of the selector")] = None
 
     def rule(self, kind: type["Replace"], spans: str, by: str) -> "Replace":
-        """Return the rule of the expression of spans, or with `syntax` of a selector."""
+        """Return the rule of an expression of spans, or a selector."""
         return kind(
             name=self.name or spans,
             expression=spans,
@@ -70,8 +70,8 @@ class Replace(Rule):
 
     Attributes:
         syntax: Syntax of the expression, if it selects the spans in another language.
-        by: what stands in the place of spans.
-        min_score, max_score: of spans that are edited, the first included, the second not.
+        by: Text in the place of spans.
+        min_score, max_score: Bounds of the scores of edited spans, the first included, the second not.
     """
 
     syntax: Literal["", "jsonpath", "jq"] = ""
@@ -96,18 +96,18 @@ class Replace(Rule):
         return EditsSpans(self, names, compiler.function, condition, self, spans, by)
 
     def _selected(self, compiler: Compiler, syntax: Syntax) -> tuple[Function, Function | None]:
-        """Return what gives the spans, and what gives their replacement where the document tells it."""
+        """Return functions of spans and replacements. The second is None unless documents have the replacement."""
         by = None
         try:
             if self.by.startswith("$"):
                 by = of_joined(filters.selection(self.by[1:], "jq"))
                 compiler.needs.joined = True
             key = filters.selected_key(self.expression, syntax)
-            known = compiler.attributes.get(key) if key and compiler.translates else None
-            if key and known and known.type == SPANS:
+            attribute = compiler.attributes.get(key) if key and compiler.translates else None
+            if key and attribute and attribute.type == SPANS:
                 compiler.needs.keys.add(key)
                 compiler.needs.fields.setdefault(key, set()).add(WHOLE)
-                return compiler.function(known.code), by
+                return compiler.function(attribute.code), by
             spans = of_joined(filters.selection(self.expression, syntax))
         except ConfigError as error:
             raise refused(self, error) from None
@@ -163,7 +163,7 @@ def _span(value: object) -> Span:
 
 
 class EditText(Rule):
-    """The rule that ``text: EDIT`` of a mix stands for: edits in order, whose spans are expressions."""
+    """The rule of ``text: EDIT`` in a mix. Its edits are in order; their spans are expressions."""
 
     edited: list[TextEdit]
 
@@ -177,8 +177,8 @@ class EditText(Rule):
     def compile(self, compiler: Compiler) -> CompiledRule:
         names = compiler.names_for(self)
         texts = [edit.spans for edit in self.edited if edit.spans]
-        what = "spans, a list of [start, end, score]"
-        results = [compiler.function(compiler.value(self, names, text, SPANS, what).code) for text in texts]
+        title = "spans, a list of [start, end, score]"
+        results = [compiler.function(compiler.value(self, names, text, SPANS, title).code) for text in texts]
         return EditsText(self, names, compiler.function, compiler.condition(self, names), results)
 
 
@@ -254,7 +254,7 @@ class CutLines(Rule):
 
 @dataclass(frozen=True, eq=False)
 class CutsLines(CompiledRule):
-    """Cuts the lines for which `goes` is true; `lists` gives the lists that have an element for each line."""
+    """Cuts lines by a condition. `goes` is the condition; `lists` gives the lists with an element for each line."""
 
     goes: Function
     lists: Function
@@ -266,8 +266,8 @@ class CutsLines(CompiledRule):
         for result in self.lists(*values):
             if len(result) != len(lines):
                 raise self.fault(f"expected a value for each of {len(lines)} lines, got {len(result)}")
-        known = (_Line(number, len(line)) for number, line in enumerate(lines, 1))
-        return editing.edits_of_lines(self._cut(known, values), document.text)
+        numbered = (_Line(number, len(line)) for number, line in enumerate(lines, 1))
+        return editing.edits_of_lines(self._cut(numbered, values), document.text)
 
     def preview(self, values: Values) -> tuple[int, int | None]:
         lists = self.lists(*values)

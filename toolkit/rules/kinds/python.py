@@ -16,7 +16,7 @@ Word = Annotated[str, Description(description="the word `python`")]
 
 
 class PythonForm(Form, kw_only=True):
-    """The options in YAML that `drop: python` and `keep: python` share."""
+    """The common options of `drop: python` and `keep: python` in YAML."""
 
     function: Annotated[
         str,
@@ -26,7 +26,7 @@ class PythonForm(Form, kw_only=True):
     WORD = "python"
 
     def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
-        """Return the rule of the function, which lies beside the configuration, or below the working directory."""
+        """Return the rule of a function, beside the configuration. Otherwise it lies below the working directory."""
         beside = os.path.join(base, self.function)
         is_beside = os.path.isfile(beside.rpartition(":")[0])
         try:
@@ -90,7 +90,7 @@ class KeepPython(DropPython):
 
 
 def _check(function: Callable[..., Any], reference: str) -> None:
-    """Check that a function can be called with a document and attributes, and may return True or False.
+    """Check the parameters and the kind of a function. It takes a document and attributes, and returns True or False.
 
     Raises:
         ConfigError: if it cannot, or never does.
@@ -105,18 +105,20 @@ def _check(function: Callable[..., Any], reference: str) -> None:
     except TypeError as error:
         raise ConfigError(f"{place}, got {signature}: {error}") from None
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        what = "a generator" if inspect.isgeneratorfunction(function) else "a coroutine"
-        raise ConfigError(f"{place} that returns True or False, got {what}")
+        kind = "a generator" if inspect.isgeneratorfunction(function) else "a coroutine"
+        raise ConfigError(f"{place} that returns True or False, got {kind}")
 
 
 def _defined(function: Callable[..., Any], reference: str) -> str:
-    """Return where a function is defined; the reference of one that has no code in Python."""
+    """Return the place of a function's definition, or its reference. A function without code in Python has a reference
+    alone.
+    """
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else reference
 
 
 def _decision(function: Callable[..., Any], reference: str) -> Callable[[Any], bool]:
-    """Return a function of the document that calls the user's function and checks its result."""
+    """Return a checked call of the user's function with a document."""
     defined = _defined(function, reference)
     folder = os.path.join(os.path.dirname(defined), "")
 

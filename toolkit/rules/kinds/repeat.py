@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -28,8 +28,8 @@ class Curve(ConfigStruct):
     """An amount by a score.
 
     Attributes:
-        score: an expression.
-        curve: points [score, amount] with rising scores, with straight lines between them; or what gives them.
+        score: Expression of the score.
+        curve: Points [score, amount] with rising scores, with straight lines between them; or what gives them.
     """
 
     score: str
@@ -37,7 +37,7 @@ class Curve(ConfigStruct):
 
 
 class CurveTarget(ConfigStruct):
-    """A curve over ranks from 0 to 1, solved from the amount that is wanted on average.
+    """A curve over ranks from 0 to 1 with a given average.
 
     Source: allenai/dolma3 (``datasets/dolma3_mix/mixes/mixing_utils.py``): the amount is C x^p e^(lambda x), x being
     the rank above what is dropped. Of all curves with this average it is the one with the largest p up to 2, and then
@@ -88,7 +88,7 @@ class CurveTarget(ConfigStruct):
 
 
 def _integral(p: float, rate: float, end: float) -> float:
-    """Return the integral of x^p e^(rate x) from 0 on, by its series; rate and end are small."""
+    """Return the integral of x^p e^(rate x) from 0, by series. Rate and end are small."""
     return math.fsum(rate**n / math.factorial(n) * end ** (p + n + 1) / (p + n + 1) for n in range(30))
 
 
@@ -109,8 +109,8 @@ class RepeatForm(Form):
     KEY = "repeat"
 
     def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
-        given, seed = self.repeat, str(self.seed) or SEED
-        if isinstance(given, dict):
+        option, seed = self.repeat, str(self.seed) or SEED
+        if isinstance(option, dict):
             at = place.at("repeat")
             settings.refuse_unknown(at, Curve, (), "repeat")
             form = settings.convert(at, Curve)
@@ -122,16 +122,16 @@ class RepeatForm(Form):
                 raise at.error(("curve",), str(error)) from None
             name = self.named(f"repeat by {form.score}")
             return [Repeat(name=name, when=self.when, expression=form.score, curve=points, seed=seed)]
-        if isinstance(given, bool) or (isinstance(given, int | float) and not 0 <= given <= MOST):
-            raise place.error(("repeat",), f"expected a number between 0 and {MOST}, or an expression, got {given!r}")
-        return [Repeat(name=self.named(f"repeat {given}"), when=self.when, expression=str(given), seed=seed)]
+        if isinstance(option, bool) or (isinstance(option, int | float) and not 0 <= option <= MOST):
+            raise place.error(("repeat",), f"expected a number between 0 and {MOST}, or an expression, got {option!r}")
+        return [Repeat(name=self.named(f"repeat {option}"), when=self.when, expression=str(option), seed=seed)]
 
 
 class Repeat(Rule):
     """The rule: `expression` gives the amount; with a `curve`, the score that the curve has the amount of.
 
     Attributes:
-        curve: points (score, amount), with straight lines between them.
+        curve: Points (score, amount), with straight lines between them.
         seed: Seed of the draw.
     """
 
@@ -149,8 +149,8 @@ class Repeat(Rule):
         if expression.type.kind not in ("int", "float", "any"):
             null = expression.type.not_null.kind in ("int", "float")
             got = "a value that may be null; test it first" if null else f"a value of type {expression.type}"
-            what = "the score" if self.curve else "how often a document is written"
-            raise refused(self, f"expected a number, {what}, got {got}")
+            title = "the score" if self.curve else "how often a document is written"
+            raise refused(self, f"expected a number, {title}, got {got}")
         xs, ys = [x for x, _ in self.curve], [y for _, y in self.curve]
         code = compiler.called(partial(_amount, xs, ys), expression.code)
         amount = f"({code} if {condition} else 1)" if condition else code
@@ -160,7 +160,9 @@ class Repeat(Rule):
 def _amount(xs: Sequence[float], ys: Sequence[float], document: Any, value: Any) -> float:
     """Return the amount of a value: itself; with a curve that of the point there, and beyond its ends that of these."""
     if not xs:
-        return checked_amount(value)
+        if not is_number(value) or not 0 <= value < math.inf:
+            raise ValueError(f"expected a number of 0 or more, how often it is written, got {value!r}")
+        return value
     if not is_number(value) or math.isnan(value):
         raise ValueError(f"expected a number, the score, got {value!r}")
     i = bisect_right(xs, value)
@@ -173,13 +175,13 @@ def _amount(xs: Sequence[float], ys: Sequence[float], document: Any, value: Any)
 
 @dataclass(frozen=True, eq=False)
 class Repeats(CompiledRule):
-    """A rule that says how often a document is written.
+    """A rule for the number of copies.
 
     Attributes:
-        amount: the code of the number; 1 where the rule does not apply.
-        applies: the code of whether it does.
+        amount: Code of the number; 1 where the rule does not apply.
+        applies: Code of its condition.
         seed: Seed of the draw.
-        count: gives the copies that all rules together make of a document; known when all are compiled.
+        count: Function of the copies that all rules together make of a document; known when all are compiled.
     """
 
     amount: str
@@ -200,7 +202,7 @@ class Repeats(CompiledRule):
         return self.times(values) == 0
 
     def verdict(self, values: Values) -> str:
-        """Return how often it has the document written, and what all such rules come to."""
+        """Return the amount of the rule, and the copies of all rules."""
         if self.times(values) == 1:
             return "repeats nothing"
         copies = self.run(self.count, values) if self.count else 0
@@ -213,13 +215,13 @@ class Takes(CompiledRule):
     """A budget: it takes the copies of documents whose hashes are not above the bound of their group.
 
     Attributes:
-        bound: the code of the bound; that of None while bounds are looked for, and all copies are taken.
-        group: the code of the group.
-        amount: the code of the amount of one copy; empty if that is told by the size of the text.
+        bound: Code of the bound; that of None while bounds are looked for, and all copies are taken.
+        group: Code of the group.
+        amount: Code of the amount of one copy; empty if that is told by the size of the text.
         unit: Unit of amounts.
         seed: Seed of the hashes.
         draws_documents: True if it takes all copies of a document or none.
-        count: gives the copies that it takes; known when all rules are compiled.
+        count: Function of the copies that it takes; known when all rules are compiled.
     """
 
     bound: str
@@ -231,12 +233,12 @@ class Takes(CompiledRule):
     count: Function | None = None
 
     def of(self, values: Values, chars: int, size: int) -> tuple[str, float]:
-        """Return the group of a document, and the amount of one copy of it.
+        """Return the group of a document, and one copy's amount.
 
         Args:
             values: Values of the document.
-            chars: code points of its text before edits.
-            size: bytes of that.
+            chars: Code points of its text before edits.
+            size: Bytes of that.
 
         Raises:
             DataError: if an expression cannot use a value.
@@ -260,33 +262,24 @@ class Takes(CompiledRule):
 
 
 def copy_hash(seed: str, document: Any, copy: int) -> int:
-    """Return the hash by which a copy, counted from 1, is drawn; that of the first is the document's."""
+    """Return the hash of a copy, counted from 1. That of the first is the document's."""
     return document_hash(seed if copy == 1 else f"{seed}\0{copy}", document)
 
 
-class Combined(NamedTuple):
-    """Rules with the conditions under which those about copies drop a document.
-
-    Attributes:
-        compiled: the rules, in order.
-        copies: the code of how often a document is written; empty if that is once.
-        blamed: for the rule that draws, the code of the index of the one that counts what the draw leaves out.
-    """
-
-    compiled: list[CompiledRule]
-    copies: str
-    blamed: dict[int, str]
-
-
-def combined(compiled: Sequence[CompiledRule], compiler: Compiler) -> Combined:
-    """Return rules that know how often all of them together have a document written.
+def combined(compiled: Sequence[CompiledRule], compiler: Compiler) -> tuple[list[CompiledRule], str, dict[int, str]]:
+    """Return rules with the copies made by all of them.
 
     An amount of 0 drops where it stands. The draw is where the last rule `repeat` stands, when nothing that the rules
     before it rule out is asked for; what it leaves out is counted by the last of these rules that applies.
 
     Args:
-        compiled: the rules, in order.
+        compiled: Rules, in order.
         compiler: Compiler that compiled them.
+
+    Returns:
+        The rules with the conditions under which those about copies drop a document; the code of how often a document
+        is written, empty if that is once; and, for the rule that draws, the code of the index of the rule that counts
+        what the draw leaves out.
 
     Raises:
         ConfigError: if rules give two seeds for the one draw.
@@ -295,36 +288,26 @@ def combined(compiled: Sequence[CompiledRule], compiler: Compiler) -> Combined:
     takes = {i: compiled_rule for i, compiled_rule in enumerate(compiled) if isinstance(compiled_rule, Takes)}
     compiled_rules = list(compiled)
     if not repeats and not takes:
-        return Combined(compiled_rules, "", {})
+        return compiled_rules, "", {}
     code, blamed = "1", dict[int, str]()
     if repeats:
         amounts, last = [repeat.amount for repeat in repeats.values()], max(repeats)
-        code = compiler.called(partial(_drawn, _seed([*repeats.values()])), *amounts)
+        seed = next(iter(repeats.values())).seed
+        for repeat in repeats.values():
+            if repeat.seed != seed:
+                got = f"{seed!r} and {repeat.seed!r}"
+                raise refused(repeat.rule, f"expected one seed for all rules `repeat`, which draw together, got {got}")
+        code = compiler.called(partial(_drawn, seed), *amounts)
         for i, repeat in repeats.items():
             condition = f"{code} == 0" if i == last else f"{repeat.amount} == 0"
             compiled_rules[i] = dataclasses.replace(repeat, condition=condition, count=compiler.function(code))
         applying = [f"{i} if {repeat.applies}" for i, repeat in reversed(repeats.items())]
         blamed[last] = " else ".join([*applying, "-1"])
     for i, take in takes.items():
-        code = compiler.called(partial(_taken, take.seed, take.draws_documents), code, take.bound)
+        code = compiler.called(partial(_copies_taken, take.seed, take.draws_documents), code, take.bound)
         compiled_rules[i] = dataclasses.replace(take, condition=f"{code} == 0", count=compiler.function(code))
     compiler.needs.source = True
-    return Combined(compiled_rules, code, blamed)
-
-
-def _seed(repeats: Sequence[Repeats]) -> str:
-    for repeat in repeats:
-        if repeat.seed != repeats[0].seed:
-            got = f"{repeats[0].seed!r} and {repeat.seed!r}"
-            raise refused(repeat.rule, f"expected one seed for all rules `repeat`, which draw together, got {got}")
-    return repeats[0].seed
-
-
-def checked_amount(value: Any) -> float:
-    """Return an amount; a ValueError if it is none."""
-    if not is_number(value) or not 0 <= value < math.inf:
-        raise ValueError(f"expected a number of 0 or more, how often it is written, got {value!r}")
-    return value
+    return compiled_rules, code, blamed
 
 
 def _drawn(seed: str, document: Any, *amounts: float) -> int:
@@ -339,8 +322,8 @@ def _drawn(seed: str, document: Any, *amounts: float) -> int:
     return whole + (document_hash(seed, document) < (amount - whole) * 2**64)
 
 
-def _taken(seed: str, all_or_none: bool, document: Any, copies: int, bound: int | None) -> int:
-    """Return how many of the copies of a document have hashes up to the bound; all of them, if the first one has."""
+def _copies_taken(seed: str, all_or_none: bool, document: Any, copies: int, bound: int | None) -> int:
+    """Return the number of copies up to the bound. With `all_or_none`, the first one decides about all."""
     if bound is None:
         return copies
     _check_source(document)
@@ -393,7 +376,7 @@ class Budget(Rule):
 
     Attributes:
         unit: Unit that amounts are in.
-        of: the expression of the words or tokens of a document.
+        of: Expression of the words or tokens of a document.
         bounds: Bounds by group, the greatest hash that is taken; -1 for none. None while they are looked for.
         seed: Seed of the hashes.
         draws_documents: True if it takes all copies of a document or none.
@@ -411,7 +394,7 @@ class Budget(Rule):
 
     @property
     def expressions(self) -> list[str]:
-        """Return the texts that are expressions of ours."""
+        """Return the texts of expressions."""
         return [text for text in (self.expression, self.of) if text]
 
     def compile(self, compiler: Compiler) -> CompiledRule:

@@ -1,4 +1,4 @@
-"""Rules that give documents fields of the metadata (``set``), and output folders (``route``)."""
+"""Rules for fields of the metadata and output folders: ``set``, ``route``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ class SetForm(Form):
     KEY = "set"
 
     def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
-        given = {self.set: self.to} if isinstance(self.set, str) else self.set
+        fields = {self.set: self.to} if isinstance(self.set, str) else self.set
         if isinstance(self.set, dict) and self.to is not None:
             raise place.error(("to",), "expected `set: FIELD` beside `to:`, or `set: {FIELD: EXPRESSION}` without")
-        if not given:
+        if not fields:
             raise place.error(("set",), "expected `set: FIELD` with `to: EXPRESSION`, or `set: {FIELD: EXPRESSION}`")
         rules = []
-        for name, expression in given.items():
+        for name, expression in fields.items():
             path = name.removeprefix("metadata.")
             text = repr(expression) if isinstance(expression, int | float) else expression
             if not isinstance(text, str) or not all(path.split(".")):
@@ -42,8 +42,8 @@ class SetForm(Form):
                     "expected a field of the metadata and an expression (a text has quotes of its own: '\"web\"'), got "
                     f"{name!r}: {text!r}",
                 )
-            shown = self.name if self.name and len(given) == 1 else f"set {path}"
-            rules.append(Set(name=shown, field=path, expression=text, when=self.when))
+            title = self.name if self.name and len(fields) == 1 else f"set {path}"
+            rules.append(Set(name=title, field=path, expression=text, when=self.when))
         return rules
 
 
@@ -65,7 +65,7 @@ class Set(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Sets(CompiledRule):
-    """Gives a field of the metadata the value that `value` computes."""
+    """Gives a field of the metadata its computed value."""
 
     value: Function
 
@@ -104,16 +104,16 @@ class Route(Rule):
         names = compiler.names_for(self)
         condition = compiler.condition(self, names)
         # the label that the format gives may be another for each piece of a document
-        given = names if LABEL in compiler.attributes else {**names, LABEL: Name(STR, "given_label")}
-        expression = compiler.value(self, given, self.expression, STR, "a text, the folder")
+        label_names = names if LABEL in compiler.attributes else {**names, LABEL: Name(STR, "given_label")}
+        expression = compiler.value(self, label_names, self.expression, STR, "a text, the folder")
         value = compiler.function(expression.code, "given_label")
-        takes = given is not names and LABEL in paths_in(self.expression, given)
+        takes = label_names is not names and LABEL in paths_in(self.expression, label_names)
         return Routes(self, names, compiler.function, condition, value, takes)
 
 
 @dataclass(frozen=True, eq=False)
 class Routes(CompiledRule):
-    """Gives the output folder, which `value` computes; `takes` says whether it uses the label of the format."""
+    """Gives the output folder. `takes` says whether its expression uses the label of the format."""
 
     value: Function
     takes: bool
