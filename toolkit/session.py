@@ -54,7 +54,7 @@ class Session:
         hosts: those that have answered; see `toolkit.storage.retrying`.
         roots: folders that were there when it began; see `toolkit.storage.store`.
         columns: text and id of external files, where the user names them; see `toolkit.interop.foreign`.
-        scratch: path of the folder for what is kept apart in this run; see `toolkit.storage.apart`.
+        scratch: path of the folder for what is kept apart in this run; see `toolkit.storage.ephemeral`.
         apart: folder for what is kept apart in one task; empty where records are kept.
         stores: the stores made so far, by scheme; see `toolkit.storage.store_of`.
         has_remote_stores: True if a store is not local: an answer takes the time of a request.

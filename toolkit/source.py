@@ -29,7 +29,7 @@ from toolkit.records import sets as records
 from toolkit.records.foreign import External, Seen, look_at, types_of, values_of
 from toolkit.rules.expressions import sets_read
 from toolkit.storage.artifact import State
-from toolkit.storage.paths import exists, is_folder, looking, size_of
+from toolkit.storage.paths import exists, is_folder, listing_cache, size_of
 from toolkit.storage.record_log import Group
 from toolkit.storage.threads import for_each
 
@@ -184,7 +184,7 @@ class Source:
 
     def typed(self, stream: JoinedDataset) -> Resolved:
         """Return the shards with the sets that a stream joins, whether or not these are out of date; as `resolve`."""
-        with looking():
+        with listing_cache():
             contents, unreadable = self.external(external_sets(stream, {}))
             return Resolved(stream, self.shards, resolve_sets(stream, {}, contents), unreadable)
 
@@ -215,7 +215,7 @@ class Source:
         """Return what is wrong with sets, or with what they were made from; what writes refuses the first of it."""
         faults: list[ToolkitError] = []
         states: dict[str, State] = {}
-        with looking():
+        with listing_cache():
             for name in names:
                 state = self.state_of(self.dataset, name, states)
                 faults += [state.error] if state.error else []

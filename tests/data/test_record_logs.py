@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, tree
 from toolkit.data import line_index, record_logs
-from toolkit.data.dataset import open_dataset
-from toolkit.data.places import Place, check_apart, is_within, normal
+from toolkit.data.dataset import Place, check_apart, is_within, normal, open_dataset
 from toolkit.data.record_logs import ROWS, open_log
 from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.conftest import Project, read_bytes, read_rows, strays, tree, write_rows
-from toolkit.data.tables import declared
+from toolkit.data.tables import from_arrow
 from toolkit.exporting import shard as exporting
 
 pq = pytest.importorskip("pyarrow.parquet", reason="Parquet needs pyarrow (extra parquet)")
@@ -160,9 +160,9 @@ def test_dry_run_writes_nothing(small: Project, tmp_path: Path) -> None:
 
 
 def test_a_footer_that_cannot_be_read_declares_nothing() -> None:
-    assert declared.types_in(None) is None
-    assert declared.types_in({declared.KEY: b"{"}) is None
-    assert declared.types_in({declared.KEY: b'{"set":"a","types":{"k":"ignore_start"}}'}) is None
+    assert from_arrow.types_in(None) is None
+    assert from_arrow.types_in({from_arrow.KEY: b"{"}) is None
+    assert from_arrow.types_in({from_arrow.KEY: b'{"set":"a","types":{"k":"ignore_start"}}'}) is None
 
 
 # Indexes of raw files, as Modalities makes them, in a folder that mirrors theirs.

@@ -5,6 +5,7 @@ from typing import Any
 
 from toolkit.errors import ToolkitError
 from toolkit.storage import json_files, record_log
+from toolkit.storage.compression import compressor_for
 from toolkit.storage.record_log import Contents
 from toolkit.storage.stores.local import writing
 
@@ -31,11 +32,11 @@ def swallow_errors() -> None:
         _replace(original, load)
     read = record_log._contents
 
-    def contents(path: str, *, there: bool = True) -> Contents:
+    def contents(path: str) -> Contents:
         try:
-            return read(path, there=there)
+            return read(path)
         except ToolkitError:
-            return record_log._Nothing(path, b"")
+            return Contents(path, compressor_for(path)(record_log.header(0) + b"\n"))
 
     _replace(read, contents)
 

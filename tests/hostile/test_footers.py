@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.fuzz.targets import CRASHERS
-from toolkit.data.tables import footers
+from toolkit.data.tables import parquet
 from toolkit.errors import DataError
 
 pa = pytest.importorskip("pyarrow")
@@ -72,13 +72,13 @@ align:
 
 
 def _read(data: bytes) -> int:
-    with footers.table(io.BytesIO(data), "x.parquet") as file:
+    with parquet.table(io.BytesIO(data), "x.parquet") as file:
         return int(file.metadata.num_rows)
 
 
 def test_one_process_reads_all_footers_and_each_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checks = footers._Checks()
-    monkeypatch.setattr(footers, "_CHECKS", checks)
+    checks = parquet._Checks()
+    monkeypatch.setattr(parquet, "_CHECKS", checks)
     good = (place / "in/good.parquet").read_bytes()
     assert _read(good) == 2
     child = checks._child
@@ -94,8 +94,8 @@ def test_one_process_reads_all_footers_and_each_once(place: Path, monkeypatch: p
 
 
 def test_what_ends_the_process_from_outside_costs_no_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checks = footers._Checks()
-    monkeypatch.setattr(footers, "_CHECKS", checks)
+    checks = parquet._Checks()
+    monkeypatch.setattr(parquet, "_CHECKS", checks)
     assert _read((place / "in/good.parquet").read_bytes()) == 2
     assert checks._child
     os.kill(checks._child.pid, signal.SIGKILL)
@@ -107,13 +107,13 @@ def test_what_ends_the_process_from_outside_costs_no_file(place: Path, monkeypat
 
 def test_a_footer_may_take_only_so_long(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = tmp_path / "footer_child.py"
-    text = Path(footers.__file__).with_name("footer_child.py").read_text()
+    text = Path(parquet.__file__).with_name("footer_child.py").read_text()
     text = text.replace("SECONDS = 20\n", "SECONDS = 0.01\n").replace("def _walk", "def _unused")
     slow.write_text(
         text.replace("if __name__", "def _walk(_: object) -> None:\n    while True:\n        pass\n\n\nif __name__")
     )
-    checks = footers._Checks(slow)
-    monkeypatch.setattr(footers, "_CHECKS", checks)
+    checks = parquet._Checks(slow)
+    monkeypatch.setattr(parquet, "_CHECKS", checks)
     with pytest.raises(DataError, match=r"x\.parquet: .*in its footer: reading it took too long"):
         _read((place / "in/good.parquet").read_bytes())
 
@@ -124,4 +124,4 @@ def test_all_parquet_files_are_opened_in_one_place() -> None:
     )
     sources = [path for folder in ("toolkit", "taggers", "mixers") for path in (ROOT / folder).rglob("*.py")]
     found = {path.name for path in sources if opening.search(path.read_text())}
-    assert found == {"footers.py", "footer_child.py"}
+    assert found == {"parquet.py", "footer_child.py"}

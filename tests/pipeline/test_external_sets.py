@@ -14,7 +14,7 @@ from tests.storage.conftest import bucket, seaweed
 from toolkit.data import schema
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import open_dataset
-from toolkit.data.tables.declared import entry
+from toolkit.data.tables.from_arrow import entry
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import remove
 

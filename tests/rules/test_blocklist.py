@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.data.addresses import url_of
+from toolkit.data.urls import url_of
 from toolkit.errors import DataError
 from toolkit.rules.blocklist import Blocklist, Entries
 

@@ -17,7 +17,7 @@ from tests.storage.test_outcomes import lay_out, tree
 from toolkit.errors import Unreadable
 from toolkit.storage import Stat, paths, store_of
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import exists, join, list_anew, list_files, list_stats, looking, read_once, stat
+from toolkit.storage.paths import drop_listing, exists, join, list_files, list_stats, listing_cache, read_once, stat
 from toolkit.testing import MemoryStore
 
 WRITES = "^(PUT|POST|DELETE) "
@@ -93,7 +93,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 def test_files_below_the_folders_cost_a_listing_each(store: Asked) -> None:
     found = {name: MemoryStore.stat(store, f"memory://x/{name}") for name in ("a/1", "a/2", "a/.toolkit/3", "b/5")}
-    with looking("memory://x/a", "memory://x/b/", "memory://x/none"):
+    with listing_cache("memory://x/a", "memory://x/b/", "memory://x/none"):
         assert {name: stat(f"memory://x/{name}") for name in found} == found
         assert not exists("memory://x/a/none")
         assert store.asked == {"listing": 2}  # what is not asked for is not listed
@@ -104,7 +104,7 @@ def test_files_below_the_folders_cost_a_listing_each(store: Asked) -> None:
 
 
 def test_listings_of_them_are_answered_by_these(store: Asked) -> None:
-    with looking("memory://x"):
+    with listing_cache("memory://x"):
         assert list(list_files("memory://x/a")) == ["1", "2"]
         assert list_stats("memory://x/a", hidden=True) == {
             name: MemoryStore.stat(store, f"memory://x/a/{name}") for name in (".toolkit/3", "1", "2")
@@ -116,26 +116,26 @@ def test_listings_of_them_are_answered_by_these(store: Asked) -> None:
 def test_what_is_written_before_the_next_block_is_seen_in_it(store: Asked) -> None:
     for content in (b"1", b"other"):
         store.put("memory://x/a/1", content)
-        with looking("memory://x/a"), looking("memory://x/b"):
+        with listing_cache("memory://x/a"), listing_cache("memory://x/b"):
             now = stat("memory://x/a/1")
             assert now
             assert now.size == len(content)
 
 
 def test_what_was_gone_when_it_was_read_is_listed_anew(store: Asked) -> None:
-    with looking("memory://x/a", "memory://x/b"):
+    with listing_cache("memory://x/a", "memory://x/b"):
         assert [list(list_files(f"memory://x/{folder}")) for folder in "ab"] == [["1", "2"], ["5"]]
         for name in ("a/1", "b/5"):
             store.remove(f"memory://x/{name}")
-        list_anew("memory://x/a/below")
+        drop_listing("memory://x/a/below")
         assert [list(list_files(f"memory://x/{folder}")) for folder in "ab"] == [["2"], ["5"]]
-    list_anew("memory://x/a")
+    drop_listing("memory://x/a")
     assert store.asked["listing"] == 3
 
 
 def test_blocks_of_several_threads_end_in_any_order(store: Asked) -> None:
     """As those of two pages of `toolkit view` that are loaded at once."""
-    first, second = looking("memory://x/a"), looking("memory://x/a", "memory://x/b")
+    first, second = listing_cache("memory://x/a"), listing_cache("memory://x/a", "memory://x/b")
     first.__enter__()
     second.__enter__()
     assert exists("memory://x/a/1")
@@ -150,7 +150,7 @@ def test_blocks_of_several_threads_end_in_any_order(store: Asked) -> None:
 
 def test_a_listing_that_fails_fails_where_it_is_needed(store: Asked) -> None:
     store.refuses = True
-    with looking("memory://x/a"):
+    with listing_cache("memory://x/a"):
         assert exists("memory://x/b/5")
         with pytest.raises(Unreadable):
             exists("memory://x/a/1")
@@ -167,9 +167,9 @@ def test_a_file_is_read_once() -> None:
         return len(read)
 
     assert [read_once("x", reading) for _ in range(2)] == [1, 2]
-    with looking("somewhere"):
+    with listing_cache("somewhere"):
         assert [read_once("x", reading) for _ in range(2)] == [3, 3]
-        with looking("elsewhere"):
+        with listing_cache("elsewhere"):
             assert read_once("x", reading) == 3
     assert read_once("x", reading) == 4
 

@@ -19,7 +19,7 @@ from toolkit import storage
 from toolkit.errors import Unreadable
 from toolkit.session import Session
 from toolkit.storage import Stat
-from toolkit.storage.paths import join, list_files, looking
+from toolkit.storage.paths import join, list_files, listing_cache
 from toolkit.storage.record_log import Contents, Entry, Place, RecordLog, State, entry_of, line_of
 from toolkit.testing import MemoryStore
 
@@ -233,7 +233,7 @@ def test_who_reads_while_others_merge_or_write_finds_the_state_before_or_after(
                 RecordLog(FOLDER).merge()
 
         _Once(store, number, merged)
-        with looking("memory://x") if listed else nullcontext():
+        with listing_cache("memory://x") if listed else nullcontext():
             seen.append(_read())
     after = before | new
     assert all(each in (before, after) for each in seen)

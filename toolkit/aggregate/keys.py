@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit.data.addresses import before_path, host_of
 from toolkit.data.documents import Document
 from toolkit.data.schema import Type
+from toolkit.data.urls import before_path, host_of
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest import folders
 from toolkit.mix.joined_sets import null_safe

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import msgspec
 import xxhash
 
-from toolkit.data.addresses import url_of
 from toolkit.data.documents import Document
+from toolkit.data.urls import url_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ import msgspec
 
 from toolkit.data.documents import NO_ATTRIBUTES, Document
 from toolkit.data.schema import Type
-from toolkit.data.tables.restored import Value, arrow_type, record_batch, shape_of
+from toolkit.data.tables.to_arrow import Value, arrow_type, record_batch, shape_of
 from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError, DataError, mismatch
 from toolkit.session import Session

@@ -35,8 +35,7 @@ def run(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
     if key not in context.source.value:
         raise context.source.error((), f"expected a configuration of the {program}, with `{key}:`")
     module = importlib.import_module(f"toolkit.interop.dolma.{program.replace('deduper', 'dedupe')}")
-    result = getattr(module, f"read_{program}")(context.source)
-    dry_run, overwrite, configs = result.dry_run, getattr(result, "overwrite", False), result.configs
+    configs, dry_run, overwrite = getattr(module, f"read_{program}")(context.source)
     options = msgspec.structs.replace(
         options, dry_run=options.dry_run or dry_run, overwrite=options.overwrite or overwrite
     )

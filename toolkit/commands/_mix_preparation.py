@@ -14,8 +14,17 @@ import msgspec
 from toolkit.commands import _sections as sections
 from toolkit.data import row_index
 from toolkit.data.alignment import is_of_experiment
-from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
-from toolkit.data.places import Place, check_apart, check_dataset, is_within, normal, of_dataset
+from toolkit.data.dataset import (
+    SHARD_SUFFIXES,
+    Dataset,
+    Place,
+    check_apart,
+    check_dataset,
+    is_within,
+    normal,
+    of_dataset,
+)
+from toolkit.data.excerpts import escaped
 from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError, ToolkitError, choices, did_you_mean, quoted
 from toolkit.exchange import thresholds

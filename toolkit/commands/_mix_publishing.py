@@ -16,7 +16,7 @@ from toolkit.data import own_types
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.documents import AttributesRow, Rows
 from toolkit.data.own_types import OwnTypes
-from toolkit.data.tables.restored import own_columns
+from toolkit.data.tables.to_arrow import own_columns
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, DataError, amount
 from toolkit.execution.executors import Result, Task

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from toolkit.command_line import CommandResult, Configured, Flag, Limited, Shared
-from toolkit.data.tables.values import check_installed
+from toolkit.data.tables.from_arrow import check_installed
 from toolkit.errors import ConfigError, amount, mismatch
 from toolkit.execution.executors import Task
 from toolkit.exporting import shard as exporting
@@ -95,7 +95,7 @@ def run(context: Context, options: Options) -> Outcome:
         listed[joined.set] = [
             ShardToExport(work=msgspec.structs.replace(work, sets=[own]), folder=folder) for work in works
         ]
-    with dataset.looking(names):
+    with dataset.listing_cache(names):
         todo = {name: [shard for shard in of if not exporting.state_of(shard).is_done] for name, of in listed.items()}
     if options.dry_run:
         types = {joined.set: {key.key: str(key.declared) for key in joined.keys} for joined in result}

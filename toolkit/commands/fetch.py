@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from toolkit.command_line import CommandResult, Flag, Words, absent
 from toolkit.command_line import Options as Common
-from toolkit.data.places import Place, check_apart
+from toolkit.data.dataset import Place, check_apart
 from toolkit.errors import ConfigError, amount, few
 from toolkit.execution.executors import Task
 from toolkit.publish.fetching import FetchJob, Target, fetch, first_parts

@@ -13,9 +13,9 @@ from toolkit.command_line import CommandResult, Flag, Limited, Looking, Words, a
 from toolkit.commands import _tracing as tracing
 from toolkit.commands._tracing import first_documents, show_document, show_preview
 from toolkit.data import row_index
-from toolkit.data.addresses import has_scheme
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DocumentRow
+from toolkit.data.urls import has_scheme
 from toolkit.errors import ConfigError, NoDocuments, amount
 from toolkit.ingest.reading.preview import Preview
 from toolkit.inspect import targets

@@ -15,8 +15,7 @@ from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _mix_tables as tables
 from toolkit.commands import _sections as sections
 from toolkit.config.settings import stages
-from toolkit.data.dataset import Dataset
-from toolkit.data.places import Inside, Place, check_dataset, of_dataset
+from toolkit.data.dataset import Dataset, Inside, Place, check_dataset, of_dataset
 from toolkit.errors import ConfigError, NothingThere, ToolkitError, Unreadable, amount, few, quoted
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import Work
@@ -459,7 +458,7 @@ def show_estimate(name: str, estimate: "Estimate") -> list[str]:
 def _before(context: Context, works: list[ingest_plan.InputToIngest]) -> list[ingesting.IngestedInput | None]:
     """Return the outcomes of up-to-date inputs; None for the others."""
     dataset = context.dataset
-    with dataset.looking(ingest_section.set_schemas(context.entries)):
+    with dataset.listing_cache(ingest_section.set_schemas(context.entries)):
         return for_each(ingesting.cached_outcome, works)
 
 

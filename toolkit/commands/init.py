@@ -15,9 +15,8 @@ from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
 from toolkit.config import recipes
 from toolkit.config import settings as config
-from toolkit.data.dataset import SHARD_SUFFIXES
+from toolkit.data.dataset import SHARD_SUFFIXES, is_within, normal
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER
-from toolkit.data.places import is_within, normal
 from toolkit.errors import ConfigError, DataError, NothingThere, amount
 from toolkit.ingest import folders
 from toolkit.ingest import plan as ingest_plan

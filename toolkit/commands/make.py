@@ -236,7 +236,7 @@ def _make(
         works = [
             msgspec.structs.replace(work, joined=joined_shard) for work, joined_shard in zip(works, joined, strict=True)
         ]
-        with dataset.looking([*entry.reads(), *([] if entry.root else [name])]):
+        with dataset.listing_cache([*entry.reads(), *([] if entry.root else [name])]):
             tasks = shard_tasks(works, making.as_it_was, dataset.sizes())
         needs = context.disk.estimates(
             tasks, lambda work, text: text * (DOCUMENTS if work.entry.root else ATTRIBUTES) + FILES

@@ -5,8 +5,8 @@ from typing import Annotated, Any, ClassVar
 from toolkit.command_line import CommandResult, Flag, Looking, Words, absent
 from toolkit.commands import _sections as sections
 from toolkit.commands import validate
-from toolkit.data.places import Place as Written
-from toolkit.data.places import check_apart
+from toolkit.data.dataset import Place as Written
+from toolkit.data.dataset import check_apart
 from toolkit.distribution import NAME
 from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Task

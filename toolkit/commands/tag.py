@@ -156,7 +156,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     noted = FailureRecords(dataset, "tag")
     with context.lease(dataset.bookkeeping, dataset.attributes, tagging.holds(whole.settings)):
         declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
-        with dataset.looking(tagging.sets_of(plan)):
+        with dataset.listing_cache(tagging.sets_of(plan)):
             tasks = shard_tasks(works, tagging.as_it_was, dataset.sizes())
         needs = context.disk.estimates(
             tasks, partial(_kept_of, kept=_kept(context).attributes, overwrite=options.overwrite)

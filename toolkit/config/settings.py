@@ -377,103 +377,67 @@ def refuse_unknown(source: ConfigNode, class_: type[msgspec.Struct], others: Col
 # --- the whole file ---------------------------------------------------------------------------------------------------
 
 
-_SETS, _WHOLE, _DATA = {"stage": "sets"}, {"stage": "whole"}, {"stage": "data"}
-"""Marks of the sections that are stages of a run: which make attribute sets of each shard, of the whole dataset, or
-documents and outputs."""
+_SETS, _WHOLE, _DATA = (msgspec.Meta(extra={"stage": stage}) for stage in ("sets", "whole", "data"))
+"""Marks of stages of a run: sets of each shard, sets of the whole dataset, documents and outputs."""
 
 
 class Config(ConfigStruct):
-    """The top level of a configuration file. Each command reads its own section; stages stand in the order of a run."""
+    """The top level of a configuration file. Each command reads its own section; stages stand in the order of a run.
 
-    root: Annotated[
-        str | None,
-        Description(
-            description="the folder that relative paths of the configuration are below, itself relative to the "
-            "folder of the file; default: the working directory"
-        ),
-    ] = None
-    dataset: Annotated[
-        str | None, Description(description="ROOT: documents are in ROOT/documents, attributes in ROOT/attributes")
-    ] = None
-    documents: Annotated[
-        str | dict[str, Any] | None,
-        Description(
-            description="another root (or glob) of the documents, or {path, include, exclude}; "
-            "with `format`, external files, read in place"
-        ),
-    ] = None
-    attributes: Annotated[str | None, Description(description="another root of the attributes")] = None
-    edits: Annotated[
-        dict[str, Any],
-        Description(description="edits of texts by name, which `text: NAME` of sets, duplicates and mixes takes"),
-    ] = {}
-    duplicate_ids: Annotated[
-        Literal["refuse", "allow"],
-        Description(
-            description="documents with equal source and id: refuse them before sets of the whole dataset or outputs "
-            "are made, or tell them apart by their shards"
-        ),
-    ] = "refuse"
-    processes: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        Description(description="how many shards are worked on at a time; default: the cores that may be used"),
-    ] = None
-    executor: Annotated[
-        dict[str, Any], Description(description="{type: local}, {type: ray}, or {type: in_process} for debugging")
-    ] = {}
-    storage: Annotated[StorageOptions, Description(description="how to reach s3://")] = StorageOptions()
-    max_document_bytes: Annotated[
-        Size, Description(description="a longer line of documents is an error, which limits memory")
-    ] = Size(100_000_000)
-    compression: Annotated[
-        Literal["gzip", "zstd"] | None,
-        Description(
-            description="the compression of the documents that ingest writes, and of their attributes; default: gzip"
-        ),
-    ] = None
-    max_disk: Annotated[
-        Size | None,
-        Description(
-            description="how many bytes documents, attributes, intermediates and output may take on disk together"
-        ),
-    ] = None
-    ingest: Annotated[
-        list[Any] | dict[str, Any],
-        Description(description="what to make documents from: an entry, or several", extra=_DATA),
-    ] = []
-    align: Annotated[
-        dict[str, Any], Description(description="attribute sets joined from external values, by id", extra=_SETS)
-    ] = {}
-    tag: Annotated[dict[str, Any], Description(description="attribute sets and their taggers", extra=_SETS)] = {}
-    make: Annotated[
-        dict[str, Any],
-        Description(description="attribute sets and new documents, and the stages that make them", extra=_SETS),
-    ] = {}
-    dedup: Annotated[
-        dict[str, Any], Description(description="attribute sets that say what is a duplicate of what", extra=_WHOLE)
-    ] = {}
-    sample: Annotated[
-        dict[str, Any],
-        Description(description="attribute sets that say which documents are in which sample", extra=_WHOLE),
-    ] = {}
-    annotate: Annotated[
-        dict[str, Any], Description(description="attribute sets of what language models say of documents", extra=_SETS)
-    ] = {}
-    calibrate: Annotated[
-        dict[str, Any],
-        Description(description="attribute sets made of scores: ranks, and maps of scores to others", extra=_WHOLE),
-    ] = {}
-    train: Annotated[dict[str, Any], Description(description="models that are trained on labels")] = {}
-    mix: Annotated[dict[str, Any], Description(description="attributes, rules, output", extra=_DATA)] = {}
-    tokenize: Annotated[
-        dict[str, Any],
-        Description(
-            description="the documents of the mix, or all, as tokens: path, tokenizer, eod, files", extra=_DATA
-        ),
-    ] = {}
-    about: Annotated[
-        dict[str, Any], Description(description="what the dataset is, for Croissant and the dataset card")
-    ] = {}
+    Attributes:
+        root: the folder that relative paths of the configuration are below, itself relative to the folder of the file;
+            default: the working directory
+        dataset: ROOT: documents are in ROOT/documents, attributes in ROOT/attributes
+        documents: another root (or glob) of the documents, or {path, include, exclude}; with `format`, external files,
+            read in place
+        attributes: another root of the attributes
+        edits: edits of texts by name, which `text: NAME` of sets, duplicates and mixes takes
+        duplicate_ids: documents with equal source and id: refuse them before sets of the whole dataset or outputs are
+            made, or tell them apart by their shards
+        processes: number of shards that are worked on at a time; default: the cores that may be used
+        executor: {type: local}, {type: ray}, or {type: in_process} for debugging
+        storage: settings to reach s3://
+        max_document_bytes: a longer line of documents is an error, which limits memory
+        compression: the compression of the documents that ingest writes, and of their attributes; default: gzip
+        max_disk: bytes that documents, attributes, intermediates and output may take on disk together
+        ingest: inputs to make documents from: an entry, or several
+        align: attribute sets joined from external values, by id
+        tag: attribute sets and their taggers
+        make: attribute sets and new documents, and the stages that make them
+        dedup: attribute sets that say what is a duplicate of what
+        sample: attribute sets that say which documents are in which sample
+        annotate: attribute sets of what language models say of documents
+        calibrate: attribute sets made of scores: ranks, and maps of scores to others
+        train: models that are trained on labels
+        mix: attributes, rules, output
+        tokenize: the documents of the mix, or all, as tokens: path, tokenizer, eod, files
+        about: the description of the dataset, for Croissant and the dataset card
+    """
+
+    root: str | None = None
+    dataset: str | None = None
+    documents: str | dict[str, Any] | None = None
+    attributes: str | None = None
+    edits: dict[str, Any] = {}
+    duplicate_ids: Literal["refuse", "allow"] = "refuse"
+    processes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    executor: dict[str, Any] = {}
+    storage: StorageOptions = StorageOptions()
+    max_document_bytes: Size = Size(100_000_000)
+    compression: Literal["gzip", "zstd"] | None = None
+    max_disk: Size | None = None
+    ingest: Annotated[list[Any] | dict[str, Any], _DATA] = []
+    align: Annotated[dict[str, Any], _SETS] = {}
+    tag: Annotated[dict[str, Any], _SETS] = {}
+    make: Annotated[dict[str, Any], _SETS] = {}
+    dedup: Annotated[dict[str, Any], _WHOLE] = {}
+    sample: Annotated[dict[str, Any], _WHOLE] = {}
+    annotate: Annotated[dict[str, Any], _SETS] = {}
+    calibrate: Annotated[dict[str, Any], _WHOLE] = {}
+    train: dict[str, Any] = {}
+    mix: Annotated[dict[str, Any], _DATA] = {}
+    tokenize: Annotated[dict[str, Any], _DATA] = {}
+    about: dict[str, Any] = {}
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from toolkit.storage.paths import (
     join,
     list_files,
     list_stats,
-    looking,
+    listing_cache,
     no_folder,
     size_of,
     strip_suffix,
@@ -149,10 +149,8 @@ class Dataset:
         path, table = self.attribute_path(set_name, shard), self.attribute_table(set_name, shard)
         if exists(path):
             return path
-        return table if exists(table) or self._has_tables(set_name) else path
-
-    def _has_tables(self, set_name: str) -> bool:
-        return next(list_files(join(self.attributes, set_name)), "").endswith(TABLE)
+        has_tables = exists(table) or next(list_files(join(self.attributes, set_name)), "").endswith(TABLE)
+        return table if has_tables else path
 
     def sets(self) -> list[str]:
         """Return the names of the attribute sets on disk, sorted."""
@@ -197,14 +195,14 @@ class Dataset:
             raise NoDocuments(f"{self.documents}: expected documents, got {what}; run `toolkit ingest` first?{more}")
         return results
 
-    def looking(self, set_names: Iterable[str] = ()) -> AbstractContextManager[None]:
-        """Return a block in which documents, row indexes and these sets are looked at by listings.
+    def listing_cache(self, set_names: Iterable[str] = ()) -> AbstractContextManager[None]:
+        """Return a block in which listings answer for documents, row indexes and these sets.
 
-        See `toolkit.storage.paths.looking`. Documents in place are looked at one by one: they need not be in a folder.
+        See `toolkit.storage.paths.listing_cache`. Documents in place need not be in a folder, and are not listed.
         """
         sets = (join(self.attributes, name) for name in set_names)
         documents = () if self.in_place else (self.documents,)
-        return looking(*documents, join(self.bookkeeping, "rows"), *sets)
+        return listing_cache(*documents, join(self.bookkeeping, "rows"), *sets)
 
     def _files(self, in_place: InPlace) -> dict[str, int | None]:
         """Return the files in place that the globs admit, with their stored bytes where they are known."""
@@ -309,3 +307,111 @@ def _globs(value: object, where: str) -> tuple[str, ...]:
     if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
         return tuple(value)
     raise ConfigError(f"{where}: expected a list of globs, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder (or a file) of a configuration.
+
+    Attributes:
+        path: as it is written.
+        what: it is, for messages: ``the output``.
+        where: it is written, for messages: file, line, keys.
+        is_flat: True if only what lies in the folder itself counts, not what lies in folders below.
+    """
+
+    path: str
+    what: str
+    where: str = ""
+    is_flat: bool = False
+
+
+def normal(path: str) -> str:
+    """Return the one spelling of a path that two can be compared by: absolute, without a slash at its end.
+
+    Local paths are followed through symbolic links.
+    """
+    return store_of(path).normal(path)
+
+
+def is_within(inner: str, outer: str) -> bool:
+    """Return whether a path is another one or lies below it; both as `normal` gives them."""
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
+
+def check_folder(place: Place) -> None:
+    """Raise ConfigError for a path that names no folder: empty, or with NUL."""
+    if not place.path.strip() or "\0" in place.path:
+        raise ConfigError(f"{_at(place)}expected a folder for {place.what}, got {place.path!r}")
+
+
+def check_apart(written: Iterable[Place], others: Iterable[Place] = ()) -> None:
+    """Check that places that are written are apart from each other and from other places.
+
+    Args:
+        written: each is held against all places before it, and all others.
+        others: which may lie in one another.
+
+    Raises:
+        ConfigError: if a path is empty, or one is, holds or lies in another.
+    """
+    known = [(place, normal(place.path)) for place in others]
+    for place in written:
+        check_folder(place)
+        path = normal(place.path)
+        for other, result in known:
+            below = is_within(path, result) and not (other.is_flat and path != result)
+            if below or is_within(result, path):
+                raise ConfigError(
+                    f"{_at(place)}expected a path separate from {other.path} ({other.what}), got "
+                    f"{place.path} for {place.what}; choose folders of which none is inside of the other"
+                )
+        known.append((place, path))
+
+
+class Inside:
+    """Folders that no input may lie in; asked for many files."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self._places = [(place, normal(place.path)) for place in places]
+        self._known: dict[str, Place | None] = {}
+
+    def of(self, path: str) -> Place | None:
+        """Return the place that a file lies in; None if in none of them."""
+        folder = os.path.dirname(path)
+        if folder not in self._known:
+            result = normal(folder or ".")
+            self._known[folder] = next((place for place, root in self._places if is_within(result, root)), None)
+        return self._known[folder]
+
+
+def _at(place: Place) -> str:
+    return f"{place.where}: " if place.where else ""
+
+
+def of_dataset(dataset: Dataset, name: str = "") -> list[Place]:
+    """Return the folders of a dataset: its documents, its attributes, and the records that lie outside both.
+
+    Records that a stream keeps in the work folder of the output are part of that.
+    """
+    whose = f" of the stream {name}" if name else ""
+    documents = Place(dataset.documents, f"the documents{whose}", is_flat=dataset.is_flat)
+    places = [documents, Place(dataset.attributes, f"the attributes{whose}")]
+    return places if dataset.notes else [*places, Place(dataset.bookkeeping, f"the records{whose}")]
+
+
+def check_dataset(dataset: Dataset, where: str) -> None:
+    """Check that documents and attributes are apart.
+
+    Attributes may lie below documents where globs say which files are documents, or these are in place and lie flat.
+
+    Raises:
+        ConfigError: if one would be taken for the other.
+    """
+    documents, attributes = normal(dataset.documents), normal(dataset.attributes)
+    chosen = bool(dataset.include or dataset.exclude or dataset.is_flat) and documents != attributes
+    if is_within(documents, attributes) or (is_within(attributes, documents) and not chosen):
+        raise ConfigError(
+            f"{where}: expected separate folders for attributes and documents, got "
+            f"{dataset.attributes} and {dataset.documents}"
+        )

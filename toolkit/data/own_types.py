@@ -15,28 +15,23 @@ from toolkit.data.documents import BAD_ROW, explain_bad_row
 from toolkit.data.metadata_fields import DOCUMENT, METADATA, MOST_FIELDS, ROOTS
 from toolkit.data.schema import (
     ANY,
-    BOOL,
     FLOAT,
-    INT,
     NEVER,
     NULL,
     SPAN,
     SPANS,
-    STR,
     Type,
     from_json,
     list_of,
     nullable,
     to_json,
 )
-from toolkit.data.tables.restored import unified
+from toolkit.data.tables.to_arrow import unified
 from toolkit.errors import DataError
 from toolkit.storage.json_files import decoder_of
 
 COLUMNS = "the columns of all files"
 """By what types are known that schemas tell."""
-
-_SCALARS = {type(None): NULL, bool: BOOL, int: INT, float: FLOAT, str: STR}
 
 _PYTHON: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str}
 
@@ -49,7 +44,7 @@ class OwnTypes(msgspec.Struct, frozen=True, kw_only=True):
             type are there as ``any``, or not at all.
         closed: dotted paths of objects that have no other fields than these.
         known_by: for messages: ``the schemas of all files``, ``the first 1,000 rows``.
-        arrow: the schema of the documents, where tables tell it (see `toolkit.data.tables.restored.to_text`).
+        arrow: the schema of the documents, where tables tell it (see `toolkit.data.tables.to_arrow.to_text`).
     """
 
     fields: dict[str, dict[str, Any]] = {}
@@ -91,23 +86,17 @@ def _both(a: OwnTypes, b: OwnTypes) -> OwnTypes:
     fields = {}
     for root in ROOTS:
         one, other = (
-            Type(
-                "object",
-                fields=tuple((name, from_json(value)) for name, value in own_types.fields.get(root, {}).items()),
-            )
-            for own_types in (a, b)
+            {name: from_json(value) for name, value in own_types.fields.get(root, {}).items()} for own_types in (a, b)
         )
         open_in = [root not in own_types.closed for own_types in (a, b)]
-        merged = _merged_fields(one, other, open_in)
-        fields[root] = {name: to_json(type_) for name, type_ in merged}
+        fields[root] = {name: to_json(type_) for name, type_ in _merged_fields(one, other, open_in)}
     closed = sorted(set(a.closed) & set(b.closed))
     known_by = a.known_by if a.known_by == b.known_by else "all inputs"
     return OwnTypes(fields=fields, closed=closed, known_by=known_by, arrow=unified(a.arrow, b.arrow))
 
 
-def _merged_fields(a: Type, b: Type, open_in: list[bool]) -> list[tuple[str, Type]]:
-    """Return the fields of two objects; of one that may have others, a field that is not named is of any type."""
-    one, other = dict(a.fields), dict(b.fields)
+def _merged_fields(one: dict[str, Type], other: dict[str, Type], open_in: list[bool]) -> list[tuple[str, Type]]:
+    """Return the fields of two objects; a field that an open object does not name is of any type in it."""
     results = []
     for name in dict.fromkeys((*one, *other)):
         if name in one and name in other:
@@ -128,10 +117,10 @@ def infer(value: Any, *, spans: bool = False) -> Type:
         value: the value.
         spans: True if a list of ``[int, int, number]`` is one of spans.
     """
-    if plain := _SCALARS.get(type(value)):
-        return plain
+    if scalar := schema.SCALARS.get(type(value)):
+        return scalar
     if isinstance(value, list):
-        if spans and value and all(map(_is_span, value)):
+        if spans and value and all(isinstance(item, list) and schema.infer(item) == SPAN for item in value):
             return SPANS
         return list_of(reduce(merged, (infer(item, spans=spans) for item in value), NEVER))
     if isinstance(value, dict):
@@ -141,10 +130,6 @@ def infer(value: Any, *, spans: bool = False) -> Type:
             "object", fields=tuple((str(name), _optional(infer(inner, spans=spans))) for name, inner in value.items())
         )
     return ANY
-
-
-def _is_span(value: Any) -> bool:
-    return schema.infer(value) == SPAN if isinstance(value, list) else False
 
 
 def merged(a: Type, b: Type) -> Type:
@@ -169,7 +154,7 @@ def _of_kinds(a: Type, b: Type) -> Type:
         case kinds if kinds == {"list", "span"}:
             return merged(*(list_of(FLOAT) if type_ == SPAN else type_ for type_ in (a, b)))
         case kinds if kinds == {"object"}:
-            fields = _merged_fields(a, b, [False, False])
+            fields = _merged_fields(dict(a.fields), dict(b.fields), [False, False])
             return Type("object", fields=tuple(fields)) if len(fields) <= MOST_FIELDS else Type("map", ANY)
         case kinds if kinds == {"object", "map"}:
             return Type("map", ANY)
@@ -221,7 +206,8 @@ class RowCheck:
     """
 
     def __init__(self, types: OwnTypes) -> None:
-        roots = {root: _parts(types.fields.get(root, {}).items()) for root in ROOTS}
+        fields = {root: types.fields.get(root, {}).items() for root in ROOTS}
+        roots = {root: _parts((name, from_json(value)) for name, value in inner) for root, inner in fields.items()}
         parts = roots[DOCUMENT]
         if inside := roots[METADATA]:
             needed = any(len(part) == 2 for part in inside)  # a field without a default
@@ -250,11 +236,11 @@ class RowCheck:
             return  # it is told where the row is decoded
 
 
-def _parts(fields: Iterable[tuple[str, Any]]) -> list[Any]:
-    """Return what `msgspec.defstruct` takes: those that must be there first, those of any type not at all."""
-    results = [(name, from_json(value)) for name, value in fields]
-    must = [(name, _checked(type_)) for name, type_ in results if type_.kind not in ("nullable", "any", "null")]
-    return [*must, *((name, _checked(type_), None) for name, type_ in results if type_.kind == "nullable")]
+def _parts(fields: Iterable[tuple[str, Type]]) -> list[Any]:
+    """Return fields for `msgspec.defstruct`: required ones first, without those of any type."""
+    listed = [*fields]
+    required = [(name, _checked_type(type_)) for name, type_ in listed if type_.kind not in ("nullable", "any", "null")]
+    return [*required, *((name, _checked_type(type_), None) for name, type_ in listed if type_.kind == "nullable")]
 
 
 def _struct(parts: list[Any]) -> Any:
@@ -263,16 +249,9 @@ def _struct(parts: list[Any]) -> Any:
     return msgspec.defstruct("Row", listed, rename=names, gc=False)
 
 
-def _checked(type_: Type) -> Any:
+def _checked_type(type_: Type) -> Any:
     """Return the msgspec type that takes the values of a type."""
-    if type_.kind == "object":
-        return _struct(_parts((name, to_json(inner)) for name, inner in type_.fields))
-    if type_.item:
-        inner: Any = _checked(type_.item)
-        if type_.kind == "nullable":
-            return inner | None
-        return list[inner] if type_.kind == "list" else dict[str, inner]
-    return _PYTHON.get(type_.kind, Any)
+    return schema.python_type(type_, _PYTHON, lambda object_: _struct(_parts(object_.fields)))
 
 
 def _as_values(type_: Type) -> Type:
@@ -283,10 +262,5 @@ def _as_values(type_: Type) -> Type:
         return nullable(_as_values(type_.item or ANY))
     if type_.kind in ("list", "map"):
         inner = _as_values(type_.item or ANY)
-        return Type(type_.kind, inner if _is_scalar(inner) else ANY)
+        return Type(type_.kind, inner if inner.not_null.kind in _PYTHON else ANY)
     return type_
-
-
-def _is_scalar(type_: Type) -> bool:
-    inner = type_.not_null
-    return inner.kind in _PYTHON

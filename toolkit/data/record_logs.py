@@ -17,7 +17,6 @@ ingest       source/path of input   `toolkit.records.ingested`
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 from toolkit.data.dataset import Dataset
 from toolkit.session import current
@@ -62,45 +61,24 @@ def _suffix(dataset: Dataset) -> str:
     return UNLIKE_DATA if among_data else SUFFIX
 
 
-class _Asked(NamedTuple):
-    bookkeeping: str
-    opened: Callable[[], RecordLog]
-
-
 class _RecordLogs:
-    """The record logs, by folder, that this process has asked for: as they are in a stage, and in the whole command."""
+    """The open record logs of this process by folder: of the stage, and how to open those of the whole command."""
 
     def __init__(self) -> None:
         self.stage = ""
         self.open: dict[str, RecordLog] = {}
-        self.seen: dict[str, _Asked] = {}
+        self.openers: dict[str, tuple[str, Callable[[], RecordLog]]] = {}
         self.lock = threading.RLock()
 
 
-def _known() -> _RecordLogs:
+def _record_logs() -> _RecordLogs:
     return current().get_or_make(_RecordLogs, _RecordLogs)
 
 
-class Asked(NamedTuple):
-    """A record log that this process has asked for.
-
-    Attributes:
-        log: itself.
-        bookkeeping: the folder of records that it is in.
-        name: Name of its folder: `FOLDER`, `INPUTS`, or another one for a record log of an output.
-    """
-
-    log: RecordLog
-    bookkeeping: str
-    name: str
-
-
-def asked() -> list[Asked]:
-    """Return the record logs that this process has asked for since the command began."""
-    return [
-        Asked(_opened(folder, *result), result.bookkeeping, folder.rpartition("/")[2])
-        for folder, result in list(_known().seen.items())
-    ]
+def opened_logs() -> list[tuple[RecordLog, str]]:
+    """Return the record logs that this process has opened in this command, each with its bookkeeping folder."""
+    openers = list(_record_logs().openers.items())
+    return [(_log_of(folder, bookkeeping, opener), bookkeeping) for folder, (bookkeeping, opener) in openers]
 
 
 def of(dataset: Dataset) -> RecordLog:
@@ -109,12 +87,12 @@ def of(dataset: Dataset) -> RecordLog:
     Raises:
         Unreadable: as `open_log`.
     """
-    return _opened(join(dataset.bookkeeping, FOLDER), dataset.bookkeeping, lambda: open_log(dataset))
+    return _log_of(join(dataset.bookkeeping, FOLDER), dataset.bookkeeping, lambda: open_log(dataset))
 
 
 def inputs_of(dataset: Dataset) -> RecordLog:
     """Return the record log of the inputs of a dataset, as `of`."""
-    return _opened(join(dataset.bookkeeping, INPUTS), dataset.bookkeeping, lambda: open_inputs(dataset))
+    return _log_of(join(dataset.bookkeeping, INPUTS), dataset.bookkeeping, lambda: open_inputs(dataset))
 
 
 def at(bookkeeping: str, folder: str) -> RecordLog:
@@ -124,7 +102,7 @@ def at(bookkeeping: str, folder: str) -> RecordLog:
         bookkeeping: folder of the output's records, in which that folder is.
         folder: Folder of the record log.
     """
-    return _opened(folder, bookkeeping, lambda: RecordLog(folder, suffix=UNLIKE_DATA))
+    return _log_of(folder, bookkeeping, lambda: RecordLog(folder, suffix=UNLIKE_DATA))
 
 
 def of_output(bookkeeping: str) -> RecordLog:
@@ -132,12 +110,12 @@ def of_output(bookkeeping: str) -> RecordLog:
     return at(bookkeeping, join(bookkeeping, FOLDER))
 
 
-def _opened(folder: str, bookkeeping: str, opened: Callable[[], RecordLog]) -> RecordLog:
-    known, stage = _known(), current().stage
-    with known.lock:
-        if known.stage != stage:
-            known.open, known.stage = {}, stage
-        record_log = known.open.get(folder) or opened()
-        if stage and folder not in known.open:
-            known.open[folder], known.seen[folder] = record_log, _Asked(bookkeeping, opened)
-        return record_log
+def _log_of(folder: str, bookkeeping: str, opener: Callable[[], RecordLog]) -> RecordLog:
+    logs, stage = _record_logs(), current().stage
+    with logs.lock:
+        if logs.stage != stage:
+            logs.open, logs.stage = {}, stage
+        log = logs.open.get(folder) or opener()
+        if stage and folder not in logs.open:
+            logs.open[folder], logs.openers[folder] = log, (bookkeeping, opener)
+        return log

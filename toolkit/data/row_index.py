@@ -27,7 +27,7 @@ import msgspec
 import xxhash
 
 from toolkit.data import record_logs
-from toolkit.data.dataset import Dataset
+from toolkit.data.dataset import Dataset, normal
 from toolkit.data.documents import (
     BAD_ROW,
     DOCUMENT_DECODER,
@@ -40,9 +40,8 @@ from toolkit.data.documents import (
 )
 from toolkit.data.in_place import START, Begin, ShardLines
 from toolkit.data.metadata_fields import FieldCounts, paths_in
-from toolkit.data.places import normal
 from toolkit.errors import DataError
-from toolkit.storage import Stat, apart, artifact
+from toolkit.storage import Stat, artifact, ephemeral
 from toolkit.storage.artifact import Artifact, FileRecord
 from toolkit.storage.compression import compression_of
 from toolkit.storage.json_files import json_digest, load
@@ -127,15 +126,12 @@ def path_of(dataset: Dataset, shard: str) -> str:
 
 def _base(dataset: Dataset, shard: str) -> str:
     """Return the path of a shard's row index without its suffix."""
-    return apart.found(dataset.bookkeeping, shard) or _kept_path(dataset, shard).removesuffix(".bin")
+    return ephemeral.existing_path(dataset.bookkeeping, shard) or _dataset_base(dataset, shard)
 
 
-def _kept_path(dataset: Dataset, shard: str) -> str:
-    return join(dataset.bookkeeping, "rows", shard + ".bin")
-
-
-def _begins_path(dataset: Dataset, shard: str) -> str:
-    return _base(dataset, shard) + BEGINS
+def _dataset_base(dataset: Dataset, shard: str) -> str:
+    """Return the same beside the records of the dataset."""
+    return join(dataset.bookkeeping, "rows", shard)
 
 
 def _head(path: str) -> str:
@@ -251,9 +247,9 @@ class RowIndexOutput:
 
     def __init__(self, dataset: Dataset, shard: str, *, replaced: bool = False, group: Group | None = None) -> None:
         self._dataset, self._shard, self._group = dataset, shard, group
-        self._apart = group is None and apart.is_needed(dataset.bookkeeping)
-        kept = _kept_path(dataset, shard).removesuffix(".bin")
-        self._base = apart.path_of(dataset.bookkeeping, shard) if self._apart else kept
+        self._is_ephemeral = group is None and ephemeral.is_needed(dataset.bookkeeping)
+        base = ephemeral.path_of(dataset.bookkeeping, shard) if self._is_ephemeral else _dataset_base(dataset, shard)
+        self._base = base
         self._documents = dataset.shard_path(shard)
         self._reader = reader_of(dataset)
         self._replaced = replaced
@@ -294,7 +290,7 @@ class RowIndexOutput:
         old = None if self._replaced else recorded(self._dataset, self._shard)
         if old is None or old.reader != self._reader or self.rows >= old.rows:
             return
-        before = _kept_path(self._dataset, self._shard)
+        before = _dataset_base(self._dataset, self._shard) + ".bin"
         binary = stat(before)
         if not binary or binary.size != old.rows * _ROW.size:
             return
@@ -360,8 +356,8 @@ class RowIndexOutput:
             root=root_of(self._dataset),
         )
         place, record = (record_logs.ROWS, self._shard), msgspec.json.encode(state)
-        if self._apart:
-            write_file(self._base + apart.RECORD, record)
+        if self._is_ephemeral:
+            write_file(self._base + ephemeral.RECORD, record)
         elif self._group:
             self._group.save(place, record, record_logs.of(self._dataset))
         elif recorded(self._dataset, self._shard) != state:
@@ -399,7 +395,7 @@ def rows_of(dataset: Dataset, shard: str, source: str, id: str) -> list[int]:
 
 def begin_of(dataset: Dataset, shard: str, row: int) -> Begin:
     """Return the last place from which a row, from 0, can be read; the start of the file if no other is known."""
-    begins = load(_begins_path(dataset, shard), list[Begin]) if dataset.in_place else None
+    begins = load(_base(dataset, shard) + BEGINS, list[Begin]) if dataset.in_place else None
     return max((begin for begin in begins or () if begin.row <= row), default=START)
 
 
@@ -407,14 +403,14 @@ def forget(dataset: Dataset, shards: Collection[str]) -> None:
     """Delete the row indexes of shards."""
     record_logs.of(dataset).forget((record_logs.ROWS, shard) for shard in shards)
     paths = [path(dataset, shard) for shard in shards for path in (path_of, _records_path)]
-    paths += [_begins_path(dataset, shard) for shard in shards if dataset.in_place]
+    paths += [_base(dataset, shard) + BEGINS for shard in shards if dataset.in_place]
     for_each(remove, paths)
 
 
 def recorded(dataset: Dataset, shard: str) -> ShardState | None:
     """Return the state of a shard as it was indexed, whatever it is now."""
-    if result := apart.found(dataset.bookkeeping, shard):
-        return load(result + apart.RECORD, ShardState)
+    if result := ephemeral.existing_path(dataset.bookkeeping, shard):
+        return load(result + ephemeral.RECORD, ShardState)
     state = record_logs.of(dataset).load(record_logs.ROWS, shard, ShardState)
     return state if state and state.version == VERSION else None
 
@@ -490,7 +486,7 @@ class Indexing:
 @contextlib.contextmanager
 def indexing(dataset: Dataset, shard: str, max_bytes: int, group: Group | None = None) -> Iterator[Indexing]:
     """Index a shard while the block reads its rows; so who needs the rows, too, reads them once."""
-    path, group = dataset.shard_path(shard), None if apart.is_needed(dataset.bookkeeping) else group
+    path, group = dataset.shard_path(shard), None if ephemeral.is_needed(dataset.bookkeeping) else group
     before = stat(path)
     with RowIndexOutput(dataset, shard, group=group) as output, dataset.lines(shard, max_bytes, digest=True) as lines:
         yield (index := Indexing(path, output, lines))
@@ -503,7 +499,7 @@ Place = tuple[str, int, int]
 
 
 def _records_path(dataset: Dataset, shard: str) -> str:
-    return _kept_path(dataset, shard).removesuffix(".bin") + ".records.gz"
+    return _dataset_base(dataset, shard) + ".records.gz"
 
 
 def write_places(dataset: Dataset, shard: str, places: Iterable[Place | None], together: Together | None) -> None:
@@ -557,7 +553,7 @@ def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndar
     state = recorded(dataset, shard)
     if state and (chars, size) != (state.chars, state.bytes):
         remedy = "delete it, and run again"
-        if not apart.is_needed(dataset.bookkeeping):
+        if not ephemeral.is_needed(dataset.bookkeeping):
             forget(dataset, [shard])
             remedy = "it was deleted, run again"
         raise DamagedIndex(

@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
@@ -212,21 +212,28 @@ def from_json(value: Any) -> Type:
 _PYTHON: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str, "span": Span, "null": None}
 
 
+def python_type(type_: Type, scalars: Mapping[str, Any], of_object: Callable[[Type], Any]) -> Any:
+    """Return a msgspec type for values of this type.
+
+    Args:
+        type_: Type of the values.
+        scalars: Types of scalars by kind; others are `Any`.
+        of_object: Function that returns the msgspec type of an object.
+    """
+    if type_.item:
+        inner: Any = python_type(type_.item, scalars, of_object)
+        return inner | None if type_.kind == "nullable" else list[inner] if type_.kind == "list" else dict[str, inner]
+    return of_object(type_) if type_.kind == "object" else scalars.get(type_.kind, Any)
+
+
 @functools.lru_cache(1024)
 def to_python(type_: Type) -> Any:
     """Return the msgspec type that decodes values of this type.
 
-    Objects become Structs whose attributes are `field_name` of the keys; what is unknown is ignored, what is missing
-    is an error.
+    Objects become Structs whose attributes are `field_name` of the keys. Unknown fields are ignored, missing ones are
+    an error.
     """
-    if type_.item:
-        inner: Any = to_python(type_.item)
-        if type_.kind == "nullable":
-            return inner | None
-        return list[inner] if type_.kind == "list" else dict[str, inner]
-    if type_.kind == "object":
-        return struct_of({name: to_python(t) for name, t in type_.fields})
-    return _PYTHON.get(type_.kind, Any)
+    return python_type(type_, _PYTHON, lambda object_: struct_of({name: to_python(t) for name, t in object_.fields}))
 
 
 def struct_of(fields: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> type[msgspec.Struct]:
@@ -250,22 +257,15 @@ def exact(types: Mapping[str, Type]) -> type[msgspec.Struct] | None:
     """
     if not all(map(_is_exact, types.values())):
         return None
-    result = struct_of({key: _exact(type_) for key, type_ in types.items()})
+    scalars = _PYTHON | {"span": tuple[int, int, float]}  # a Span may lack its score
+    fields = {key: python_type(type_, scalars, lambda inner: exact(dict(inner.fields))) for key, type_ in types.items()}
+    result = struct_of(fields)
     return msgspec.defstruct("Exact", [], bases=(result,), frozen=True, gc=False, forbid_unknown_fields=True)
 
 
 def _is_exact(type_: Type) -> bool:
     inside = [*([type_.item] if type_.item else []), *(field for _, field in type_.fields)]
     return type_.kind not in ("any", "never") and all(map(_is_exact, inside))
-
-
-def _exact(type_: Type) -> Any:
-    if type_.item:
-        inner: Any = _exact(type_.item)
-        return inner | None if type_.kind == "nullable" else list[inner] if type_.kind == "list" else dict[str, inner]
-    if type_.kind == "object":
-        return exact(dict(type_.fields))
-    return tuple[int, int, float] if type_.kind == "span" else to_python(type_)  # a Span may lack its score
 
 
 _NO_FIELD = re.compile(r'["\\\x00-\x1f]')
@@ -289,13 +289,14 @@ def field_name(key: str) -> str:
     return "x_" + key.encode().hex()
 
 
-_OF_VALUES = {type(None): NULL, bool: BOOL, int: INT, float: FLOAT, str: STR}
+SCALARS = {type(None): NULL, bool: BOOL, int: INT, float: FLOAT, str: STR}
+"""Types by the Python types of decoded values."""
 
 
 def infer(value: Any) -> Type:
     """Return the narrowest type that holds a decoded JSON value; `[int, int, number]` in a list is read as a span."""
-    if plain := _OF_VALUES.get(type(value)):
-        return plain
+    if scalar := SCALARS.get(type(value)):
+        return scalar
     match value:
         case [int(), int(), int() | float()] if not any(isinstance(x, bool) for x in value):
             return SPAN
@@ -314,7 +315,7 @@ def union(a: Type, b: Type) -> Type:
     if a == b or "never" in kinds:
         return b if a.kind == "never" else a
     if kinds & {"null", "nullable"}:
-        return nullable(union(_not_null(a), _not_null(b)))
+        return nullable(union(*(NEVER if t.kind == "null" else t.not_null for t in (a, b))))
     if kinds <= {"int", "float"}:
         return FLOAT
     if kinds == {"list", "span"}:
@@ -329,12 +330,6 @@ def union(a: Type, b: Type) -> Type:
         inside = [t for type_ in maps_first for t in (type_.item, *(t for _, t in type_.fields)) if t]
         return Type("map", functools.reduce(union, inside, NEVER))
     return ANY
-
-
-def _not_null(type_: Type) -> Type:
-    if type_.kind == "null":
-        return NEVER
-    return type_.not_null
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

@@ -13,8 +13,8 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, NULL, SPAN, STR, Type, nullable
-from toolkit.data.tables.columns import leaves_with_nulls, types_of
-from toolkit.data.tables.footers import open_parquet
+from toolkit.data.tables.from_arrow import leaves_with_nulls, types_of
+from toolkit.data.tables.parquet import open_parquet
 from toolkit.describe.fields import HUGE, INTEGERS, KEYS, LONG, bare, merged
 from toolkit.describe.model import Crawled
 from toolkit.errors import DAMAGED, DataError

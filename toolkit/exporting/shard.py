@@ -13,14 +13,13 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import line_index, record_logs, row_index
-from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
-from toolkit.data.places import normal
+from toolkit.data.dataset import SHARD_SUFFIXES, Dataset, normal
 from toolkit.data.schema import Type, to_json
 from toolkit.data.tables import TABLE
 from toolkit.data.tables.attributes import SOURCE
-from toolkit.data.tables.declared import ROW, entry
-from toolkit.data.tables.restored import arrow_type, may_be_null, record_batch, shape_of
-from toolkit.data.tables.sink import Sink
+from toolkit.data.tables.from_arrow import ROW, entry
+from toolkit.data.tables.parquet import Sink
+from toolkit.data.tables.to_arrow import arrow_type, may_be_null, record_batch, shape_of
 from toolkit.errors import ConfigError, DataError, amount, few
 from toolkit.execution.executors import Report
 from toolkit.mix.effects.preview import indexed_rows

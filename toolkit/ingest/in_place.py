@@ -14,11 +14,10 @@ import msgspec
 
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.data.dataset import Dataset
+from toolkit.data.dataset import Dataset, is_within, normal
 from toolkit.data.dataset import open_dataset as open_places
 from toolkit.data.in_place import START, Begin, Sieve
 from toolkit.data.own_types import OwnTypes
-from toolkit.data.places import is_within, normal
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.ingest import own_types
 from toolkit.ingest.plan import InputFile

@@ -11,7 +11,7 @@ import xxhash
 
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes, together
-from toolkit.data.tables.restored import arrow_schema, to_text
+from toolkit.data.tables.to_arrow import arrow_schema, to_text
 from toolkit.errors import ConfigError, DataError, NoDocuments
 from toolkit.ingest.plan import InputFile, InputToIngest, as_listed, makers
 from toolkit.ingest.reader import Input, Reader, Sample

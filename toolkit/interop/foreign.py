@@ -7,7 +7,7 @@ import msgspec
 
 from toolkit.data.documents import BAD_ROW, Document
 from toolkit.data.schema import Type, from_json, to_json, to_python
-from toolkit.data.tables.footers import open_parquet
+from toolkit.data.tables.parquet import open_parquet
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.ingest.formats.parquet import Parquet
 from toolkit.ingest.reader import Input

@@ -19,9 +19,8 @@ from toolkit.config.plugin_code import code_of
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import record_logs, row_index, schema
-from toolkit.data.dataset import Dataset
+from toolkit.data.dataset import Dataset, Place, check_apart
 from toolkit.data.documents import DOCUMENT_DECODER, Document
-from toolkit.data.places import Place, check_apart
 from toolkit.errors import ConfigError, DataError, MissingExtra, UnknownPlugin, Unreadable, in_words, mismatch
 from toolkit.execution.blocks import in_order, threads_for
 from toolkit.execution.executors import Report

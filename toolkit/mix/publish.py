@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 import xxhash
 
-from toolkit.data.dataset import Dataset
-from toolkit.data.places import normal
+from toolkit.data.dataset import Dataset, normal
 from toolkit.errors import ConfigError, amount, few
 from toolkit.mix import plan
 from toolkit.mix.assemble import PartRecord, StoredFile, staged_path

@@ -5,7 +5,7 @@ from itertools import compress
 from math import isfinite
 from typing import Any, Self
 
-from toolkit.data.tables.values import not_finite, plain_schema, values_of
+from toolkit.data.tables.from_arrow import not_finite, plain_schema, values_of
 from toolkit.errors import DataError
 from toolkit.execution.blocks import Block
 from toolkit.mix.bindings import ShardToMix

@@ -29,8 +29,7 @@ from toolkit.mix.writer import not_carried
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.outputs import Compressing, Output
-from toolkit.storage.paths import join, unlike_data, work_folder
-from toolkit.storage.paths import looking as looking_at
+from toolkit.storage.paths import join, listing_cache, unlike_data, work_folder
 from toolkit.storage.record_log import Group, RecordLog
 
 if TYPE_CHECKING:
@@ -177,11 +176,11 @@ def written_of(work: ShardToMix, record: StageRecord) -> "NotedDocuments":
 def looking(settings: MixSettings) -> Iterator[None]:
     """Look up files of streams and intermediates in listings.
 
-    See `toolkit.storage.paths.looking`.
+    See `toolkit.storage.paths.listing_cache`.
     """
-    with looking_at(_folder(settings.output.path, settings.stage_digest())), ExitStack() as stack:
+    with listing_cache(_folder(settings.output.path, settings.stage_digest())), ExitStack() as stack:
         for stream in settings.streams:
-            stack.enter_context(stream.dataset.looking(joined.set for joined in stream.attributes))
+            stack.enter_context(stream.dataset.listing_cache(joined.set for joined in stream.attributes))
         yield
 
 

@@ -18,7 +18,17 @@ from toolkit.mix.settings import REJECTED
 from toolkit.publish.release import File, listing_of
 from toolkit.storage import store_of
 from toolkit.storage.addresses import CREDENTIALS, has_secret
-from toolkit.storage.paths import exists, is_folder, join, list_files, no_folder, remove, remove_empty_folders, size_of
+from toolkit.storage.paths import (
+    exists,
+    is_folder,
+    is_hidden,
+    join,
+    list_files,
+    no_folder,
+    remove,
+    remove_empty_folders,
+    size_of,
+)
 from toolkit.storage.reading import stored_digest
 
 _FORMS = {
@@ -129,7 +139,7 @@ def earlier(place: str, coming: set[str], there: Sequence[str], read: Callable[[
             f"{join(place, card.NAME)}: expected none, or a card that `toolkit card` wrote, got another; move it away"
         )
     for path in there:
-        if path not in known | coming and not _is_hidden(path) and targets.as_part(path):
+        if path not in known | coming and not is_hidden(path) and targets.as_part(path):
             raise ConfigError(
                 f"{join(place, path)}: expected only what was published here before, got a file that would be "
                 "taken for its data; move it away, or choose another --to"
@@ -171,8 +181,3 @@ class Place:
             remove(join(self.folder, path))
             remove_empty_folders(os.path.dirname(join(self.folder, path)), self.folder)
         return old
-
-
-def _is_hidden(path: str) -> bool:
-    """Return whether a file is one of version control and the like, which nobody takes for data."""
-    return any(part.startswith(".") for part in path.split("/"))

@@ -13,7 +13,7 @@ from toolkit.mix.settings import REJECTED
 from toolkit.session import current
 from toolkit.storage import compression, store_of
 from toolkit.storage.addresses import hub_endpoint
-from toolkit.storage.paths import fault_of_name, join, list_files, no_folder, stat_each
+from toolkit.storage.paths import fault_of_name, is_hidden, join, list_files, no_folder, stat_each
 from toolkit.storage.reading import READ
 from toolkit.storage_options import Size
 from toolkit.validate import checksums
@@ -340,7 +340,7 @@ def listing_of(address: str, path: str, data: bytes, label: str | None = None) -
 
 def _fault_of_public_name(name: str) -> str | None:
     """Return what is wrong with the name of a file that a stranger wants written; None if nothing."""
-    if any(part.startswith(".") for part in name.split("/")) or not name.isprintable():
+    if is_hidden(name) or not name.isprintable():
         return f"expected a path without hidden parts and control characters, got {name!r}"
     return None
 

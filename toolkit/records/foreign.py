@@ -15,7 +15,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
 from toolkit.data.tables import TABLE
 from toolkit.errors import DataError
-from toolkit.storage import Stat, apart
+from toolkit.storage import Stat, ephemeral
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import decoder_of, load, save
 from toolkit.storage.paths import stat
@@ -135,15 +135,15 @@ def values_of(dataset: Dataset, set_name: str, shard: str) -> Iterator[tuple[int
 
 
 def _load(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
-    result = apart.found(dataset.bookkeeping, set_name, shard)
+    result = ephemeral.existing_path(dataset.bookkeeping, set_name, shard)
     if result:
-        return load(result + apart.RECORD, Seen)
+        return load(result + ephemeral.RECORD, Seen)
     return record_logs.of(dataset).load(*place_of(set_name, shard), Seen)
 
 
 def _save(dataset: Dataset, set_name: str, shard: str, contents: Seen, group: Group | None) -> None:
-    if apart.is_needed(dataset.bookkeeping):
-        save(apart.path_of(dataset.bookkeeping, set_name, shard) + apart.RECORD, contents)
+    if ephemeral.is_needed(dataset.bookkeeping):
+        save(ephemeral.path_of(dataset.bookkeeping, set_name, shard) + ephemeral.RECORD, contents)
         return
     place, record, log = place_of(set_name, shard), msgspec.json.encode(contents), record_logs.of(dataset)
     if group:

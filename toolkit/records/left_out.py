@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 
 from toolkit.data import row_index
-from toolkit.data.addresses import has_scheme, url_of
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW
+from toolkit.data.urls import has_scheme, url_of
 from toolkit.records import ingested
 from toolkit.records.ingested import InputRecord
 from toolkit.storage.compression import compress_small

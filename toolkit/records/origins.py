@@ -11,8 +11,7 @@ import msgspec
 import xxhash
 
 from toolkit.data import row_index
-from toolkit.data.dataset import Dataset
-from toolkit.data.places import normal
+from toolkit.data.dataset import Dataset, normal
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.storage import json_files
 from toolkit.storage.paths import BOOKKEEPING, join

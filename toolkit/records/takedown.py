@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from toolkit.data import record_logs
-from toolkit.data.addresses import url_of
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import AttributesRow, Document
 from toolkit.data.metadata_fields import DOCUMENT, METADATA
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import Type, from_json
+from toolkit.data.urls import url_of
 from toolkit.records.left_out import identity
 from toolkit.records.sets import OutputState
 from toolkit.session import current

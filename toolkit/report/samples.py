@@ -11,9 +11,9 @@ import msgspec
 from toolkit import partials
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
-from toolkit.data.addresses import url_of
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.documents import Document
+from toolkit.data.urls import url_of
 from toolkit.errors import DataError
 from toolkit.execution.blocks import Block
 from toolkit.execution.executors import Report

@@ -22,9 +22,9 @@ from typing import Any, Literal
 import msgspec
 import xxhash
 
-from toolkit.data.addresses import has_scheme, host_of, split_url, url_of
 from toolkit.data.documents import BAD_ROW, explain_bad_row
 from toolkit.data.metadata_fields import DOCUMENT
+from toolkit.data.urls import has_scheme, host_of, split_url, url_of
 from toolkit.errors import DataError
 from toolkit.storage.reading import Lines
 

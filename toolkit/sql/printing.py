@@ -14,7 +14,7 @@ import msgspec
 from toolkit.data.excerpts import IN_MARKDOWN, escaped, head, unlike_formula, width
 from toolkit.data.excerpts import columns as columns_of
 from toolkit.data.schema import is_number
-from toolkit.data.tables.sink import Sink
+from toolkit.data.tables.parquet import Sink
 from toolkit.errors import ConfigError, ToolkitError, amount, did_you_mean
 from toolkit.interrupts import forget, is_terminated, raising
 from toolkit.sql.session import Column, Database

@@ -10,7 +10,7 @@ import pyarrow as pa
 from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, Document
 from toolkit.data.schema import STR, Type, field_name
-from toolkit.data.tables.restored import arrow_type, shape_of
+from toolkit.data.tables.to_arrow import arrow_type, shape_of
 from toolkit.errors import DataError
 from toolkit.inspect.documents import FileDocuments, expected_format, merged_types, types_of
 from toolkit.inspect.targets import Format, Target, recorded_format

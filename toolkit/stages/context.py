@@ -173,8 +173,9 @@ class Context(Running):
 
     def merge_records(self) -> None:
         """Merge the record logs that the command has opened."""
-        for request in record_logs.asked():
-            merge(request.log, leases.folder_in(request.bookkeeping), forgive=self._remakes(request.name))
+        for log, bookkeeping in record_logs.opened_logs():
+            forgive = self._remakes(log.folder.rpartition("/")[2])
+            merge(log, leases.folder_in(bookkeeping), forgive=forgive)
 
     def merge_inputs(self) -> None:
         """Merge damaged records of inputs after ingesting all: later stages need them."""

@@ -18,7 +18,7 @@ from toolkit.interop import dolma
 from toolkit.rules.text_edits import name_edits
 from toolkit.session import Session, current
 from toolkit.stages.context import Context, Outcome
-from toolkit.storage import apart
+from toolkit.storage import ephemeral
 from toolkit.storage.store import note_roots
 
 
@@ -67,7 +67,7 @@ def opened_apart(options: Options) -> Iterator[Context]:
     Raises:
         ConfigError: as `open_context`.
     """
-    with Session().bound(), apart.for_run(), open_context(options) as context:
+    with Session().bound(), ephemeral.run_scratch(), open_context(options) as context:
         yield context
 
 
@@ -113,7 +113,7 @@ def run_command(options: Options, begun: Callable[[], None] = lambda: None) -> O
     note_roots(options.targets if isinstance(options, Looking) else ())
     opened = open_context(options)
     begun()
-    with apart.for_run(), opened as context:
+    with ephemeral.run_scratch(), opened as context:
         try:
             return cast("Outcome", command_line.find(options.command).run(context, options))
         except (NothingThere, MissingModel, UnknownPlugin) as error:

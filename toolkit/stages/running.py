@@ -18,7 +18,7 @@ from toolkit.interrupts import pause
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.session import InSession, Session, current
 from toolkit.stages.disk_quota import DiskQuota, EstimateOf
-from toolkit.storage import apart
+from toolkit.storage import ephemeral
 from toolkit.storage.paths import work_folder
 from toolkit.storage.record_log import RecordLog
 
@@ -176,7 +176,9 @@ class Running:
     ) -> Iterator[Result[Any]]:
         """Yield the results of tasks, with fresh records; keep no index if nothing is kept."""
         self.session.begin()
-        within: Callable[[Any, Report], Any] = work if self.options.keeps_indexes else partial(apart.looking, work)
+        within: Callable[[Any, Report], Any] = (
+            work if self.options.keeps_indexes else partial(ephemeral.with_ephemeral_records, work)
+        )
         for result in executor.run(InSession(self.session.part(), within), tasks, at_once=at_once):
             if answer := result.value:
                 self.session.hosts |= answer.hosts

@@ -262,7 +262,7 @@ class Look:
         """Inspect the files of all stages by listings."""
         with ExitStack() as stack:
             if self.dataset:
-                stack.enter_context(self.dataset.looking(self.context.made_sets))
+                stack.enter_context(self.dataset.listing_cache(self.context.made_sets))
             for listing in self.listings:
                 stack.enter_context(listing)
             yield

@@ -8,7 +8,7 @@ store, a file that is written appears complete or not at all, and listings are s
 
 from toolkit.errors import ConfigError
 from toolkit.plugins import Kind
-from toolkit.session import Session, current
+from toolkit.session import current
 from toolkit.storage.store import Pieces, Stat, Store, Writing
 
 __all__ = ["STORES", "Pieces", "Stat", "Store", "Writing", "scheme_of", "store_of"]
@@ -39,21 +39,18 @@ def store_of(path: str) -> Store:
         ConfigError: if there is none for it, or what it needs is not installed.
     """
     scheme, session = scheme_of(path), current()
-    store: Store = session.stores.get(scheme) or session.stores.setdefault(scheme, _made(scheme, session))
-    return store
-
-
-def _made(scheme: str, session: Session) -> Store:
-    if not scheme:
-        from toolkit.storage.stores.local import Local  # without a look at what is installed, which takes a while
-
-        return Local(session.options)
-    store = _class_of(scheme)(session.options)
-    session.has_remote_stores |= not store.is_local
-    return store
+    if scheme not in session.stores:
+        store = session.stores.setdefault(scheme, _class_of(scheme)(session.options))
+        session.has_remote_stores |= not store.is_local
+    result: Store = session.stores[scheme]
+    return result
 
 
 def _class_of(scheme: str) -> type[Store]:
+    if not scheme:
+        from toolkit.storage.stores.local import Local  # `STORES` looks for what is installed, which takes a while
+
+        return Local
     if reference := current().options.stores.get(scheme):
         return STORES.find(reference)
     names = [name for name in STORES.names() if name != LOCAL]

@@ -29,6 +29,9 @@ def decoder_of(type_: type[T]) -> msgspec.json.Decoder[T]:
         return msgspec.json.Decoder(type_)
 
 
+_cached_decoder = functools.cache(decoder_of)
+
+
 def decoded(data: bytes, type_: type[T]) -> T:
     """Return a value of JSON.
 
@@ -36,13 +39,8 @@ def decoded(data: bytes, type_: type[T]) -> T:
         msgspec.DecodeError: if it is none of this type.
         UnicodeDecodeError: if it is no UTF-8.
     """
-    result: T = _kept(cast("Any", type_)).decode(data)
+    result: T = _cached_decoder(cast("Any", type_)).decode(data)
     return result
-
-
-@functools.cache
-def _kept(type_: type[Any]) -> msgspec.json.Decoder[Any]:
-    return decoder_of(type_)
 
 
 def know_types() -> None:
@@ -78,12 +76,12 @@ def load_told(path: str, type_: type[T]) -> tuple[T | None, bool]:
     try:
         return load_strictly(path, type_, "the toolkit ignores it, and does the work that it records again"), False
     except DataError as error:
-        tell_damage(path, error)
+        warn_damage(error)
         return None, True
 
 
-def tell_damage(path: str, fault: object) -> None:
-    """Tell what is wrong with a record, once."""
+def warn_damage(fault: object) -> None:
+    """Print what is wrong with a record, once."""
     current().warn(f"warning: {fault}")
 
 

@@ -20,7 +20,7 @@ from toolkit.errors import ConfigError, DataError, MissingModel, Unreadable, did
 from toolkit.session import cached
 from toolkit.storage import store_of
 from toolkit.storage.outputs import Output
-from toolkit.storage.paths import list_files, stat
+from toolkit.storage.paths import is_hidden, list_files, stat
 from toolkit.storage.reading import READ, Decompressed, open_stored
 
 T = TypeVar("T")
@@ -225,16 +225,16 @@ def digest(model: str) -> str:
         return digest_of_file(resolve(model))
     if os.path.isfile(os.path.join(model, CARD)):
         return digest_of_files({name: file.sha256 for name, file in _of_card(model).items()})
-    paths = [path for path in list_files(model) if not any(part.startswith(".") for part in path.split("/"))]
-    return _of_listed({path: digest_of_file(os.path.join(model, path)) for path in paths})
+    paths = [path for path in list_files(model) if not is_hidden(path)]
+    return _digest_of_listing({path: digest_of_file(os.path.join(model, path)) for path in paths})
 
 
 def digest_of_files(files: Mapping[str, str]) -> str:
     """Return the sha256 (hex) by which a model of these files, with their sha256, is known: of one file, its own."""
-    return _of_listed(files) if len(files) != 1 else next(iter(files.values()))
+    return _digest_of_listing(files) if len(files) != 1 else next(iter(files.values()))
 
 
-def _of_listed(files: Mapping[str, str]) -> str:
+def _digest_of_listing(files: Mapping[str, str]) -> str:
     lines = (f"{sha256}  {path}\n" for path, sha256 in sorted(files.items()))
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 

@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, dropwhile, islice, takewhile
-from operator import itemgetter
 from typing import Any, TypeVar
 
 from toolkit import errors
@@ -29,10 +28,10 @@ TEMPORARY = re.compile(r"^\..+\.tmp$")
 
 
 def stat(path: str) -> Stat | None:
-    """Return size and stamp of a file; None if there is none. See `looking`."""
-    for folder, listed in _blocks().listings.items():
+    """Return size and stamp of a file; None if there is none. See `listing_cache`."""
+    for folder, listing in _blocks().listings.items():
         if path.startswith(folder):
-            return listed().get(path[len(folder) :])
+            return listing().get(path[len(folder) :])
     return store_of(path).stat(path)
 
 
@@ -60,15 +59,13 @@ class Listing(Mapping[str, Stat | None]):
         rest = iter(listing)
         while chunk := [*islice(rest, PACKED)]:
             names = [name for name, _ in chunk]
-            if names != sorted(names) or names[0] < last:  # some store does not sort
-                self.__init__(root, sorted([*self.items(), *chunk, *rest], key=itemgetter(0)))  # type: ignore[misc]
-                return
-            unsaid = [name for name, there in chunk if there is None]
-            said = dict(zip(unsaid, for_each(lambda name: store_of(root).stat(join(root, name)), unsaid), strict=True))
-            stats = [there or said[name] for name, there in chunk]
-            sizes = array("q", (there.size if there else -1 for there in stats))
+            assert [last, *names] == sorted([last, *names]), f"{root}: expected a store that lists files in order"
+            unknown = [name for name, stat in chunk if stat is None]
+            looked_up = iter(for_each(lambda name: store_of(root).stat(join(root, name)), unknown))
+            stats = [stat or next(looked_up) for _, stat in chunk]
+            sizes = array("q", (stat.size if stat else -1 for stat in stats))
             self._firsts.append(names[0])
-            self._blocks.append(("\0".join(names), sizes, "\0".join(there.stamp if there else "" for there in stats)))
+            self._blocks.append(("\0".join(names), sizes, "\0".join(stat.stamp if stat else "" for stat in stats)))
             self._count, last = self._count + len(chunk), names[-1]
 
     def __getitem__(self, name: str) -> Stat | None:
@@ -88,7 +85,7 @@ class Listing(Mapping[str, Stat | None]):
         first = max(bisect_right(self._firsts, folder) - 1, 0)
         files = chain.from_iterable(self._unpack(number).items() for number in range(first, len(self._blocks)))
         result = takewhile(lambda file: file[0].startswith(folder), dropwhile(lambda file: file[0] < folder, files))
-        return ((name[len(folder) :], there) for name, there in result)
+        return ((name[len(folder) :], stat) for name, stat in result)
 
     def _unpack(self, number: int) -> dict[str, Stat | None]:
         names, sizes, stamps = self._blocks[number]
@@ -96,35 +93,35 @@ class Listing(Mapping[str, Stat | None]):
         return {name: Stat(size, stamp) if size >= 0 else None for name, size, stamp in files}
 
 
-class _Listing:
-    """The listing of a folder, made when it is first asked for, once, whatever threads ask."""
+class _LazyListing:
+    """The listing of a folder, made on first use, once for all threads."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._made: Listing | None = None
+        self._listing: Listing | None = None
 
     def __call__(self) -> Listing:
         with self._lock:
-            if self._made is None:
-                self._made = Listing(self._folder, store_of(self._folder).listing(self._folder))
-            return self._made
+            if self._listing is None:
+                self._listing = Listing(self._folder, store_of(self._folder).listing(self._folder))
+            return self._listing
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         with self._lock:
-            self._made = None
+            self._listing = None
 
 
 class _Block:
-    """A block of `looking`: the listings that it has begun, by folder, and what `read_once` has read in it, by path."""
+    """A block of `listing_cache`: its listings by folder, and the results of `read_once` by path."""
 
     def __init__(self, folders: Iterable[str]) -> None:
-        self.listings = {folder.rstrip("/") + "/": _Listing(folder) for folder in folders}
-        self.read: dict[str, Any] = {}
+        self.listings = {folder.rstrip("/") + "/": _LazyListing(folder) for folder in folders}
+        self.results: dict[str, Any] = {}
 
 
 class _Blocks:
-    """The blocks of `looking` that threads of a session are in, in the order in which they began; they end in any.
+    """The open blocks of the threads of a session, in the order of their begins; they end in any order.
 
     Attributes:
         listings: Listings of all blocks, by folder; of two the later one.
@@ -132,7 +129,7 @@ class _Blocks:
 
     def __init__(self) -> None:
         self.open: list[_Block] = []
-        self.listings: dict[str, _Listing] = {}
+        self.listings: dict[str, _LazyListing] = {}
         self.changing, self.reading = threading.Lock(), threading.RLock()
 
     def change(self, change: Callable[[_Block], None], block: _Block) -> None:
@@ -146,15 +143,14 @@ def _blocks() -> _Blocks:
 
 
 @contextmanager
-def looking(*folders: str) -> Iterator[None]:
-    """Answer `stat`, and listings, of folders from one listing of each, made when it is first asked for.
+def listing_cache(*folders: str) -> Iterator[None]:
+    """Answer `stat` and listings of folders from one listing of each, made on first use.
 
-    For a block that decides from many files, while this process writes none of them; if others do, see `list_anew`.
-    Where files are looked at without a request, as on disk, each is looked at by itself. What `read_once` reads is read
-    once in it.
+    Use it in a block that decides from many files and writes none of them; if others write, see `drop_listing`. A store
+    that needs no requests, such as the disk, has no listings. `read_once` reads each path once in the block.
     """
-    new = [folder for folder in dict.fromkeys(folders) if not store_of(folder).is_local and store_of(folder).can_list]
-    blocks, block = _blocks(), _Block(new)
+    remote = [folder for folder in folders if not store_of(folder).is_local and store_of(folder).can_list]
+    blocks, block = _blocks(), _Block(remote)
     blocks.change(blocks.open.append, block)
     try:
         yield
@@ -162,38 +158,32 @@ def looking(*folders: str) -> Iterator[None]:
         blocks.change(blocks.open.remove, block)
 
 
-def list_anew(folder: str) -> None:
-    """Let a block of `looking` list again what a folder lies in: what it has listed has been gone when it was read."""
+def drop_listing(folder: str) -> None:
+    """Drop the cached listings that hold a folder: a file that they list was gone when it was read."""
     for key, listing in _blocks().listings.items():
         if f"{folder.rstrip('/')}/".startswith(key):
-            listing.forget()
-
-
-def is_listed(folder: str) -> bool:
-    """Return whether a block of `looking` answers for what is in a folder."""
-    return any(folder.rstrip("/") + "/" == listing for listing in _blocks().listings)
+            listing.clear()
 
 
 def _listed_below(root: str) -> Iterator[tuple[str, Stat | None]] | None:
-    """Return what a block of `looking` has listed below a folder, sorted; None if it has not looked there."""
-    whole = root.rstrip("/") + "/"
-    for folder, listed in _blocks().listings.items():
-        if whole.startswith(folder):
-            return listed().below(whole[len(folder) :])
+    """Return the cached files below a folder, sorted; None if no cached listing holds it."""
+    prefix = root.rstrip("/") + "/"
+    for folder, listing in _blocks().listings.items():
+        if prefix.startswith(folder):
+            return listing().below(prefix[len(folder) :])
     return None
 
 
 def read_once(path: str, read: Callable[[str], T]) -> T:
-    """Return what a function reads of a file, which it always does in the same way; in `looking` it does so once."""
+    """Return what a function reads of a file; in a block of `listing_cache` it reads each path once."""
     blocks = _blocks()
-    block = next(iter(blocks.open), None)
-    if block is None:
+    results = next((block.results for block in blocks.open), None)
+    if results is None:
         return read(path)
-    known = block.read
     with blocks.reading:
-        if path not in known:
-            known[path] = read(path)
-        result: T = known[path]
+        if path not in results:
+            results[path] = read(path)
+        result: T = results[path]
     return result
 
 
@@ -332,14 +322,14 @@ def remove_with_folders(path: str, root: str) -> None:
 def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
     """Return the relative paths of all files below the root, sorted by code point; symbolic links are followed.
 
-    In a block of `looking` the names are those of its listing.
+    In a block of `listing_cache` the names are those of its listing.
 
     Args:
         root: a folder; one that does not exist has no files.
         hidden: also what lies in bookkeeping folders and temporary files.
     """
-    known = _listed_below(root)
-    names = store_of(root).files(root) if known is None else (name for name, _ in known)
+    listed = _listed_below(root)
+    names = store_of(root).files(root) if listed is None else (name for name, _ in listed)
     return (name for name in names if hidden or is_data(name))
 
 
@@ -351,9 +341,8 @@ def list_stats(root: str, *, hidden: bool = False, admits: Callable[[str], objec
         hidden: as in `list_files`.
         admits: says of a relative path whether it matters.
     """
-    known = _listed_below(root)
-    named = store_of(root).listing(root) if known is None else known
-    return Listing(root, (item for item in named if (hidden or is_data(item[0])) and admits(item[0])))
+    files = _listed_below(root) or store_of(root).listing(root)
+    return Listing(root, (file for file in files if (hidden or is_data(file[0])) and admits(file[0])))
 
 
 def is_data(relative: str) -> bool:
@@ -363,10 +352,10 @@ def is_data(relative: str) -> bool:
 
 def remove_stale_temporaries(root: str) -> int:
     """Delete what processes of this machine that are gone have left below the root; return how many files."""
-    results = store_of(root).leftovers(root)
-    for leftover in results:
+    leftovers = store_of(root).leftovers(root)
+    for leftover in leftovers:
         store_of(root).discard(leftover)
-    return len(results)
+    return len(leftovers)
 
 
 # --- globs ------------------------------------------------------------------------------------------------------------
@@ -379,13 +368,8 @@ def is_glob(pattern: str) -> bool:
 
 def fixed_part(pattern: str) -> str:
     """Return the folder that all matches of a glob lie in: ``a/b/*/c*.gz`` → ``a/b``; of a plain path its folder."""
-    parts = pattern.split("/")
-    fixed: list[str] = []
-    for part in parts[:-1]:
-        if is_glob(part):
-            break
-        fixed.append(part)
-    return "/".join(fixed) or ("/" if pattern.startswith("/") else "")
+    folders = takewhile(lambda part: not is_glob(part), pattern.split("/")[:-1])
+    return "/".join(folders) or ("/" if pattern.startswith("/") else "")
 
 
 def glob_folders(pattern: str) -> list[str]:
@@ -419,21 +403,23 @@ def expand(pattern: str) -> list[tuple[str, str]]:
 def expand_listed(pattern: str) -> list[tuple[str, str, Stat | None]]:
     """Return `expand`, each file with its `stat`; None where a store cannot be listed, and is not asked."""
     if not store_of(pattern).can_list:
-        return [(*_by_name(pattern), None)]
+        with suppress(Unreadable):  # a file that the server does not give now fails by itself
+            if not exists(pattern):
+                raise NothingThere(f"{pattern}: expected a file, got nothing there")
+        return [(pattern, store_of(pattern).name_of(pattern).rpartition("/")[2], None)]
     base = fixed_part(pattern)
     below = pattern[len(base) :].lstrip("/") if base else pattern
     if not is_glob(pattern):
-        if there := stat(pattern):
-            return [(pattern, below, there)]
+        if result := stat(pattern):
+            return [(pattern, below, result)]
         if is_folder(pattern):
             raise ConfigError(f"{pattern}: expected a file or a glob, got a folder; write {pattern.rstrip('/')}/**")
         raise NothingThere(f"{pattern}: expected a file, got nothing there{no_folder(base)}{where_looked(pattern)}")
     regex = glob_regex(below)
-    show_hidden = any(part.startswith(".") for part in below.split("/"))
+    show_hidden = is_hidden(below)
 
     def matches(relative: str) -> bool:
-        hides = any(part.startswith(".") for part in relative.split("/"))
-        return bool(regex.match(relative)) and (show_hidden or not hides)
+        return bool(regex.match(relative)) and (show_hidden or not is_hidden(relative))
 
     stats = list_stats(base or ".", admits=matches)
     if not stats:
@@ -441,10 +427,12 @@ def expand_listed(pattern: str) -> list[tuple[str, str, Stat | None]]:
             f"{pattern}: expected at least one file, got no match{no_folder(base)}{where_looked(pattern)}"
         )
     check_names(base, stats)
-    return [
-        (join(base, relative) if base else relative, relative, there or Stat(0, ""))
-        for relative, there in stats.below("")
-    ]
+    return [(join(base, relative), relative, stat or Stat(0, "")) for relative, stat in stats.below("")]
+
+
+def is_hidden(path: str) -> bool:
+    """Return whether a part of a path begins with a dot."""
+    return any(part.startswith(".") for part in path.split("/"))
 
 
 def check_names(folder: str, names: Iterable[str]) -> None:
@@ -452,14 +440,6 @@ def check_names(folder: str, names: Iterable[str]) -> None:
     for name in names:
         if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
             raise ConfigError(f"{folder}: expected file names in UTF-8, got {os.fsencode(name)!r}; rename the file")
-
-
-def _by_name(url: str) -> tuple[str, str]:
-    """Return a file, and its name without a query. One that the server does not give now is no fault of others."""
-    with suppress(Unreadable):
-        if not exists(url):
-            raise NothingThere(f"{url}: expected a file, got nothing there")
-    return url, store_of(url).name_of(url).rpartition("/")[2]
 
 
 def strip_suffix(name: str, suffixes: Sequence[str]) -> str:

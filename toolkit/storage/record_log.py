@@ -13,8 +13,8 @@ import io
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from itertools import chain, dropwhile, groupby, takewhile
 from operator import attrgetter
 from typing import TypeVar
@@ -25,9 +25,9 @@ import xxhash
 from toolkit.errors import DataError, Unreadable, in_words
 from toolkit.storage import store_of
 from toolkit.storage.compression import compress_fast, compressor_for, decompress
-from toolkit.storage.json_files import decoded, tell_damage
+from toolkit.storage.json_files import decoded, warn_damage
 from toolkit.storage.outputs import RowOutput, Together, Transaction
-from toolkit.storage.paths import join, list_anew, list_files, remove
+from toolkit.storage.paths import drop_listing, join, list_files, remove
 from toolkit.storage.reading import Lines
 from toolkit.storage.threads import for_each
 
@@ -108,15 +108,6 @@ _PACKED = msgspec.msgpack.Decoder(list[Entry])
 _BAD = (msgspec.DecodeError, UnicodeDecodeError)
 
 
-def one_line(record: bytes) -> bytes:
-    """Return JSON without the line ends that people like to read it with.
-
-    Raises:
-        msgspec.DecodeError: if it is not JSON.
-    """
-    return msgspec.json.format(record, indent=-1)
-
-
 def header(entries: int) -> bytes:
     """Return the first line of a file with so many entries."""
     return _ENCODER.encode(_Header(VERSION, entries))
@@ -164,21 +155,26 @@ class Contents:
     fault: str = ""
 
     def __iter__(self) -> Iterator[Entry]:
-        count, said = 0, -1
+        count, declared = 0, -1
         try:
             with Lines(self.path, MAX_LINE, stored=io.BytesIO(self.data)) as lines:
                 for line in lines:
-                    if lines.number == 1:
-                        said = self._said(line)
-                    elif entry := self._entry(line, lines.number):
-                        count += 1
-                        yield entry
+                    try:
+                        if lines.number == 1:
+                            declared = self._declared(line)
+                            continue
+                        entry = entry_of(line)
+                    except _BAD as error:
+                        self._blame(f"expected an entry as it was written, got: {error}", lines.number)
+                        continue
+                    count += 1
+                    yield entry
         except DataError as error:
             self.fault = self.fault or str(error)
-        if count != said and not self.fault:
-            self._blame(f"expected {max(said, 0):,} entries, got {count:,}")
+        if count != declared and not self.fault:
+            self._blame(f"expected {max(declared, 0):,} entries, got {count:,}")
 
-    def _said(self, line: bytes) -> int:
+    def _declared(self, line: bytes) -> int:
         """Return how many entries the file has, by its first line; -1 if that is damaged."""
         try:
             header = _HEADER.decode(line)
@@ -192,13 +188,6 @@ class Contents:
                 path=self.path,
             )
         return header.entries
-
-    def _entry(self, line: bytes, number: int) -> Entry | None:
-        try:
-            return entry_of(line)
-        except _BAD as error:
-            self._blame(f"expected an entry as it was written, got: {error}", number)
-            return None
 
     def _blame(self, message: str, line: int | None = None) -> None:
         self.fault = self.fault or str(DataError(message, path=self.path, line=line))
@@ -324,21 +313,6 @@ LOOKS = 100
 REMEDY = "the toolkit ignores the damaged entries, and does the work that they record again"
 
 
-@dataclass
-class _Found:
-    """The files of a record log.
-
-    Attributes:
-        state: State that it comes to.
-        taken: paths of segments that the state has.
-        damaged: files that are damaged, with what is wrong with each.
-    """
-
-    state: State
-    taken: list[str] = field(default_factory=list)
-    damaged: dict[str, str] = field(default_factory=dict)
-
-
 class RecordLog:
     """The records of a dataset, or of an output, as they are when it is made.
 
@@ -368,10 +342,11 @@ class RecordLog:
         self.folder = folder
         self._suffix = suffix
         self._remedy = remedy
-        result = self._look() if known is None else _Found(State())
-        result.state.add(known or ())
-        self._state = result.state
-        self.damaged = result.damaged
+        self._state, self.damaged = State(), dict[str, str]()
+        if known is None:
+            self._state, _, self.damaged = self._read()
+        else:
+            self._state.add(known)
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
@@ -390,7 +365,7 @@ class RecordLog:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             got = in_words(str(error))
             message = f"expected a record of this version of the toolkit for {kind} {key}, got: {got}; {self._remedy}"
-            tell_damage(f"{self.folder} {kind} {key}", DataError(message, path=self.folder))
+            warn_damage(DataError(message, path=self.folder))
             return None
 
     def keys(self, kind: str) -> list[str]:
@@ -422,12 +397,12 @@ class RecordLog:
             records: JSON by place; None where there is to be no record.
             together: files with which the segment becomes durable; without them it is at once.
         """
-        entries = (Entry(*place, self._next(place), record and one_line(record)) for place, record in records.items())
-        self._write(sorted(entries, key=attrgetter("place")), together)
-
-    def _next(self, place: Place) -> int:
-        known = self._state.get(place)
-        return known.n + 1 if known else 1
+        entries = []
+        for place, record in sorted(records.items()):
+            known = self._state.get(place)
+            line = record and msgspec.json.format(record, indent=-1)
+            entries.append(Entry(*place, known.n + 1 if known else 1, line))
+        self._write(entries, together)
 
     def _write(self, entries: list[Entry], together: Together | None = None) -> None:
         if entries:
@@ -450,44 +425,44 @@ class RecordLog:
                 all that the others may have been about was looked at. Else all stays as it is, so that each command
                 tells of the damage, and a file can be put back from a copy.
         """
-        result = self._look()
-        if result.damaged and not forgive:
-            self.damaged = result.damaged
+        state, segments, damaged = self._read()
+        if damaged and not forgive:
+            self.damaged = damaged
             return
-        if result.taken or result.damaged:
-            _write_entries(self._merged, sum(1 for _ in result.state), result.state)
-            for_each(remove, result.taken)
-        self._state, self.damaged = result.state, {}
+        if segments or damaged:
+            _write_entries(self._merged, sum(1 for _ in state), state)
+            for_each(remove, segments)
+        self._state, self.damaged = state, {}
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def _look(self) -> _Found:
-        """Read all that there is.
+    def _read(self) -> tuple[State, list[str], dict[str, str]]:
+        """Return the entries, the paths of the segments, and the damaged files with their faults.
 
         Segments that are gone when they are read have been merged meanwhile: what was read may be older than the merge,
-        so all is looked at again, and listed anew, also in a block of `looking`.
+        so all is looked at again, and listed anew, also in a block of `listing_cache`.
         """
         for _ in range(LOOKS):
             try:
-                return self._look_once()
+                return self._read_once()
             except FileNotFoundError:
-                list_anew(self.folder)
+                drop_listing(self.folder)
         raise Unreadable(f"expected records that can be read, they changed {LOOKS} times meanwhile", path=self.folder)
 
-    def _look_once(self) -> _Found:
+    def _read_once(self) -> tuple[State, list[str], dict[str, str]]:
         """Do so, once. What a merge may delete is listed before the merged file is read, which then has it."""
-        segments = self._segments()
-        merged = _contents(self._merged, there=False)
-        result = _Found(State(merged), segments)
-        result.damaged = {merged.path: merged.fault} if merged.fault else {}
+        segments, merged = self._segments(), list[Contents]()
+        with suppress(FileNotFoundError):  # before the first merge
+            merged.append(_contents(self._merged))
+        state, faults = State(chain.from_iterable(merged)), {contents.path: contents.fault for contents in merged}
         for first in range(0, len(segments), AT_ONCE):
             for contents in for_each(_contents, segments[first : first + AT_ONCE]):
-                result.state.add(contents)
-                if contents.fault:
-                    result.damaged[contents.path] = contents.fault
-        for path, fault in result.damaged.items():
-            tell_damage(path, f"{fault}; {self._remedy}")
-        return result
+                state.add(contents)
+                faults[contents.path] = contents.fault
+        damaged = {path: fault for path, fault in faults.items() if fault}
+        for fault in damaged.values():
+            warn_damage(f"{fault}; {self._remedy}")
+        return state, segments, damaged
 
     @property
     def _merged(self) -> str:
@@ -504,27 +479,8 @@ def _write_entries(path: str, count: int, entries: Iterable[Entry], together: To
         output.write_rows(map(line_of, entries))
 
 
-def _contents(path: str, *, there: bool = True) -> Contents:
-    """Return what a file has; of the merged one, which need not be `there` yet, maybe nothing.
-
-    Raises:
-        FileNotFoundError: if it is not there.
-        Unreadable: if that is not known.
-    """
-    try:
-        data = store_of(path).read(path)
-    except FileNotFoundError:
-        if there:
-            raise
-        return _Nothing(path, b"")
-    return Contents(path, data)
-
-
-class _Nothing(Contents):
-    """The entries of a file that is not there."""
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(())
+def _contents(path: str) -> Contents:
+    return Contents(path, store_of(path).read(path))
 
 
 class Group(Transaction):
@@ -541,7 +497,7 @@ class Group(Transaction):
         self.files = Together()
         self._log = log
         self._then: list[Callable[[], None]] = []
-        self._noted: dict[str, _Noted] = {log.folder: _Noted(log)}
+        self._changes: dict[str, _Changes] = {log.folder: _Changes(log)}
 
     def forget(self, *places: Place, log: RecordLog | None = None) -> None:
         """Note that the data of these places, of the group's record log or another one, will be replaced."""
@@ -551,9 +507,9 @@ class Group(Transaction):
         """Note a record, of the group's record log or another one, of data that belongs to the group, or is durable."""
         self._of(log).records[place] = record
 
-    def _of(self, log: RecordLog | None) -> "_Noted":
-        record_log = log or self._log
-        return self._noted.setdefault(record_log.folder, _Noted(record_log))
+    def _of(self, log: RecordLog | None) -> "_Changes":
+        log = log or self._log
+        return self._changes.setdefault(log.folder, _Changes(log))
 
     def then(self, function: Callable[[], None]) -> None:
         """Note what is done once all is durable."""
@@ -563,26 +519,29 @@ class Group(Transaction):
     def part(self) -> Iterator[None]:
         """Undo what the ``with`` block has added if it raises: of a shard that fails, nothing appears."""
         files, then = len(self.files), len(self._then)
-        noted = {folder: item.copy() for folder, item in self._noted.items()}
+        changes = {
+            folder: replace(change, forgotten=[*change.forgotten], records={**change.records})
+            for folder, change in self._changes.items()
+        }
         try:
             yield
         except BaseException:
             self.files.abort(files)
-            self._noted = noted
+            self._changes = changes
             del self._then[then:]
             raise
 
     def commit(self) -> None:
         """Make all durable."""
-        noted, self._noted = self._noted, {self._log.folder: _Noted(self._log)}
-        for item in noted.values():
-            item.log.forget(item.forgotten)
+        changes, self._changes = self._changes, {self._log.folder: _Changes(self._log)}
+        for change in changes.values():
+            change.log.forget(change.forgotten)
         self.files.commit()
         with Together() as segments:
-            for item in noted.values():
-                item.log.save(item.records, segments)
-        done, self._then = self._then, []
-        for function in done:
+            for change in changes.values():
+                change.log.save(change.records, segments)
+        functions, self._then = self._then, []
+        for function in functions:
             function()
 
     def abort(self) -> None:
@@ -591,12 +550,9 @@ class Group(Transaction):
 
 
 @dataclass
-class _Noted:
+class _Changes:
     """The entries of a group in a record log: places without a record, then records."""
 
     log: RecordLog
     forgotten: list[Place] = field(default_factory=list)
     records: dict[Place, bytes] = field(default_factory=dict)
-
-    def copy(self) -> "_Noted":
-        return _Noted(self.log, list(self.forgotten), dict(self.records))

@@ -12,12 +12,14 @@ most of what breaks is a body.
 import email.utils
 import random
 import re
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from toolkit.errors import Unreadable, duration
 from toolkit.interrupts import is_ending, pause
@@ -96,10 +98,6 @@ class _Host:
 _lock = threading.Lock()
 
 
-def _host(name: str) -> _Host:
-    return current().get_or_make((_Host, name), lambda: _Host(name))
-
-
 def has_answered(host: str) -> bool:
     """Return whether a host has answered in this run."""
     return host in current().hosts
@@ -130,7 +128,7 @@ def persist(
     Raises:
         Unreadable: when it is given up, with the true cause.
     """
-    output = _host(host)
+    output = current().get_or_make((_Host, host), lambda: _Host(host))
     began: float | None = None
     attempt = 0
     while True:
@@ -221,3 +219,58 @@ def seconds_asked(header: str | None) -> float | None:
         return email.utils.parsedate_to_datetime(header).timestamp() - time.time()
     except (ValueError, OverflowError):
         return None
+
+
+def bound_headers(pools: Any) -> None:
+    """Let whole headers arrive within the timeout of their request, in the connections that pools make from now on.
+
+    Args:
+        pools: A pool manager of urllib3, without connections.
+    """
+    import urllib3
+
+    class Connection(_Bounded, urllib3.connection.HTTPConnection):
+        pass
+
+    class SecureConnection(_Bounded, urllib3.connection.HTTPSConnection):
+        pass
+
+    class Pool(urllib3.HTTPConnectionPool):
+        ConnectionCls = Connection
+
+    class SecurePool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = SecureConnection
+
+    pools.pool_classes_by_scheme = {"http": Pool, "https": SecurePool}
+
+
+class _Bounded:
+    """A connection that reads the headers of an answer."""
+
+    sock: Any
+    timeout: float | None
+
+    def getresponse(self) -> Any:
+        """Return the answer.
+
+        Raises:
+            TimeoutError: If its headers are late; the connection has ended then.
+        """
+        if self.timeout is None or self.sock is None:
+            return super().getresponse()  # type: ignore[misc]  # of what is mixed in
+        is_late = threading.Event()
+        timer = threading.Timer(self.timeout, _cut, [self.sock, is_late])
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().getresponse()  # type: ignore[misc]
+        finally:
+            timer.cancel()
+            if is_late.is_set():  # the end of the connection looks like that of the headers
+                raise TimeoutError("the headers of the answer are late")
+
+
+def _cut(connected: socket.socket, is_late: threading.Event) -> None:
+    is_late.set()
+    with suppress(OSError):  # it is closed already
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)  # of TLS, too, whose own state is another thread's

@@ -153,7 +153,7 @@ class Store(ABC):
         raise ConfigError(f"{root}: expected a single file, {_scheme(root)}:// has no folders to list")
 
     def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
-        """Return `files`, each with its `stat`, or with None where that would need a request for each file."""
+        """Return `files`, in the same order, each with its `stat`, or None where that needs a request for each file."""
         return ((name, None) for name in self.files(root))
 
     def folders(self, root: str) -> list[str]:

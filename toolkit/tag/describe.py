@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 import msgspec.inspect as mi
 
+from toolkit.config.docstrings import attributes_of
 from toolkit.data.schema import walk
 from toolkit.distribution import extras_named
 from toolkit.errors import short
@@ -67,11 +68,11 @@ def source(class_: type[Any]) -> str:
 
 def options(class_: type[msgspec.Struct]) -> list[Option]:
     """Return the options of a plugin, in their order."""
-    results = []
+    results, documented = [], attributes_of(class_)
     for field in msgspec.structs.fields(class_):
-        info, description = mi.type_info(field.type), ""
-        if isinstance(info, mi.Metadata):
-            description = str((info.extra_json_schema or {}).get("description", ""))
+        info = mi.type_info(field.type)
+        described = (info.extra_json_schema or {}) if isinstance(info, mi.Metadata) else {}
+        description = str(described.get("description", documented.get(field.encode_name, "")))
         results.append(Option(field.encode_name, type_name(info), _default(field), description))
     return results
 

@@ -12,7 +12,7 @@ import msgspec
 
 from toolkit.data.documents import Document, value_at
 from toolkit.data.metadata_fields import paths_in
-from toolkit.data.tables.restored import own_columns
+from toolkit.data.tables.to_arrow import own_columns
 from toolkit.errors import DataError
 from toolkit.inspect.documents import FileDocuments
 from toolkit.mix.writer import WRITERS, Mixed, MixedBatch, Writer, check_label

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from toolkit.public_names import import_by_use
 
 if TYPE_CHECKING:
-    from toolkit.data.addresses import host_of, split_url, url_of
     from toolkit.data.documents import explain_bad_row, joined_lines, split_lines, value_at
     from toolkit.data.line_index import pairs_in, pickled_pairs
-    from toolkit.data.tables.footers import open_parquet
-    from toolkit.data.tables.restored import arrow_array, arrow_schema
-    from toolkit.data.tables.values import arrow_rows
+    from toolkit.data.tables.from_arrow import arrow_rows
+    from toolkit.data.tables.parquet import open_parquet
+    from toolkit.data.tables.to_arrow import arrow_array, arrow_schema
+    from toolkit.data.urls import host_of, split_url, url_of
     from toolkit.storage.models import entries, for_language, read_list, resolve
     from toolkit.text.batch import Column
     from toolkit.text.counting import count_code_points, count_marked

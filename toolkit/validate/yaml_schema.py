@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from toolkit.config import scale, settings
-from toolkit.config.docstrings import first_line
+from toolkit.config.docstrings import attributes_of, first_line
 from toolkit.config.settings import Config
 from toolkit.describe.about import About
 from toolkit.errors import ConfigError, MissingExtra
@@ -79,10 +79,13 @@ class Definitions:
             class_: Class of the options.
             other: schemas of options whose types do not tell what they are.
         """
-        results = {}
+        results, documented = {}, attributes_of(class_)
         for field in msgspec.structs.fields(class_):
             known = other.get(field.encode_name)
             schema = self.of_type(field.type, class_.__name__) if known is None else {**_described(field.type), **known}
+            if description := documented.get(field.encode_name):
+                schema.pop("description", None)
+                schema = {"description": description, **schema}
             if isinstance(field.default, str | int | float | bool):
                 schema["default"] = settings.plain(field.default)
             results[field.encode_name] = schema

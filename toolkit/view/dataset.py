@@ -95,7 +95,7 @@ class DatasetCorpus:
 
     def _look(self) -> None:
         dataset = self.dataset
-        with dataset.looking():
+        with dataset.listing_cache():
             self._states = for_each(lambda shard: row_index.current(dataset, shard), self.names)
         self._sources |= dict.fromkeys(state.source for state in self._states if state and state.source)
         self.shards = [

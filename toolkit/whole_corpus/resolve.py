@@ -24,7 +24,7 @@ from toolkit.storage import store_of
 from toolkit.storage.artifact import State, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, list_files, looking, remove_tree
+from toolkit.storage.paths import join, list_files, listing_cache, remove_tree
 from toolkit.storage.threads import for_each
 from toolkit.tag.declared import digest_of
 from toolkit.text.editing import Edit
@@ -56,7 +56,7 @@ def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list
     """
     listed = [(other, shard) for other in entry.against for shard in other.shards()]
     listed += [(dataset, shard) for shard in shards]
-    with looking(*(folder_of(where, entry) for where in (*entry.against, dataset))):
+    with listing_cache(*(folder_of(where, entry) for where in (*entry.against, dataset))):
         results = for_each(lambda item: load_signatures(item[0], entry.set, item[1]), listed)
     if missing := [shard for (_, shard), record in zip(listed, results, strict=True) if record is None]:
         raise DataError(
@@ -215,7 +215,7 @@ def works_to_write(
         is_done = attributes_of(work, quick=True).is_done
         return ShardDone(shard=shard.shard, documents=shard.record.rows) if is_done else None
 
-    with dataset.looking({entry.set, *entry.reads}):
+    with dataset.listing_cache({entry.set, *entry.reads}):
         before = for_each(as_it_was, zip(works, own, strict=True))
     return [
         Task(
@@ -292,7 +292,7 @@ def states_of(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: b
         shards: to look at.
         whole: whether these are all that are resolved together; else it is believed that nothing else has changed.
     """
-    with dataset.looking({entry.set, *entry.reads}), looking(sign.folder_of(dataset, entry)):
+    with dataset.listing_cache({entry.set, *entry.reads}), listing_cache(sign.folder_of(dataset, entry)):
         return _look(dataset, entry, shards, whole=whole)
 
 

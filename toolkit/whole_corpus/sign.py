@@ -29,7 +29,7 @@ from toolkit.records.takedown import takedown_of
 from toolkit.rules.text_edits import EditedDocument, edits_in, text_after
 from toolkit.storage.artifact import State, state
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, list_files, looking, remove, stat
+from toolkit.storage.paths import join, list_files, listing_cache, remove, stat
 from toolkit.storage.reading import Lines, version_read
 from toolkit.storage.record_log import Group
 from toolkit.text.batch import Batch
@@ -64,7 +64,7 @@ def works(dataset: Dataset, entries: list[Entry], shards: Sequence[str], max_doc
     whole = ShardToSign(dataset=dataset, entries=entries, shard="", max_document_bytes=max_document_bytes)
     results = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
     reads = {name for entry in entries for name in entry.reads}
-    with dataset.looking(reads), looking(*(folder_of(dataset, entry) for entry in entries)):
+    with dataset.listing_cache(reads), listing_cache(*(folder_of(dataset, entry) for entry in entries)):
         return shard_tasks(results, as_it_was)
 
 

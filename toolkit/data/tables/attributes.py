@@ -9,12 +9,17 @@ import msgspec
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.in_place import Begin
 from toolkit.data.schema import Type
-from toolkit.data.tables.batches import batches
-from toolkit.data.tables.columns import types_of
-from toolkit.data.tables.declared import ROW, types_in
-from toolkit.data.tables.footers import table
-from toolkit.data.tables.seekable import opened
-from toolkit.data.tables.values import check_installed, damage, not_finite, objects, plain_schema
+from toolkit.data.tables.from_arrow import (
+    ROW,
+    check_installed,
+    damage,
+    not_finite,
+    objects,
+    plain_schema,
+    types_in,
+    types_of,
+)
+from toolkit.data.tables.parquet import batches, opened, table
 from toolkit.errors import DataError, short
 
 IDS = ("id", "doc_id")

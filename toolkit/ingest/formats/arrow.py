@@ -10,8 +10,8 @@ from typing import Any
 
 from toolkit.data.own_types import OwnTypes, together
 from toolkit.data.schema import Type, nullable
-from toolkit.data.tables import values
-from toolkit.data.tables.columns import plain_type
+from toolkit.data.tables import from_arrow
+from toolkit.data.tables.from_arrow import plain_type
 from toolkit.errors import ToolkitError
 from toolkit.ingest import folders
 from toolkit.ingest.reader import Draft, Input
@@ -33,7 +33,7 @@ class Arrow(FieldReader):
     SUFFIXES = (".arrow", ".feather")
 
     def __post_init__(self) -> None:
-        values.check_installed("Arrow files")
+        from_arrow.check_installed("Arrow files")
         super().__post_init__()
 
     def inputs(self, pattern: str) -> Sequence[folders.ListedFile]:
@@ -55,7 +55,7 @@ class Arrow(FieldReader):
         for batch in _batches(source):
             if schema is None:
                 names = self.columns(batch.schema.names, source.path)
-                schema = values.plain_schema(batch.select(names).schema, source.path)
+                schema = from_arrow.plain_schema(batch.select(names).schema, source.path)
             yield from arrow.drafts(batch.select(names), schema, self.draft, source, rows, self.plain(schema))
             rows += batch.num_rows
 
@@ -69,13 +69,13 @@ def _batches(source: Input) -> Iterator[Any]:
         with ExitStack() as stack:
             for number, batch in enumerate(_opened(source, stack), 1):
                 place = f"in record batch {number}"
-                values.names_in(batch.schema)
+                from_arrow.names_in(batch.schema)
                 batch.validate(full=True)  # offsets out of range would end the process
                 yield batch
                 row += batch.num_rows
                 place = f"after record batch {number}"
     except (pa.ArrowException, OSError, ValueError, OverflowError, EOFError) as error:
-        raise values.damage("Arrow file", error, source.path, place, row + 1 if row else None) from None
+        raise from_arrow.damage("Arrow file", error, source.path, place, row + 1 if row else None) from None
 
 
 def _columns(source: Input) -> tuple[dict[str, Type], Any]:

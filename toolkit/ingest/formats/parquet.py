@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from toolkit.data.own_types import OwnTypes, together
-from toolkit.data.tables import values
-from toolkit.data.tables.batches import batches
+from toolkit.data.tables import from_arrow
+from toolkit.data.tables.parquet import batches
 from toolkit.errors import ToolkitError
 from toolkit.ingest.reader import Draft, Input
 from toolkit.ingest.tables import arrow
@@ -32,7 +32,7 @@ class Parquet(FieldReader):
     IN_PLACE = True
 
     def __post_init__(self) -> None:
-        values.check_installed("Parquet files")
+        from_arrow.check_installed("Parquet files")
         super().__post_init__()
 
     def own_types(self, inputs: Sequence[Input]) -> OwnTypes | None:
@@ -52,7 +52,7 @@ class Parquet(FieldReader):
         schema = arrow.column_types(source)[1]
         names = self.columns(schema.names, source.path)
         read = pa.schema([schema.field(name) for name in names], schema.metadata)
-        plain = self.plain(values.plain_schema(read, source.path))
+        plain = self.plain(from_arrow.plain_schema(read, source.path))
         used = {field: name for field, name in (plain or {}).items() if field.partition(".")[0] in fields}
         return self._tables(source, used or {"": names[0]}) if plain else None
 
@@ -65,7 +65,7 @@ class Parquet(FieldReader):
                 if some.group != group:
                     group = some.group
                     source.parts.append((some.before, group))
-                schema = schema or values.plain_schema(some.batch.schema, source.path)
+                schema = schema or from_arrow.plain_schema(some.batch.schema, source.path)
                 yield from arrow.drafts(
                     some.batch, schema, self.draft, source, some.before, plain or self.plain(schema)
                 )

@@ -10,10 +10,8 @@ import msgspec
 
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import Type
-from toolkit.data.tables.columns import types_of
-from toolkit.data.tables.footers import table
-from toolkit.data.tables.seekable import Ranges
-from toolkit.data.tables.values import HELD, not_finite, objects, values_of
+from toolkit.data.tables.from_arrow import HELD, not_finite, objects, types_of, values_of
+from toolkit.data.tables.parquet import Ranges, table
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input
 from toolkit.storage import store_of
@@ -25,7 +23,7 @@ class TableRows(Sequence[Draft]):
 
     Args:
         piece: the rows, of Arrow.
-        schema: Schema from `toolkit.data.tables.values.plain_schema`.
+        schema: Schema from `toolkit.data.tables.from_arrow.plain_schema`.
         make: gives the document of a row (see `toolkit.ingest.tables.fields.FieldReader.draft`).
         source: the input; rows that cannot be read are its bad items.
         number: Number of rows before these.

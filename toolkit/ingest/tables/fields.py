@@ -17,8 +17,8 @@ from toolkit.data.documents import value_at
 from toolkit.data.metadata_fields import DOCUMENT, METADATA
 from toolkit.data.own_types import COLUMNS, KEYS, OwnTypes, merged, of_rows, own_types
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, STR, Type, nullable
-from toolkit.data.tables.declared import types_in
-from toolkit.data.tables.restored import to_text
+from toolkit.data.tables.from_arrow import types_in
+from toolkit.data.tables.to_arrow import to_text
 from toolkit.errors import DataError, did_you_mean, short
 from toolkit.ingest import folders
 from toolkit.ingest.reader import SAMPLE, Draft, Input, NullText, Reader, first_drafts

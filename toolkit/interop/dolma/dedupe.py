@@ -8,8 +8,7 @@ import msgspec
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.errors import ConfigError
-from toolkit.interop.dolma.mixer import Asked
-from toolkit.interop.dolma.places import DOCUMENTS, resolve, roots_of
+from toolkit.interop.dolma.places import DOCUMENTS, Translation, resolve, roots_of
 from toolkit.rules.expressions import is_name
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.paths import glob_folders, is_glob
@@ -84,7 +83,7 @@ class DeduperOptions(ConfigStruct):
     against: str | list[str] | None = None
 
 
-def read_deduper(source: ConfigNode) -> Asked:
+def read_deduper(source: ConfigNode) -> Translation:
     """Read a configuration of Dolma's deduper.
 
     Raises:
@@ -126,7 +125,7 @@ def read_deduper(source: ConfigNode) -> Asked:
         configs.append(
             {"processes": max(1, options.processes), **dataset, "dedup": {dedupe.name or entry["as"]: entry}}
         )
-    return Asked(configs, options.dryrun)
+    return Translation(configs, options.dryrun)
 
 
 def _named(pattern: str) -> str:

@@ -4,12 +4,10 @@ import os
 import re
 from typing import Any, Literal
 
-import msgspec
-
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.errors import ConfigError, DataError
-from toolkit.interop.dolma.places import resolve, roots_of
+from toolkit.interop.dolma.places import Translation, resolve, roots_of
 from toolkit.mix.writer import check_label
 
 Syntax = Literal["jsonpath", "jq"]
@@ -85,19 +83,7 @@ class MixerOptions(ConfigStruct):
     compat: Literal["meaning", "strict"] = "meaning"
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """The work that a configuration of Dolma's asks for.
-
-    Attributes:
-        configs: configurations of ours, one for each output folder.
-        dry_run: True if it asks for no more than that.
-    """
-
-    configs: list[dict[str, Any]]
-    dry_run: bool
-
-
-def read_mixer(source: ConfigNode) -> Asked:
+def read_mixer(source: ConfigNode) -> Translation:
     """Read a configuration of Dolma's mixer.
 
     Raises:
@@ -128,7 +114,7 @@ def read_mixer(source: ConfigNode) -> Asked:
         }
         for output, streams in outputs.values()
     ]
-    return Asked(configs, mixer_options.dryrun)
+    return Translation(configs, mixer_options.dryrun)
 
 
 def _output(stream: StreamOptions, mixer_options: MixerOptions, place: ConfigNode) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import os
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,20 @@ from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, glob_folders, is_folder, is_glob, join
 
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
+
+
+class Translation(NamedTuple):
+    """Our configurations for one of Dolma's.
+
+    Attributes:
+        configs: Configurations of ours, one for each output folder or root of documents.
+        dry_run: True for a dry run.
+        overwrite: True to make existing attributes again.
+    """
+
+    configs: list[dict[str, Any]]
+    dry_run: bool
+    overwrite: bool = False
 
 
 def resolve(source: ConfigNode) -> None:

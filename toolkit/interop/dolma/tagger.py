@@ -5,12 +5,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.errors import ConfigError, amount, did_you_mean
-from toolkit.interop.dolma.places import fixed, resolve, roots_of, split
+from toolkit.interop.dolma.places import Translation, fixed, resolve, roots_of, split
 from toolkit.storage.paths import is_folder, join
 from toolkit.tag.describe import choices
 from toolkit.tag.tagger import TAGGERS
@@ -110,25 +108,7 @@ class TaggerOptions(ConfigStruct):
     bad_words: str = BAD_WORDS
 
 
-class Tags(msgspec.Struct, frozen=True):
-    """The tags that a configuration of the tagger asks for.
-
-    Attributes:
-        configs: configurations of ours, one for each root of documents.
-        dry_run: True if it asks for no more than that.
-        overwrite: True if what is there is to be made again.
-    """
-
-    configs: list[dict[str, Any]]
-    dry_run: bool
-    overwrite: bool
-
-
-def _variable_name(text: str) -> str:
-    return re.sub("[^a-zA-Z0-9_]", "_", text)
-
-
-def read_tagger(source: ConfigNode) -> Tags:
+def read_tagger(source: ConfigNode) -> Translation:
     """Read a configuration of Dolma's tagger.
 
     Keys are ``{experiment}__{tagger}__{type}``, and without an experiment each tagger has a set of its own.
@@ -155,7 +135,7 @@ def read_tagger(source: ConfigNode) -> Tags:
             continue
         experiment = options.experiment or name
         for type_, tagger in meanings()[name].items():
-            key = "__".join(_variable_name(part) for part in (experiment, name, type_) if part)
+            key = "__".join(re.sub("[^a-zA-Z0-9_]", "_", part) for part in (experiment, name, type_) if part)
             entry = {**tagger, "as": key}
             if type_ == "has_naughty_word":
                 entry["bad_words"] = options.bad_words
@@ -165,7 +145,7 @@ def read_tagger(source: ConfigNode) -> Tags:
     except ConfigError as error:
         raise source.error(("destination",) if options.destination else ("documents",), str(error)) from None
     configs = [{"processes": max(1, options.processes), **dataset} for dataset in datasets]
-    return Tags(configs, options.dryrun, options.ignore_existing)
+    return Translation(configs, options.dryrun, options.ignore_existing)
 
 
 def _beside(options: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:

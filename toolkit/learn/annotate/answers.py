@@ -24,7 +24,7 @@ from typing import Any, Literal, Self, cast
 import msgspec
 
 from toolkit.errors import DataError, ToolkitError, Unreadable, advice
-from toolkit.storage.json_files import tell_damage
+from toolkit.storage.json_files import warn_damage
 from toolkit.storage.outputs import write_file
 from toolkit.storage.store import check_roots
 from toolkit.storage.stores.local.scratch import make_folder, move_scratch, open_scratch, remove_scratch
@@ -323,7 +323,7 @@ class Answers:
                 at += len(line)
         if not line.endswith(b"}\n"):
             ends = "an incomplete line at its end" if line else "none"
-            tell_damage(path, f"{path}: expected whole answers, got {ends}; the toolkit asks again for missing answers")
+            warn_damage(f"{path}: expected whole answers, got {ends}; the toolkit asks again for missing answers")
 
     def _read(self, place: int) -> Answer:
         file, at = place >> _FILE_BITS, place & ((1 << _FILE_BITS) - 1)

@@ -16,7 +16,7 @@ from toolkit.learn.annotate.ledger import Ledger, Limits
 from toolkit.learn.annotate.outcomes import MESSAGE, Failure, Reply, reply_of
 from toolkit.session import current
 from toolkit.storage.addresses import cleaned
-from toolkit.storage.deadlines import bound_headers
+from toolkit.storage.retrying import bound_headers
 
 CONNECT_SECONDS = 20.0
 _ERROR_BYTES = 1 << 16

@@ -25,7 +25,7 @@ import msgspec
 
 from toolkit.errors import ToolkitError, Unreadable, advice
 from toolkit.learn.annotate.answers import OwnFile, files_in, make_own_folder
-from toolkit.storage.json_files import tell_damage
+from toolkit.storage.json_files import warn_damage
 from toolkit.storage.store import check_roots
 from toolkit.storage.stores.local.scratch import open_scratch
 
@@ -195,7 +195,7 @@ class _Sums:
             with open(self.path, "rb") as stream:
                 head = stream.readline()
                 if not head.endswith(b"\n"):
-                    tell_damage(self.path, f"{self.path}: expected the requests of a run, got no whole line")
+                    warn_damage(f"{self.path}: expected the requests of a run, got no whole line")
                 sums = (
                     self if head == self.head else _Sums(self.path)
                 )  # a replaced file has other sums in its first line
@@ -208,7 +208,7 @@ class _Sums:
                     try:
                         sums.add(_DECODER.decode(line))
                     except ValueError as error:
-                        tell_damage(self.path, f"{self.path}: expected a request in each line, got: {error}")
+                        warn_damage(f"{self.path}: expected a request in each line, got: {error}")
         except OSError as error:
             check_roots(self.path)
             raise Unreadable(f"expected to read the ledger, got: {advice(error)}", path=self.path) from None

@@ -30,7 +30,7 @@ from toolkit.rules.expressions import paths_in
 from toolkit.rules.rule import LABEL, CompiledRule, Role
 from toolkit.rules.ruleset import RuleSet
 from toolkit.session import Session, current
-from toolkit.storage import apart
+from toolkit.storage import ephemeral
 from toolkit.storage.reading import lines_at
 from toolkit.tag.sample import key_of
 from toolkit.text.editing import PastEnd
@@ -535,7 +535,7 @@ def compare_shard(pair: Pair, report: Report) -> Comparison:
         if (other_session := pair.session) is not None:
             session = session.get_or_make((Session, other_session.id), lambda: other_session)
             with session.bound():
-                stack.enter_context(apart.not_kept())
+                stack.enter_context(ephemeral.ephemeral_records())
         state, _ = inputs_of(pair.one)
         with session.bound():
             inputs_of(pair.other)

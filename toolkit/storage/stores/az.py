@@ -9,7 +9,6 @@ invisible; the next blob of that name deletes them, or Azure does after a week.
 import base64
 import logging
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
@@ -227,17 +226,11 @@ class Az(Objects):
         """Return blobs of which there are only blocks; nobody knows whose they are."""
         if not others:
             return []
-        folder = root.rstrip("/")
-        there = set(self.files(root))
-        names = self.ask(root, lambda: list(self._uncommitted(root)))
-        return sorted(f"{folder}/{name}{UPLOAD}" for name in names if name not in there)
-
-    def _uncommitted(self, root: str) -> Iterator[str]:
         bucket, key = split(root)
-        prefix, include = prefix_of(key), ["metadata", "uncommittedblobs"]
-        for blob in self.client.get_container_client(bucket).list_blobs(name_starts_with=prefix, include=include):
-            if not _is_folder(blob):
-                yield blob.name[len(prefix) :]
+        asked = {"name_starts_with": prefix_of(key), "include": ["metadata", "uncommittedblobs"]}
+        blobs = self.ask(root, lambda: list(self.client.get_container_client(bucket).list_blobs(**asked)))
+        names = {blob.name.removeprefix(prefix_of(key)) for blob in blobs if not _is_folder(blob)}
+        return sorted(f"{root.rstrip('/')}/{name}{UPLOAD}" for name in names - {*self.files(root)})
 
 
 def _stamp(etag: str) -> str:

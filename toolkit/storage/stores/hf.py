@@ -45,7 +45,7 @@ class Hf(Store):
             raise ConfigError(f"{path}: expected hf://datasets/USER/NAME@REVISION/PATH")
         name, revision = match[1], urllib.parse.unquote(match[2] or "main")
         if (name, revision) not in self._commits:
-            status, content, _ = self._ask(f"{name}/revision/{_quoted(revision)}")
+            status, content, _ = self._ask(f"{name}/revision/{urllib.parse.quote(revision, safe='')}")
             if status != 200:
                 what = f"expected a dataset with the revision {revision}, got none; a private one needs HF_TOKEN"
                 raise Unreadable(what, path=path, exit_code=2)
@@ -115,10 +115,6 @@ class Hf(Store):
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         with self.open(path, offset) as stream:
             return stream.read() if length is None else stream.read(length)
-
-
-def _quoted(text: str) -> str:
-    return urllib.parse.quote(text, safe="")
 
 
 def _stat(entry: dict[str, Any]) -> Stat:

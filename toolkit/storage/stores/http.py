@@ -19,8 +19,7 @@ from toolkit.errors import DataError, Unreadable
 from toolkit.session import cached
 from toolkit.storage import retrying
 from toolkit.storage.addresses import whole
-from toolkit.storage.deadlines import bound_headers
-from toolkit.storage.retrying import Trouble
+from toolkit.storage.retrying import Trouble, bound_headers
 from toolkit.storage.store import BUFFER, Stat, Store
 
 BUSY = (403, 408, 429)
@@ -114,25 +113,23 @@ class Reading(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._piece(len(buffer))
+        size = len(buffer)
+        data = retrying.persist(_host(self._path), self._path, lambda: self._receive(size), self._judged)
         buffer[: len(data)] = data
         return len(data)
 
     def _is_at_end(self) -> bool:
         return any(end is not None and self._at >= end for end in (self._size, self._end))
 
-    def _piece(self, size: int) -> bytes:
-        """Return what has arrived, at most so many bytes; none at the end."""
-        return retrying.persist(_host(self._path), self._path, lambda: self._arrived(size), self._judged)
-
-    def _arrived(self, size: int) -> bytes:
+    def _receive(self, size: int) -> bytes:
+        """Return the bytes that have arrived, at most so many; none at the end."""
         try:
             if self._answer is None and not self._is_at_end():
                 self._connect()
             if self._is_at_end():
                 return b""
             self._skip()
-            data = _arrived(self._answer, size if self._end is None else min(size, self._end - self._at))
+            data = _receive(self._answer, size if self._end is None else min(size, self._end - self._at))
             if not data and self._size is not None:
                 raise ConnectionError(f"the connection ended at byte {self._at:,} of {self._size:,}")
         except BaseException:
@@ -199,7 +196,7 @@ class Reading(io.RawIOBase):
 
     def _skip(self) -> None:
         while self._before:
-            data = _arrived(self._answer, min(self._before, BUFFER))
+            data = _receive(self._answer, min(self._before, BUFFER))
             if not data:
                 raise ConnectionError("the connection ended before the byte to go on at")
             self._before -= len(data)
@@ -218,8 +215,8 @@ class Reading(io.RawIOBase):
         super().close()
 
 
-def _arrived(answer: Any, size: int) -> bytes:
-    """Return what has arrived, without waiting for all: what is waited for is lost when the connection breaks."""
+def _receive(answer: Any, size: int) -> bytes:
+    """Return the bytes that have arrived, without waiting for all: a broken connection would lose them."""
     raw = answer.raw
     data: bytes = raw.read1(size) if hasattr(raw, "read1") else raw.read(min(size, 1 << 16))  # urllib3 < 2.1
     return data
@@ -265,7 +262,8 @@ def ask(path: str, method: str, headers: dict[str, str] | None = None) -> Any:
             timeout=retrying.patience(host),
             allow_redirects=True,
         )
-        if _is_busy(answer.status_code):
+        status = answer.status_code
+        if status in BUSY or (status >= 500 and status not in KNOWN):
             answer.close()
             raise _Busy(answer)
         return answer
@@ -294,10 +292,6 @@ def _judged(error: Exception, path: str) -> Trouble | Unreadable | None:
     if _is_hopeless(error):
         return Unreadable(f"expected an answer, got: {retrying.bottom(error)}", path=path)
     return Trouble(f"none: {retrying.bottom(error)}")
-
-
-def _is_busy(status: int) -> bool:
-    return status in BUSY or (status >= 500 and status not in KNOWN)
 
 
 def _said(answer: Any) -> str:

@@ -198,7 +198,10 @@ class S3(Objects):
             message = "expected a whole listing, got one that is cut short without saying how it goes on"
             raise Unreadable(message, path=path)
         return Page(
-            [(entry["Key"], _listed(entry)) for entry in page.get("Contents", ())],
+            [  # a server may say less than S3 does
+                (entry["Key"], Stat(entry["Size"], f"etag {entry['ETag']}") if "ETag" in entry else None)
+                for entry in page.get("Contents", ())
+            ],
             [entry["Prefix"] for entry in page.get("CommonPrefixes", ())],
             following,
         )
@@ -310,11 +313,6 @@ class S3(Objects):
             if not page.get("IsTruncated"):
                 return sorted(results)
             more = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
-
-
-def _listed(entry: dict[str, Any]) -> Stat | None:
-    """Return what a listing says of an object; None if its server says less than S3 does."""
-    return Stat(entry["Size"], f"etag {entry['ETag']}") if "ETag" in entry else None
 
 
 class _Once:

@@ -41,8 +41,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit.data.addresses import host_of
 from toolkit.data.documents import BAD_ROW, Document
+from toolkit.data.urls import host_of
 from toolkit.errors import ConfigError
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.reading import Lines

@@ -6,11 +6,10 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.storage.store import Stat, Store, Writing, check_roots
-from toolkit.storage.stores.local.scratch import is_running, machine
+from toolkit.storage.stores.local.scratch import is_gone, machine
 from toolkit.storage.stores.local.writing import (
     LocalPieces,
     LocalWriting,
@@ -22,7 +21,7 @@ from toolkit.storage.stores.local.writing import (
     passes_on,
     refuse_walk,
     sync_folder,
-    told,
+    translate_os_errors,
 )
 from toolkit.storage.threads import for_each
 
@@ -70,8 +69,11 @@ class Local(Store):
         above: dict[str, set[tuple[int, int]]] = {root: set()}
         for folder, folders, files in os.walk(root, onerror=refuse_walk, followlinks=True):
             around = above.pop(folder) | {_identity(folder)}
-            folders[:] = [name for name in folders if not _is_link_to(os.path.join(folder, name), around)]
-            above |= {os.path.join(folder, name): around for name in folders}
+            paths = {name: os.path.join(folder, name) for name in folders}
+            folders[:] = [
+                name for name, path in paths.items() if not os.path.islink(path) or _identity(path) not in around
+            ]
+            above |= {paths[name]: around for name in folders}
             relative = os.path.relpath(folder, root)
             if not folders and not files and folder != root and CALLED_AS_FILES.search(folder):
                 results.append(relative)
@@ -87,7 +89,7 @@ class Local(Store):
 
     def folders(self, root: str) -> list[str]:
         try:
-            with told(root, "a folder that can be read"):
+            with translate_os_errors(root, "a folder that can be read"):
                 names = os.listdir(root)
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -102,7 +104,7 @@ class Local(Store):
         return stream
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        with told(path), opened(path) as stream:
+        with translate_os_errors(path), opened(path) as stream:
             stream.seek(offset)
             return stream.read() if length is None else stream.read(length)
 
@@ -138,12 +140,12 @@ class Local(Store):
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a small file by a link, which one of several gets."""
-        local_writing = LocalWriting(path)
+        writing = LocalWriting(path)
         try:
-            local_writing.write(data)
-            return local_writing.link()
+            writing.write(data)
+            return writing.link()
         finally:
-            local_writing.abort()
+            writing.abort()
 
     def move(self, source: str, target: str) -> None:
         for folder in moved(source, target):
@@ -177,11 +179,8 @@ class Local(Store):
         """Return temporary files of processes of this machine that are gone; with ``others``, of all machines."""
         results = []
         for relative in self.files(root):
-            named = re.match(r"^\..+\.([^.]+)\.(\d+)-(\d+)\.\d+\.tmp$", PurePosixPath(relative).name)
-            if named is None:
-                continue
-            is_ours = named[1] == machine()
-            if not is_running(int(named[2]), int(named[3])) if is_ours else others:
+            match = re.match(r"^\..+\.([^.]+\.\d+-\d+)\.\d+\.tmp$", os.path.basename(relative))
+            if match and (is_gone(match[1]) or (others and not match[1].startswith(f"{machine()}."))):
                 results.append(os.path.join(root, relative))
         return results
 
@@ -189,7 +188,7 @@ class Local(Store):
 def _stat(path: str) -> os.stat_result | None:
     """Return what the system says of a file or a folder; None if there is none, below a root that is there."""
     try:
-        with told(path, "a file that can be looked at"):
+        with translate_os_errors(path, "a file that can be looked at"):
             return os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -198,10 +197,6 @@ def _stat(path: str) -> os.stat_result | None:
 def _is_folder(path: str) -> bool:
     result = _stat(path)
     return result is not None and stat.S_ISDIR(result.st_mode)
-
-
-def _is_link_to(path: str, folders: set[tuple[int, int]]) -> bool:
-    return os.path.islink(path) and _identity(path) in folders
 
 
 def _identity(folder: str) -> tuple[int, int]:

@@ -6,6 +6,7 @@ bytes.
 """
 
 import errno
+import functools
 import io
 import itertools
 import os
@@ -27,38 +28,38 @@ BUFFER = 1 << 17
 
 
 @contextmanager
-def told(path: str, expected: str = "a readable file") -> Iterator[None]:
-    """Make `Unreadable` of what is wrong with a file, unless it is not there, below a root that is."""
+def translate_os_errors(path: str, expected: str = "a readable file", *, missing_passes: bool = True) -> Iterator[None]:
+    """Raise `Unreadable` for errors of the system.
+
+    Args:
+        path: Path of the file.
+        expected: Expected state of the file, for the message.
+        missing_passes: True to let the error of a missing file pass, if its root exists.
+    """
     try:
         yield
-    except (FileNotFoundError, NotADirectoryError):
-        check_roots(path)
-        raise
     except OSError as error:
+        passes = missing_passes and isinstance(error, FileNotFoundError | NotADirectoryError)
+        if passes or not missing_passes:
+            check_roots(path)
+        if passes:
+            raise
         kind = Forbidden if error.errno in (errno.EACCES, errno.EPERM) else Unreadable
         raise kind(f"expected {expected}, got: {advice(error)}", path=path) from None
 
 
-@contextmanager
-def done(path: str, expected: str) -> Iterator[None]:
-    """Make `Unreadable` of what keeps a file from being written, moved or deleted: it names what was to be there."""
-    try:
-        yield
-    except OSError as error:
-        check_roots(path)
-        kind = Forbidden if error.errno in (errno.EACCES, errno.EPERM) else Unreadable
-        raise kind(f"expected {expected}, got: {advice(error)}", path=path) from None
+translate_write_errors = functools.partial(translate_os_errors, missing_passes=False)
 
 
 class File(io.FileIO):
     """A file whose errors name it."""
 
     def readinto(self, buffer: Any) -> int:
-        with told(str(self.name)):
+        with translate_os_errors(str(self.name)):
             return super().readinto(buffer) or 0
 
     def readall(self) -> bytes:
-        with told(str(self.name)):
+        with translate_os_errors(str(self.name)):
             return super().readall() or b""
 
 
@@ -85,12 +86,12 @@ def opened(path: str) -> io.BufferedReader:
     Raises:
         DataError: if it is a pipe, a socket or a device.
     """
-    with told(path):
+    with translate_os_errors(path):
         kind = special(os.stat(path).st_mode)
     if kind or path.startswith(OPEN_FILES):
         got = f"{kind or 'what another process has open'}; files are read more than once, and by several processes"
         raise DataError(f"expected a file, got {got}: write it to one first", path=path)
-    with told(path):
+    with translate_os_errors(path):
         return io.BufferedReader(File(path), BUFFER)
 
 
@@ -102,7 +103,7 @@ class LocalPieces(Pieces):
         self._file = opened(path)
 
     def read(self, offset: int, length: int) -> bytes:
-        with told(self._path):
+        with translate_os_errors(self._path):
             self._file.seek(offset)
             return self._file.read(length)
 
@@ -130,61 +131,62 @@ class LocalWriting(Writing):
         self._temporary = temporary_name(path)
         self.folders = [self._folder]
         """To be synced when the file has its name: that which it is in, and those in which a folder was made for it."""
-        with self._done():
+        with self._translate_errors():
             self._file = self._begin()
 
     def _begin(self) -> IO[bytes]:
         """Return the temporary file; another process may delete the empty folder just before it is in it."""
         self.folders = _changed_by(self._path)
         for _ in range(FOLDER_TRIES):
-            try:
-                _make_folder(self._folder or ".")
-                return open(self._temporary, "wb", opener=self._created)
-            except (FileNotFoundError, FileExistsError):  # makedirs, too, looks twice
-                check_roots(self._path)
-        _make_folder(self._folder or ".")
-        return open(self._temporary, "wb", opener=self._created)
+            with suppress(FileNotFoundError, FileExistsError):  # makedirs, too, looks twice
+                return self._create()
+            check_roots(self._path)
+        return self._create()
 
-    def _created(self, path: str, flags: int) -> int:
+    def _create(self) -> IO[bytes]:
+        _make_folder(self._folder or ".")
+        return open(self._temporary, "wb", opener=self._opener)
+
+    def _opener(self, path: str, flags: int) -> int:
         """Return the new file, open to no more people than the one that it replaces."""
         mode = replaceable(self._path)
         return os.open(path, flags, 0o666 if mode is None else mode & 0o666 | 0o600)
 
-    def _done(self) -> AbstractContextManager[None]:
-        return done(self._path, "a file that can be written")
+    def _translate_errors(self) -> AbstractContextManager[None]:
+        return translate_write_errors(self._path, "a file that can be written")
 
     def __del__(self) -> None:
         """Delete what is left: a signal may come before the ``with`` block begins that would abort."""
         self._discard()
 
     def write(self, data: bytes) -> None:
-        with self._done():
+        with self._translate_errors():
             self._file.write(data)
 
     def commit(self) -> Stat:
-        with self._done():
+        with self._translate_errors():
             stat = self._ended(sync=True)  # of this file: another attempt may replace it, or delete it, at once
             _replace(self._temporary, self._path)
             self._sync_folders()
         return stat
 
     def prepare(self) -> Stat:
-        with self._done():
+        with self._translate_errors():
             return self._ended(sync=False)
 
     def sync(self) -> None:
         """Make durable what was prepared."""
-        with self._done():
+        with self._translate_errors():
             _sync(self._temporary)
 
     def appear(self) -> None:
         """Give the file its name, once it is durable."""
-        with self._done():
+        with self._translate_errors():
             _replace(self._temporary, self._path)
 
     def link(self) -> bool:
         """Make the file appear unless there is one; return whether it did."""
-        with self._done():
+        with self._translate_errors():
             self._ended(sync=True)
             try:
                 os.link(self._temporary, self._path)
@@ -223,13 +225,16 @@ class _PassedOn(Writing):
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed in `abort`
 
     def write(self, data: bytes) -> None:
-        with done(self._path, "room for temporary files"):
+        with translate_write_errors(self._path, "room for temporary files"):
             self._file.write(data)
 
     def commit(self) -> Stat:
         size = self._file.tell()
         self._file.seek(0)
-        with done(self._path, "a pipe or a device that takes what is written"), self._target() as target:
+        with (
+            translate_write_errors(self._path, "a pipe or a device that takes what is written"),
+            self._target() as target,
+        ):
             shutil.copyfileobj(self._file, target)
         return Stat(size, "")
 
@@ -250,11 +255,11 @@ def passes_on(path: str) -> bool:
     Raises:
         ConfigError: if it can take none: a socket, a block device, a folder.
     """
-    with suppress(FileNotFoundError, NotADirectoryError), told(path, "a file that can be looked at"):
+    with suppress(FileNotFoundError, NotADirectoryError), translate_os_errors(path, "a file that can be looked at"):
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode) or stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
-            got = special(mode) or "a folder"
-            raise ConfigError(f"{path}: expected a file to write, got {got}; choose another path")
+            kind = special(mode) or "a folder"
+            raise ConfigError(f"{path}: expected a file to write, got {kind}; choose another path")
         return path.startswith(OPEN_FILES) or not stat.S_ISREG(mode)
     return False
 
@@ -286,7 +291,7 @@ def _replace(source: str, target: str) -> None:
 
 def delete(path: str) -> None:
     """Delete a regular file, or an empty folder, if it is there."""
-    with done(path, "what can be deleted"), suppress(FileNotFoundError, NotADirectoryError):
+    with translate_write_errors(path, "what can be deleted"), suppress(FileNotFoundError, NotADirectoryError):
         mode = replaceable(path)
         if mode is not None and stat.S_ISDIR(mode):
             os.rmdir(path)
@@ -306,21 +311,24 @@ def delete_tree(root: str) -> None:
         links = (name for name in folders if os.path.islink(os.path.join(folder, name)))
         for name in (*files, *links):
             path = os.path.join(folder, name)
-            with done(path, "what can be deleted"), suppress(FileNotFoundError):
+            with translate_write_errors(path, "what can be deleted"), suppress(FileNotFoundError):
                 os.unlink(path)
         delete(folder)
 
 
 def refuse_walk(error: OSError) -> None:
     """Raise what goes wrong in a walk, but that a folder is not there (any more)."""
-    with suppress(FileNotFoundError, NotADirectoryError), told(str(error.filename), "a folder that can be read"):
+    with (
+        suppress(FileNotFoundError, NotADirectoryError),
+        translate_os_errors(str(error.filename), "a folder that can be read"),
+    ):
         raise error
 
 
 def moved(source: str, target: str) -> list[str]:
     """Move a file; return the folders to sync."""
     folder = os.path.dirname(target)
-    with done(target, f"that {source} can be moved here"):
+    with translate_write_errors(target, f"that {source} can be moved here"):
         folders = _changed_by(target)
         _make_folder(folder or ".")
         try:
@@ -358,19 +366,18 @@ def _changed_by(path: str) -> list[str]:
 
 
 def _copy(source: str, target: str) -> None:
-    local_writing = LocalWriting(target)
+    writing = LocalWriting(target)
     try:
         with open(source, "rb") as stream:
-            while block := stream.read(1 << 20):
-                local_writing.write(block)
-        local_writing.commit()
+            shutil.copyfileobj(stream, writing)
+        writing.commit()
     finally:
-        local_writing.abort()
+        writing.abort()
 
 
 def sync_folder(folder: str) -> None:
     """Make a rename in the folder durable; an error of the system names no file, so ours names the folder."""
-    with done(folder or ".", "a folder that can be written"):
+    with translate_write_errors(folder or ".", "a folder that can be written"):
         _sync(folder or ".")
 
 

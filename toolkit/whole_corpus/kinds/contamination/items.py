@@ -17,7 +17,7 @@ import msgspec
 import xxhash
 
 from toolkit.data.documents import value_at
-from toolkit.data.tables.footers import open_parquet
+from toolkit.data.tables.parquet import open_parquet
 from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.storage.paths import expand, is_folder, is_glob, join, lacking, list_files, not_in, stat, strip_suffix

@@ -10,20 +10,25 @@ which no code in Python can catch. The child is begun with the first footer, and
 
 import atexit
 import hashlib
+import io
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from toolkit.data.tables.seekable import opened
-from toolkit.data.tables.values import READ, damage
+from toolkit.data.tables.from_arrow import HELD, READ, damage, names_in
+from toolkit.storage import store_of
+from toolkit.storage.outputs import Output
+from toolkit.storage.paths import size_of
+from toolkit.storage.reading import open_stored
 
 if TYPE_CHECKING:
     from subprocess import Popen
+
 
 _MAGIC = b"PAR1"
 _TAIL = 4 + len(_MAGIC)
@@ -168,3 +173,150 @@ class _Checks:
 
 _CHECKS = _Checks()
 atexit.register(_CHECKS.end)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """Give a file in which one can seek: of a bucket only blocks that are asked for are fetched.
+
+    Raises:
+        DataError: if there is no such file.
+    """
+    if store_of(path).is_local:
+        with open_stored(path) as file:
+            yield file
+        return
+    with closing(io.BufferedReader(Ranges(path, size_of(path)))) as file:
+        yield file
+
+
+BLOCK, BLOCKS = 1 << 18, 64
+"""Bytes of a block, and blocks of a file that are kept: columns of a row group are read one after the other."""
+
+
+class Ranges(io.RawIOBase):
+    """An object of a bucket as a file; each read requests the blocks that were not read lately."""
+
+    def __init__(self, path: str, size: int) -> None:
+        super().__init__()
+        self._path, self._size, self._at = path, size, 0
+        self._blocks: dict[int, bytes] = {}
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._at + len(buffer), self._size)
+        numbers = range(self._at // BLOCK, -(-end // BLOCK))
+        if missing := [number for number in numbers if number not in self._blocks]:
+            first = missing[0] * BLOCK
+            data = store_of(self._path).read(self._path, first, min((missing[-1] + 1) * BLOCK, self._size) - first)
+            self._blocks |= {first // BLOCK + i: data[i * BLOCK :][:BLOCK] for i in range(-(-len(data) // BLOCK))}
+        start = self._at % BLOCK
+        held = b"".join(self._blocks.get(number, b"") for number in numbers)
+        data = held[start : start + max(0, end - self._at)]
+        for number in list(self._blocks)[:-BLOCKS]:
+            del self._blocks[number]
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+PENDING = 8 << 20
+"""Bytes that are handed on at a time: stores have a least size of what is sent to them."""
+
+
+class Sink(io.RawIOBase):
+    """Hands what is written to an output, many bytes at a time. A context manager: its end hands on the rest."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__()
+        self._output = output
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._output.size + self._size
+
+    def write(self, data: Any, /) -> int:
+        result = bytes(data)
+        self._held.append(result)
+        self._size += len(result)
+        if self._size >= PENDING:
+            self._hand_on()
+        return len(result)
+
+    def close(self) -> None:
+        if not self.closed and self._held:
+            self._hand_on()
+        super().close()
+
+    def _hand_on(self) -> None:
+        self._output.write(b"".join(self._held))
+        self._held, self._size = [], 0
+
+
+class Rows(NamedTuple):
+    """Some rows of a table.
+
+    Attributes:
+        before: rows of the file before them.
+        group: number of their row group.
+        batch: the rows, of Arrow.
+        stored: bytes of the row groups up to this one.
+    """
+
+    before: int
+    group: int
+    batch: Any
+    stored: int
+
+
+def batches(
+    stored: IO[bytes], path: str, choose: Callable[[list[str]], Sequence[str]], row: int = 0, group: int = 0
+) -> Iterator[Rows]:
+    """Yield the rows of a Parquet file.
+
+    Args:
+        stored: the file.
+        path: for messages.
+        choose: returns which of its columns are read.
+        row: before the first row group that is read.
+        group: this row group.
+
+    Raises:
+        DataError: if the file is damaged.
+    """
+    import pyarrow as pa
+
+    place, read = "in its footer", 0
+    try:
+        with table(stored, path) as file:
+            names_in(file.schema_arrow)
+            names = list(choose(file.schema_arrow.names))
+            groups = file.metadata.num_row_groups
+            for number in range(group, groups):
+                place = f"in row group {number + 1} of {groups}"
+                about, before = file.metadata.row_group(number), row
+                read += sum(about.column(i).total_compressed_size for i in range(about.num_columns))
+                some = max(1, HELD * about.num_rows // max(1, about.total_byte_size))
+                for batch in file.iter_batches(some, row_groups=[number], columns=names, use_threads=False):
+                    yield Rows(row, number, batch.select(names), read)
+                    row += batch.num_rows
+                if row - before != about.num_rows:
+                    raise ValueError(f"{row - before:,} rows of {about.num_rows:,}")
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise damage("Parquet file", error, path, place, row + 1 if row else None) from None
