@@ -29,7 +29,7 @@ from toolkit.interrupts import (
     note_signals,
 )
 from toolkit.session import Session
-from toolkit.storage.addresses import hidden
+from toolkit.storage.addresses import redact_url
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
 
 
 def _main(arguments: Sequence[str] | None, prog: str) -> int:
-    words = [hidden(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
+    words = [redact_url(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
     words = _command_first(words)
     if pointer := _dolma(words):
         print(f"error: {pointer}", file=sys.stderr)

@@ -21,7 +21,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError, did_you_mean
-from toolkit.storage.addresses import cleaned
+from toolkit.storage.addresses import redact_text
 
 AnyOptions = TypeVar("AnyOptions", bound="Options")
 
@@ -441,7 +441,7 @@ class _Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
-        text = cleaned(message.removeprefix("argument "))
+        text = redact_text(message.removeprefix("argument "))
         self.exit(2, f"error: {text}; `{self.prog} --help` lists the options\n")
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import ROOT
 from toolkit import reference
 from toolkit.config import settings as config
-from toolkit.config.concealing import concealed, concealed_override
+from toolkit.config.concealing import conceal, conceal_override
 from toolkit.config.settings import (
     Config,
     ConfigNode,
@@ -276,17 +276,17 @@ def test_settings_are_read_without_compression_and_outputs() -> None:
     ],
 )
 def test_hides_values(text: str) -> None:
-    found = concealed(text)
+    found = conceal(text)
     assert "hidden" not in found
     assert "…" in found
 
 
 def test_keeps_what_is_no_secret() -> None:
     text = "tag:\n  tokens-0: {tagger: tokens}  # counted\n  secrets-0: secrets\nbudget: {tokens: 2 G}\nmax_tokens: 5\n"
-    assert concealed(text) == text
+    assert conceal(text) == text
 
 
 def test_hides_values_of_overrides() -> None:
-    assert concealed_override("storage.secret_key=hidden") == "storage.secret_key=…"
-    assert concealed_override("storage={token: hidden, b: 1}") == "storage={token: …, b: 1}"
-    assert concealed_override("mix.budget.tokens=2 G") == "mix.budget.tokens=2 G"
+    assert conceal_override("storage.secret_key=hidden") == "storage.secret_key=…"
+    assert conceal_override("storage={token: hidden, b: 1}") == "storage={token: …, b: 1}"
+    assert conceal_override("mix.budget.tokens=2 G") == "mix.budget.tokens=2 G"

@@ -27,7 +27,7 @@ from toolkit.execution.executors import Task
 from toolkit.execution.executors.ray import Ray, RaySettings
 from toolkit.execution.node import DriverState, TaskReply, UnfitNode, driver_state, run_remote, version
 from toolkit.session import InSession, Session, current
-from toolkit.storage.addresses import hidden, whole
+from toolkit.storage.addresses import redact_url, reveal_url
 from toolkit.storage.retrying import note_answer
 from toolkit.storage.store import note_roots
 from toolkit.storage_options import StorageOptions
@@ -135,7 +135,7 @@ def environment(payload: str, report: Any) -> str | None:
 
 def address(payload: str, report: Any) -> list[str]:
     note_answer("a.host")
-    return [whole(payload), *(name for name in os.environ if name.strip("_").startswith("TOOLKIT_"))]
+    return [reveal_url(payload), *(name for name in os.environ if name.strip("_").startswith("TOOLKIT_"))]
 
 
 def unsendable(payload: str, report: Any) -> Any:
@@ -216,7 +216,7 @@ def test_the_state_of_a_command_travels_with_its_tasks_alone(monkeypatch: pytest
     monkeypatch.delenv("TOOLKIT_CACHE", raising=False)
     session = Session(StorageOptions(region="eu"))
     with session.bound():
-        shown = hidden(f"https://me:{SECRET}@h/x")
+        shown = redact_url(f"https://me:{SECRET}@h/x")
         note_roots(["/"])
         given, task = driver_state(), pickle.dumps((InSession(session.part(), address), Task(shown, shown)))
     assert SECRET not in f"{session!r} {session.part()!r} {session.__dict__.keys()} {given}"

@@ -17,7 +17,7 @@ from tests.pipeline.test_ingest import INFO, record
 from tests.storage.web_server import Behaviour, web
 from toolkit.errors import ConfigError
 from toolkit.session import current
-from toolkit.storage.addresses import cleaned, has_secret, hidden, whole
+from toolkit.storage.addresses import has_secret, redact_text, redact_url, reveal_url
 
 SECRETS = ("pLaNtEdUser", "pLaNtEdPassword", "pLaNtEdSignature", "pLaNtEdToken")
 USER, QUERY = f"{SECRETS[0]}:{SECRETS[1]}@", f"?X-Amz-Signature={SECRETS[2]}&token={SECRETS[3]}"
@@ -265,11 +265,11 @@ def test_texts_of_rules_are_not_addresses(small: Project) -> None:
     ],
 )
 def test_what_is_shown_of_an_address(address: str, shown: str) -> None:
-    found = hidden(address)
+    found = redact_url(address)
     assert found == (shown if "…" not in shown or "?…" not in shown else found)
     assert found.partition("?…")[0] == shown.partition("?…")[0]
-    assert hidden(found) == found
-    assert whole(found) == address
+    assert redact_url(found) == found
+    assert reveal_url(found) == address
     assert current().addresses == ({} if found == address else {found: address})
 
 
@@ -279,27 +279,27 @@ def test_what_is_shown_of_an_address(address: str, shown: str) -> None:
 def test_an_address_comes_back_whole(scheme: str, rest: str) -> None:
     address = f"{scheme}://{rest}"
     assume(not any(sign in rest for sign in "…#") and not rest.endswith("?"))
-    assert whole(hidden(address, carry=False)) == address
+    assert reveal_url(redact_url(address, carry=False)) == address
 
 
 def test_what_lies_below_a_base_is_read_with_its_user() -> None:
-    assert whole(hidden("https://u:p@h/") + "crawl-data/x") == "https://u:p@h/crawl-data/x"
+    assert reveal_url(redact_url("https://u:p@h/") + "crawl-data/x") == "https://u:p@h/crawl-data/x"
     with pytest.raises(ConfigError, match="expected a whole address, got one without its user or query"):
-        whole("https://…@other/x")
+        reveal_url("https://…@other/x")
 
 
 def test_messages_of_others_are_cleaned() -> None:
     address = "https://me:pw@h/x?sig=abc"
-    hidden(address)
+    redact_url(address)
     message = f"Failed to parse: {address}, url: /x?sig=abc (me:pw), X-Amz-Security-Token: topsecret"
-    assert not any(secret in cleaned(message) for secret in ("me:pw", "sig=abc", "topsecret"))
-    assert cleaned("some words of mine: keys = 3") == "some words of mine: keys = 3"
+    assert not any(secret in redact_text(message) for secret in ("me:pw", "sig=abc", "topsecret"))
+    assert redact_text("some words of mine: keys = 3") == "some words of mine: keys = 3"
 
 
 @pytest.mark.parametrize("of", ["a", "a.", "token", "token ", "x://", "a@"])
 def test_long_messages_are_cleaned_in_time_that_grows_with_them(of: str) -> None:
     message = of * 100_000 + " 9https://user:hidden123@host/x my_token = hidden456"
-    shown = cleaned(message)
+    shown = redact_text(message)
     assert "hidden" not in shown
     assert len(shown) < len(message)
 

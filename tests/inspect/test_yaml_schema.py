@@ -145,7 +145,7 @@ def test_it_marks_a_slip(slip: str) -> None:
 
 def test_it_says_what_settings_are_and_what_stands_for_nothing() -> None:
     schema = whole()
-    assert schema["properties"]["processes"]["description"].startswith("how many shards are worked on at a time")
+    assert schema["properties"]["processes"]["description"].startswith("number of shards that are worked on at a time")
     assert schema["properties"]["max_document_bytes"]["default"] == 100_000_000
     length = schema["$defs"]["tagger.line_shape"]
     assert length["description"].startswith("Numbers of lines")

@@ -156,9 +156,9 @@ def test_in_a_bucket(mixed: Project, bucket: str, run: Run) -> None:
 )
 def test_credentials_are_found_with_their_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the-secret-of-the-environment")
-    assert [line for line, _ in publishing.found_in(f"one\n{text}, and more\n")] == [2]
+    assert [line for line, _ in publishing.credentials_in(f"one\n{text}, and more\n")] == [2]
 
 
 def test_what_only_looks_like_credentials_is_none() -> None:
     text = f"sha256: {'0f' * 32}\nhttps://example.org/x?page=2\nmailto:me@example.org\nhf_dataset\nhttps://…@host/x"
-    assert list(publishing.found_in(text)) == []
+    assert list(publishing.credentials_in(text)) == []

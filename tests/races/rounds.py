@@ -277,7 +277,7 @@ LEFT = re.compile(r"/(leases|segments|stage|parts|failed)/|publishing\.json$|\.t
 def left(root: str) -> list[str]:
     """What work has left behind."""
     found = [name for name in list_files(root, hidden=True) if LEFT.search(name)]
-    return found + list(map(str, store_of(root).leftovers(root, others=True)))
+    return found + list(map(str, store_of(root).leftovers(root, any_owner=True)))
 
 
 def plain(text: str) -> str:

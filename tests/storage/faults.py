@@ -273,7 +273,7 @@ def play(
     found = tree(root)
     assert found == corpus.expected, f"{kind}, seed {seed}: {found.keys() ^ corpus.expected.keys()}"
     subprocess.run([*COMMAND, "clean", root, "--quiet"], check=True, stdout=subprocess.DEVNULL)
-    assert store_of(root).leftovers(root, others=True) == [], f"{kind}, seed {seed}"
+    assert store_of(root).leftovers(root, any_owner=True) == [], f"{kind}, seed {seed}"
     return Round(kind, happened, codes, time.monotonic() - begin)
 
 

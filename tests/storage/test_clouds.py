@@ -12,7 +12,7 @@ from tests.storage.faults import Corpus, play
 from tests.storage.servers import Asked, Faults, proxy
 from toolkit.errors import DataError, Unreadable
 from toolkit.storage import json_files, retrying, store_of
-from toolkit.storage.addresses import cleaned
+from toolkit.storage.addresses import redact_text
 from toolkit.storage.objects import SMALL
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
@@ -40,7 +40,7 @@ def test_who_looks_whether_a_folder_can_be_written_leaves_nothing(cloud: Cloud) 
         use(patch, url, kind=type(cloud.server))
         store = store_of(cloud.root)
         store.check_writable(join(cloud.root, "new"), "output")
-        assert list(store.files(cloud.root)) == store.leftovers(cloud.root, others=True) == []
+        assert list(store.files(cloud.root)) == store.leftovers(cloud.root, any_owner=True) == []
         with pytest.raises(Unreadable, match="expected a bucket, got none of that name"):
             store.check_writable(f"{cloud.root.partition('://')[0]}://none-of-that-name/x", "output")
     if cloud.server.root.startswith("az"):
@@ -68,7 +68,7 @@ def test_reading_and_writing_survive_a_bad_connection(
             assert list(store.files(cloud.root)) == ["y"]
             store.remove_tree(cloud.root)
         faults.chances.clear()
-        assert store.leftovers(cloud.root, others=True) == []
+        assert store.leftovers(cloud.root, any_owner=True) == []
     assert faults.seen[fault] > 1
 
 
@@ -142,4 +142,4 @@ def test_the_error_names_the_extra_of_a_cloud(scheme: str, monkeypatch: pytest.M
 def test_secrets_of_azure_are_taken_out_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=abc+/def==;EndpointSuffix=x")
     monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2024&sig=s%2Bx%3D&se=1")
-    assert cleaned("got abc+/def== and s%2Bx%3D, s+x= of a") == "got … and …, … of a"
+    assert redact_text("got abc+/def== and s%2Bx%3D, s+x= of a") == "got … and …, … of a"

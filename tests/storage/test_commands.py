@@ -272,7 +272,7 @@ def test_packs_of_objects_are_those_of_files(processes: int, bucket: str, tmp_pa
         assert 0 < told["skipped"] < 59
     local, remote = map(made, roots)
     assert remote == local
-    assert store_of(bucket).leftovers(bucket, others=True) == []
+    assert store_of(bucket).leftovers(bucket, any_owner=True) == []
 
 
 # Queries and exports in a bucket: the rows and the files are those of a disk.

@@ -87,6 +87,6 @@ def test_a_server_that_is_away_is_waited_for(
     if command == "tag":
         subprocess.run([*COMMAND, "mix", "-c", path, "--quiet"], check=True, stdout=subprocess.DEVNULL)
     assert tree(root) == corpus.expected
-    assert store_of(bucket).leftovers(bucket, others=True) == []
+    assert store_of(bucket).leftovers(bucket, any_owner=True) == []
     assert not [name for name in list_files(root, hidden=True) if "/stage/" in name or "/leases/" in name]
     print(f"{command}, the server {how} for {seconds} s: done {done:.1f} s after it is back\n{said}")

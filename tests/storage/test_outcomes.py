@@ -22,7 +22,7 @@ from toolkit.storage import store as stores
 from toolkit.storage.objects import SMALL
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
-from toolkit.storage.retrying import Trouble
+from toolkit.storage.retrying import RetryableError
 from toolkit.storage.stores.s3 import S3
 
 s3 = pytest.mark.s3
@@ -108,7 +108,7 @@ def test_status_needs_no_permission_to_write(
         faults.log.clear()
         assert run("mix", "-c", path).code == 0
         assert run("status", "-c", path).code == 0
-    assert store_of(bucket).leftovers(bucket, others=True) == []
+    assert store_of(bucket).leftovers(bucket, any_owner=True) == []
 
 
 def test_status_writes_nothing_on_disk(tmp_path: Path, run: Run) -> None:
@@ -214,7 +214,7 @@ def test_nothing_that_cannot_be_looked_at_counts_as_not_there(
             lambda: list(store.files(bucket)), lambda: store.folders(bucket), lambda: store.is_folder(bucket),
             lambda: json_files.load(path, int), lambda: write_file(path, b""), lambda: store.create(path, b""),
             lambda: store.remove(path), lambda: store.move(path, path + "y"), lambda: store.remove_tree(bucket),
-            lambda: store.leftovers(bucket, others=True),
+            lambda: store.leftovers(bucket, any_owner=True),
         ]  # fmt: skip
         for look in looks:
             with pytest.raises(Unreadable, match=said):
@@ -253,7 +253,7 @@ def test_a_request_whose_answer_is_lost_is_made_again_to_the_same_end(
         assert list(store.files(bucket)) == ["lease", "y"]
         store.remove_tree(bucket)
         assert list(store.files(bucket)) == []
-    assert store.leftovers(bucket, others=True) == []
+    assert store.leftovers(bucket, any_owner=True) == []
 
 
 @s3
@@ -297,7 +297,7 @@ def test_what_is_final_is_told_with_what_to_do(code: str, status: int, advice: s
 
 @s3
 def test_an_answer_without_its_reason_is_asked_for_again(bucket: str) -> None:
-    assert isinstance(S3().explain(answer("404", 404), "s3://b/x", "b"), Trouble)
+    assert isinstance(S3().explain(answer("404", 404), "s3://b/x", "b"), RetryableError)
 
 
 @s3

@@ -63,7 +63,7 @@ def test_everything_on_s3_gives_the_same_bytes_as_on_disk(
         f"{shard}:1"
     ]
     assert run("mix", "-c", path, "--dry-run").code == 0
-    assert store_of(bucket).leftovers(bucket, others=True) == []
+    assert store_of(bucket).leftovers(bucket, any_owner=True) == []
     assert not Path("s3:").exists()
 
 
@@ -105,7 +105,7 @@ def test_shares_at_once_on_s3_give_the_same_bytes_as_on_disk(
         trees.append({name: digest for name, digest in tree(root).items() if name != "c.yaml"})
     assert trees[0] == trees[1]
     assert sum(name.startswith("data/documents/") for name in trees[0]) > 3
-    assert store_of(bucket).leftovers(bucket, others=True) == []
+    assert store_of(bucket).leftovers(bucket, any_owner=True) == []
 
 
 def test_a_listing_says_sizes_and_stamps(bucket: str) -> None:

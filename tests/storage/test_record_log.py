@@ -185,7 +185,7 @@ class RecordLogs(RuleBasedStateMachine):
     @rule(who=st.integers(0, 1))
     def work_elsewhere(self, who: int) -> None:
         """A worker knows what it was given."""
-        self.writers[who] = RecordLog(FOLDER, known=RecordLog(FOLDER).entries(PLACES))
+        self.writers[who] = RecordLog(FOLDER, entries=RecordLog(FOLDER).entries(PLACES))
 
     @invariant()
     def all_is_known(self) -> None:
@@ -253,7 +253,7 @@ def test_of_two_attempts_at_a_task_one_holds_in_whatever_order_they_go_on(order:
     place = PLACES[0]
     RecordLog(FOLDER).save({place: b'"old"'})
     known = RecordLog(FOLDER).entries([place])
-    attempts = [RecordLog(FOLDER, known=known) for _ in range(2)]
+    attempts = [RecordLog(FOLDER, entries=known) for _ in range(2)]
     begun: set[int] = set()
     ended: set[bytes] = set()
     for at, who in enumerate(order):

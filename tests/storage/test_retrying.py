@@ -9,29 +9,29 @@ from tests.sessions import forget_hosts
 from toolkit.errors import Unreadable, duration
 from toolkit.session import Session, current
 from toolkit.storage import retrying
-from toolkit.storage.retrying import Trouble, persist
+from toolkit.storage.retrying import RetryableError, retry
 from toolkit.storage_options import Duration, Size, StorageOptions
 
 
 class Server:
     """Gives, in turn, what it is told to."""
 
-    def __init__(self, *answers: Trouble | str, forever: Trouble | None = None) -> None:
+    def __init__(self, *answers: RetryableError | str, forever: RetryableError | None = None) -> None:
         self.answers, self.forever = list(answers), forever
         self.asked = 0
 
     def __call__(self) -> str:
         self.asked += 1
         answer = self.answers.pop(0) if self.answers else self.forever
-        if isinstance(answer, Trouble):
+        if isinstance(answer, RetryableError):
             raise ConnectionError(answer)
         return answer or "good"
 
     def ask(self) -> str:
-        return persist("host", "s3://b/x", self, lambda error: error.args[0])
+        return retry("host", "s3://b/x", self, lambda error: error.args[0])
 
 
-BUSY, AWAY = Trouble("503 SlowDown", answered=True), Trouble("Connection refused")
+BUSY, AWAY = RetryableError("503 SlowDown", answered=True), RetryableError("Connection refused")
 
 
 def test_a_host_that_has_answered_is_waited_for_and_then_given_up(
@@ -101,7 +101,7 @@ def test_what_has_answered_is_known_to_processes_that_are_begun(naps: list[float
     Server("good").ask()
     with Session.of(pickle.loads(pickle.dumps(current().part()))).bound():
         assert (retrying.has_answered("host"), retrying.has_answered("other")) == (True, False)
-        assert retrying.patience("host") > retrying.patience("other")
+        assert retrying.timeouts("host") > retrying.timeouts("other")
 
 
 def test_nothing_is_waited_for_when_the_process_ends(naps: list[float], monkeypatch: pytest.MonkeyPatch) -> None:

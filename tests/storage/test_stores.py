@@ -39,7 +39,7 @@ def test_a_file_is_there_when_it_is_complete_and_not_before(root: str) -> None:
         assert store.read(path) == data
         assert store.stat(path) == out.stat
         assert out.stat.size == len(data)
-    assert store.leftovers(root, others=True) == []
+    assert store.leftovers(root, any_owner=True) == []
 
 
 def test_a_file_that_fails_leaves_nothing_and_what_was_there_stays(root: str) -> None:
@@ -51,7 +51,7 @@ def test_a_file_that_fails_leaves_nothing_and_what_was_there_stays(root: str) ->
                 _fail(join(root, name), size, error)
     assert store.read(path) == b"old"
     assert list(store.files(root)) == ["x"]
-    assert store.leftovers(root, others=True) == []
+    assert store.leftovers(root, any_owner=True) == []
 
 
 def _fail(path: str, size: int, error: type[BaseException]) -> None:
@@ -159,13 +159,13 @@ def test_what_a_killed_process_leaves_is_found_and_aborted(bucket: str, run: Run
     store = store_of(bucket)
     writing = store.writing(join(bucket, "a/x"))
     writing.write(b"x" * SMALL)
-    (left,) = store.leftovers(bucket, others=True)
+    (left,) = store.leftovers(bucket, any_owner=True)
     assert left.startswith(join(bucket, "a/x"))
-    assert store.leftovers(join(bucket, "b"), others=True) == []
+    assert store.leftovers(join(bucket, "b"), any_owner=True) == []
     assert run("clean", bucket, "--dry-run").out.startswith(left)
-    assert store.leftovers(bucket, others=True) == [left]
+    assert store.leftovers(bucket, any_owner=True) == [left]
     assert run("clean", bucket).code == 0
-    assert store.leftovers(bucket, others=True) == []
+    assert store.leftovers(bucket, any_owner=True) == []
     store.discard(left)
 
 
@@ -207,11 +207,11 @@ def test_reading_and_writing_survive_a_bad_connection(
     assert faults.seen[fault] > 3
     use(monkeypatch, seaweed.url)
     for left in store_of(bucket).leftovers(
-        bucket, others=True
+        bucket, any_owner=True
     ):  # whose beginning was not heard of, and asked for again
         assert fault == "cut"
         store_of(bucket).discard(left)
-    assert store_of(bucket).leftovers(bucket, others=True) == []
+    assert store_of(bucket).leftovers(bucket, any_owner=True) == []
 
 
 @pytest.fixture

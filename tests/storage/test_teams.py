@@ -97,7 +97,7 @@ def lay_out(root: str) -> None:
 def left(root: str) -> list[str]:
     """Return what work has left behind."""
     found = [name for name in list_files(root, hidden=True) if "/stage/" in name or "leases" in name]
-    return found + store_of(root).leftovers(root, others=True)
+    return found + store_of(root).leftovers(root, any_owner=True)
 
 
 @pytest.fixture

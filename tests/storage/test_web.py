@@ -142,7 +142,7 @@ def test_a_server_that_refuses_from_the_beginning_is_given_up_soon(
 )  # fmt: skip
 def test_what_servers_ask_for_is_waited_for_at_most_a_minute(asked: str | None, least: float, most: float) -> None:
     dates = {"in 30 s": formatdate(time.time() + 30, usegmt=True), "30 s ago": formatdate(time.time() - 30)}
-    assert least <= retrying._wait(1, retrying.seconds_asked(dates.get(asked or "", asked))) <= most
+    assert least <= retrying._wait(1, retrying.retry_after(dates.get(asked or "", asked))) <= most
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from toolkit.mix.effects.preview import BLOCK, blocks
 from toolkit.mix.join import JoinedShard, Joiner, joint_blocks
 from toolkit.rules.expressions import WHOLE
 from toolkit.rules.ruleset import RuleSet
-from toolkit.storage.paths import join, unlike_data
+from toolkit.storage.paths import escape_path, join
 from toolkit.storage.record_log import Group
 from toolkit.text.counting import COLUMNS
 
@@ -72,7 +72,7 @@ def columns_of(work: JoinedShard, folder: str, report: Report, group: Group | No
         DataError: if a row is not a document.
     """
     state = row_index.ensure(work.dataset, work.shard, work.max_document_bytes, group)
-    path = join(folder, unlike_data(work.shard) + ".columns")
+    path = join(folder, escape_path(work.shard) + ".columns")
     columns = partials.load(path, Columns)
     if columns and columns.version == VERSION and columns.content == state.content:
         return columns

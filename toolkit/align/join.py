@@ -33,7 +33,7 @@ from toolkit.execution.progress import Position
 from toolkit.ingest.reader import Draft, Input
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.storage import Stat, json_files
-from toolkit.storage.paths import join, lacking, stat
+from toolkit.storage.paths import join, missing_reason, stat
 from toolkit.text.kernels.signatures import Array
 
 SHOWN = 5
@@ -137,7 +137,7 @@ def read_input(task: InputToRead, report: Report) -> InputRead:
     """
     state = stat(task.path)
     if state is None:
-        raise DataError(f"expected a file with values, got {lacking(task.path)}", path=task.path)
+        raise DataError(f"expected a file with values, got {missing_reason(task.path)}", path=task.path)
     key = [_HASH, task.entry.recorded(), task.types, task.path, state, task.partitions]
     return once(task.stem + ".json", key, InputRead, lambda: _read_input(task, state, report))
 

@@ -47,7 +47,7 @@ from toolkit.stages.context import Context, all_values, failures
 from toolkit.stages.disk_quota import DOCUMENT, FILES
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import check_writable, exists, join, strip_suffix, unlike_data, work_folder
+from toolkit.storage.paths import check_writable, escape_path, exists, join, strip_suffix, work_folder
 from toolkit.storage.stores.local.scratch import scratch
 from toolkit.storage.threads import for_each
 
@@ -429,7 +429,7 @@ def fill_budget(context: Context, prepared: PreparedMix) -> PreparedMix:
         else:
             stack.enter_context(context.lease_output(output, prepared.settings.stage_digest()))
             folder = join(work_folder(output), "budget", prepared.settings.stage_digest())
-            paths = [join(folder, unlike_data(work.key)) for work in prepared.works]
+            paths = [join(folder, escape_path(work.key)) for work in prepared.works]
         return _find_budget(context, prepared, budget, paths)
 
 

@@ -21,7 +21,7 @@ from toolkit.records.failures import FailureRecords
 from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.disk_quota import FILES, DiskUse, EstimateOf
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
-from toolkit.storage.addresses import whole
+from toolkit.storage.addresses import reveal_url
 from toolkit.storage.paths import no_folder
 from toolkit.tag.declared import check_made
 from toolkit.whole_corpus import resolve, section, sign
@@ -37,7 +37,7 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
 
     explain: Annotated[
         str | None,
-        Flag("write nothing; show the duplicates of a document, and what differs", metavar="ID", parse=whole),
+        Flag("write nothing; show the duplicates of a document, and what differs", metavar="ID", parse=reveal_url),
     ] = None
 
     @property

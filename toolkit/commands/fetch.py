@@ -79,7 +79,7 @@ class Options(Common, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Fetch the parts that are not there yet, check all, and write their checksum files.
+    """Fetch the missing parts, check all, and write their checksum files.
 
     Raises:
         ConfigError: if the release has not what is asked for, or the folder has something else.
@@ -98,17 +98,17 @@ def run(context: Context, options: Options) -> Outcome:
     target = Target(folder, release)
     chosen: dict[str, list[Part]] = {}
     rows = [["label", "parts", "of", "bytes", "of"]]
-    for label, there in parts.items():
-        chosen[label] = target.with_those_there(there, len(first_parts(label, there, options.most)))
-        sizes = [sum(part.size for part in parts) for parts in (chosen[label], there)]
-        rows.append([label, str(len(chosen[label])), str(len(there)), f"{sizes[0]:,}", f"{sizes[1]:,}"])
+    for label, release_parts in parts.items():
+        chosen[label] = target.with_those_there(release_parts, len(first_parts(label, release_parts, options.most)))
+        sizes = [sum(part.size for part in parts) for parts in (chosen[label], release_parts)]
+        rows.append([label, str(len(chosen[label])), str(len(release_parts)), f"{sizes[0]:,}", f"{sizes[1]:,}"])
     files = {file.path: file for parts in chosen.values() for part in parts for file in part.files}
     target.check(files.values())
     for file in files.values():
         if options.max_file is not None and file.size > options.max_file:
             got = f"got {file.size:,} of {file.path}"
             raise ConfigError(f"--max-file: expected files of at most {options.max_file:,} bytes, {got}; raise it")
-    shown = table(rows, right=[1, 2, 3, 4])
+    summary = table(rows, right=[1, 2, 3, 4])
     result = Download(
         release=release.address,
         folder=folder,
@@ -117,7 +117,7 @@ def run(context: Context, options: Options) -> Outcome:
     )
     if options.dry_run:
         listed = "\n".join(f"{file.path}  {file.size:,}" for file in files.values())
-        return Outcome(f"{listed}\n\n{shown}", result)
+        return Outcome(f"{listed}\n\n{summary}", result)
     context.sweep(folder)
     jobs = [
         FetchJob(
@@ -139,8 +139,10 @@ def run(context: Context, options: Options) -> Outcome:
         for job in jobs
         if became.get(job.file.path) == "replaced"
     ]
-    fetched = [files[name] for name, what in became.items() if what != "there"]
-    told = f"{folder}: fetched {amount(len(fetched), 'file')} ({size_in_words(sum(file.size for file in fetched))}), "
-    told += f"{len(right) - len(fetched)} were there; all {len(right)} match their checksums"
+    fetched = [files[name] for name, state in became.items() if state != "there"]
+    message = (
+        f"{folder}: fetched {amount(len(fetched), 'file')} ({size_in_words(sum(file.size for file in fetched))}), "
+    )
+    message += f"{len(right) - len(fetched)} were there; all {len(right)} match their checksums"
     failed = failures(results)
-    return Outcome("\n".join([shown, "", *notes, told]), result, failed)
+    return Outcome("\n".join([summary, "", *notes, message]), result, failed)

@@ -27,8 +27,8 @@ from toolkit.mix.writer import Writer
 from toolkit.records.left_out import LeftOut, is_called
 from toolkit.source import Source
 from toolkit.stages.context import Context, Outcome
-from toolkit.storage.addresses import whole
-from toolkit.storage.paths import exists, is_folder, join, lacking, not_in
+from toolkit.storage.addresses import reveal_url
+from toolkit.storage.paths import exists, is_folder, join, missing_reason, not_in
 
 Joined = tuple[DocumentRow, dict[str, dict[str, Any]], str, bytes]
 """A document, its attributes by set, its place, and its line; none of a file that is no lines."""
@@ -62,7 +62,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
     count: Annotated[int, Flag("number of documents (3)", "-n", metavar="N")] = 3
     id: Annotated[
         str | None,
-        Flag("show only the document with this id or URL, or why there is none", metavar="ID|URL", parse=whole),
+        Flag("show only the document with this id or URL, or why there is none", metavar="ID|URL", parse=reveal_url),
     ] = None
 
 
@@ -217,7 +217,7 @@ def _places(context: Context) -> tuple[Dataset, list[str]]:
 
 def _check_there(path: str) -> None:
     if not exists(path):
-        raise ConfigError(f"{path}: expected a shard, got {lacking(path)}; check its name{not_in(path)}")
+        raise ConfigError(f"{path}: expected a shard, got {missing_reason(path)}; check its name{not_in(path)}")
 
 
 def _read(source: Source, shard: str, limit: int, id: str | None) -> Iterator[Joined]:

@@ -299,7 +299,7 @@ def _check_places(context: Context, works: Iterable[ingest_plan.InputToIngest]) 
     for where, file in ((work.entry.place, file) for work in works for file in work.files):
         if store_of(file.path).can_write and (place := inside.of(file.path)):
             raise ConfigError(
-                f"{where}: expected inputs outside of {place.path} ({place.what}), which this configuration "
+                f"{where}: expected inputs outside of {place.path} ({place.role}), which this configuration "
                 f"writes, got {file.path}"
             )
 

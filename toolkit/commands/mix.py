@@ -36,7 +36,7 @@ from toolkit.stages.disk_quota import DOCUMENT, FILES, NO_DISK, DiskEstimate, Di
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.state import state_of
 from toolkit.storage import artifact
-from toolkit.storage.addresses import whole
+from toolkit.storage.addresses import reveal_url
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import absolute, exists, size_of, work_folder
 from toolkit.storage.store import note_roots
@@ -212,7 +212,7 @@ class Options(Locking, frozen=True, kw_only=True):
         Flag(
             "show why the rules keep or drop the document of this id or URL, or N documents of each rule (-n)",
             metavar="ID|URL|N",
-            parse=whole,
+            parse=reveal_url,
             alone="",
         ),
     ] = None

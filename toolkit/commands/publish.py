@@ -67,7 +67,7 @@ class Options(Looking, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Check an output, then copy what is published of it; the card is last.
+    """Check an output, then publish its files; the card is last.
 
     Raises:
         ConfigError: if the output is not ready to be published, or the place has something else.
@@ -87,8 +87,8 @@ def run(context: Context, options: Options) -> Outcome:
     result = Publication(output=output, to=options.to, bytes=size, files=[file.path for file in files])
     if findings:
         result.findings = findings
-        told = f"{output}: {amount(len(findings), 'finding')}; nothing is published; correct that, then run again"
-        return Outcome("\n".join([*findings, "", told]), result, exit_code=1)
+        message = f"{output}: {amount(len(findings), 'finding')}; nothing is published; correct that, then run again"
+        return Outcome("\n".join([*findings, "", message]), result, exit_code=1)
     listed = f"{amount(len(files), 'file')} ({size_in_words(size)})"
     if options.dry_run:
         lines = [f"{file.path}  {file.size:,}" for file in files]
@@ -105,16 +105,16 @@ def run(context: Context, options: Options) -> Outcome:
     if failed:
         return Outcome("", result, failed)
     result.deleted = place.clear()
-    return Outcome(f"{options.to}: {_told(listed, became, result.deleted)}", result)
+    return Outcome(f"{options.to}: {_summary(listed, became, result.deleted)}", result)
 
 
-def _told(listed: str, became: dict[str, str], gone: list[str]) -> str:
-    there = sum(what == "there" for what in became.values())
-    return f"{listed}; {len(became) - there} written, {there} were there, {len(gone)} of before deleted"
+def _summary(listed: str, became: dict[str, str], deleted: list[str]) -> str:
+    unchanged = sum(state == "there" for state in became.values())
+    return f"{listed}; {len(became) - unchanged} written, {unchanged} were there, {len(deleted)} of before deleted"
 
 
 def _upload(repository: Repository, options: Options, files: list[File], listed: str, result: Publication) -> Outcome:
-    """Upload what is not on the Hub, let it appear there, and look whether it is right."""
+    """Upload the files missing on the Hub, commit and verify them."""
     missing = repository.missing
     became: dict[str, str] = {file.path: repository.became(file) for file in files}
     repository.create()
@@ -124,24 +124,24 @@ def _upload(repository: Repository, options: Options, files: list[File], listed:
             repository.upload(batch)
             for file in batch:
                 progress.end(file.size, 0)
-    gone = repository.commit(f"Publish with {NAME}")
+    deleted = repository.commit(f"Publish with {NAME}")
     failed = list(repository.differences())
     address = repository.address
-    result.became, result.deleted = became, gone
+    result.became, result.deleted = became, deleted
     result.private, result.page = repository.private, address.page
-    told = f"{address}: {_told(listed, became, gone)}{_visibility(repository)}; {address.page}"
-    return Outcome("" if failed else told, result, failed)
+    message = f"{address}: {_summary(listed, became, deleted)}{_visibility(repository)}; {address.page}"
+    return Outcome("" if failed else message, result, failed)
 
 
 def _visibility(repository: Repository | None) -> str:
-    """Return who sees a dataset of the Hub; nothing of a folder."""
+    """Return the visibility of a dataset of the Hub; empty for a folder."""
     if repository is None:
         return ""
     return ", a private dataset" if repository.private else ", a public dataset"
 
 
 def _copy(context: Context, output: str, place: Place, files: list[File]) -> list[Any]:
-    """Return what became of the copies of files."""
+    """Copy files; return the results."""
     jobs = [
         FetchJob(join(output, file.path), join(place.folder, file.path), file, place.may_replace(file))
         for file in files
@@ -150,7 +150,7 @@ def _copy(context: Context, output: str, place: Place, files: list[File]) -> lis
 
 
 def _output(context: Context, options: Options) -> str:
-    """Return the output that the command line names, or the configuration's."""
+    """Return the output by the command line or the configuration."""
     if options.config is not None:
         return sections.mix(context).output.path.rstrip("/")
     if len(options.targets) != 1:
@@ -159,6 +159,9 @@ def _output(context: Context, options: Options) -> str:
 
 
 def _findings(context: Context, options: Options, output: str) -> list[str]:
-    """Return what `toolkit validate` finds in an output: parts, checksums, the card, the Croissant file."""
-    asked = validate.Options(targets=(output,), quiet=options.quiet, json=options.json)
-    return [finding.message for finding in validate.run(context, asked).data.faults]
+    """Return the findings of `toolkit validate` for an output.
+
+    It checks parts, checksums, the card, and the Croissant file.
+    """
+    validation = validate.Options(targets=(output,), quiet=options.quiet, json=options.json)
+    return [finding.message for finding in validate.run(context, validation).data.faults]

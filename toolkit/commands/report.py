@@ -14,7 +14,7 @@ from toolkit.command_line import CommandResult, FailedResult, Flag, Limited, Loo
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.config import settings as config
-from toolkit.config.concealing import concealed, concealed_override
+from toolkit.config.concealing import conceal, conceal_override
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -170,7 +170,7 @@ def text_of(context: Context) -> str:
     else:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
-    return concealed(text) + "".join(f"# {concealed_override(override)}\n" for override in context.options.overrides)
+    return conceal(text) + "".join(f"# {conceal_override(override)}\n" for override in context.options.overrides)
 
 
 def _runner(context: Context) -> Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, ShardToMix]]], list[Any]]:

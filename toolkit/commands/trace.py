@@ -23,7 +23,7 @@ from toolkit.mix.join import JoinedShard, joint_rows
 from toolkit.mix.settings import REJECTED, TOKENS
 from toolkit.records.left_out import LeftOut, is_called
 from toolkit.stages.context import Context, Outcome, all_values
-from toolkit.storage.addresses import whole
+from toolkit.storage.addresses import reveal_url
 from toolkit.storage.paths import join
 from toolkit.text.tokens import TraceFile
 from toolkit.text.tokens.orders import FileOfTokens, Order
@@ -105,7 +105,8 @@ class Options(CommonOptions, frozen=True, kw_only=True):
     ] = None
     text: Annotated[str | None, Flag("documents with exactly this text, and its tokens (needs -c)")] = None
     id: Annotated[
-        str | None, Flag("the document with this id or URL, and its tokens (needs -c)", metavar="ID|URL", parse=whole)
+        str | None,
+        Flag("the document with this id or URL, and its tokens (needs -c)", metavar="ID|URL", parse=reveal_url),
     ] = None
     step: Annotated[
         int | None, Flag("tokens that a training program reads in this step, from 1", parse=positive, metavar="N")

@@ -32,7 +32,7 @@ from toolkit.source import external_sets
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.stages.state import state_of
 from toolkit.storage.artifact import State
-from toolkit.storage.paths import exists, is_folder, join, lacking, size_of
+from toolkit.storage.paths import exists, is_folder, join, missing_reason, size_of
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.text.languages.labels import label_of_path
@@ -186,7 +186,7 @@ class _Checks:
             is_told = any(f"the set {name}:" in finding for finding in self.findings)
             if name not in dataset.sets() and not is_told and self._shards(dataset):  # `run --per-shard` leaves none
                 path = join(dataset.attributes, name)
-                self.findings.append(f"{path}: expected the attributes that the mix joins, got {lacking(path)}")
+                self.findings.append(f"{path}: expected the attributes that the mix joins, got {missing_reason(path)}")
         if settings and self.whole:
             self._check_mix(settings)
         if settings and is_folder(settings.output.path):

@@ -18,12 +18,12 @@ _SETS = re.compile(r"secrets?-\d+")
 
 
 def is_secret(key: str) -> bool:
-    """Return whether the value of a key is not for others: ``hf_token``, ``api-key``; but ``tokens`` are counts."""
+    """Return True for a key with a secret: ``hf_token``, ``api-key``. But ``tokens`` are counts."""
     return _KEY.fullmatch(key) is not None and _SETS.fullmatch(key) is None
 
 
-def concealed(text: str) -> str:
-    """Return a YAML text without the values of secret keys, however they are written; all else as it is."""
+def conceal(text: str) -> str:
+    """Return a YAML text without the values of secret keys."""
     try:
         root = yaml.compose(text, Loader)
     except yaml.YAMLError:  # no key can be told from a value
@@ -36,21 +36,21 @@ def concealed(text: str) -> str:
     return _COMMENT.sub(rf"\1{SHOWN}", text)
 
 
-def concealed_override(text: str) -> str:
+def conceal_override(text: str) -> str:
     """Return ``KEY.KEY=VALUE`` without secret values."""
     path, sign, value = text.partition("=")
-    return f"{path}{sign}{SHOWN if any(map(is_secret, path.split('.'))) else concealed(value).strip()}"
+    return f"{path}{sign}{SHOWN if any(map(is_secret, path.split('.'))) else conceal(value).strip()}"
 
 
 def _values(root: Any) -> list[Any]:
-    """Return the nodes of the scalars that are values of secret keys; an alias is the node that it stands for."""
-    results, seen = [], set()
+    """Return the scalar nodes under secret keys, also through aliases."""
+    results, visited = [], set()
     waiting = [(root, False)]
     while waiting:
         node, secret = waiting.pop()
-        if (id(node), secret) in seen:
+        if (id(node), secret) in visited:
             continue
-        seen.add((id(node), secret))
+        visited.add((id(node), secret))
         if isinstance(node, yaml.MappingNode):
             waiting += [
                 (value, secret or (isinstance(key, yaml.ScalarNode) and is_secret(key.value)))

@@ -1,4 +1,4 @@
-"""The texts that docstrings have about classes and their attributes."""
+"""Texts of docstrings about classes and their attributes."""
 
 import inspect
 import re
@@ -30,7 +30,7 @@ def _first(text: str) -> str:
 
 
 def attributes_of(class_: type[Any]) -> dict[str, str]:
-    """Return what the sections ``Attributes:`` of a class, and of those that it extends, say of each; by name."""
+    """Return the ``Attributes:`` texts of a class and its bases, by name."""
     results: dict[str, str] = {}
     for item in reversed(getattr(class_, "__origin__", class_).__mro__):  # of a generic class with its arguments
         results |= _attributes(documentation(item))

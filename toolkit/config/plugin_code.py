@@ -1,4 +1,4 @@
-"""Digests of the code of plugins that do not belong to the toolkit, so that an edit is noticed without a new version.
+"""Digests of plugins' code, to notice an edit without a new version.
 
 A plugin of the toolkit itself is known by its ``VERSION``. A plugin of a user's is edited far more often than its
 version, and values of two kinds in one set cannot be told apart afterwards.
@@ -26,7 +26,7 @@ _NO_CODE = ("kind", "type_comment", "type_ignores")
 
 
 def code_of(class_: type) -> dict[str, str]:
-    """Return the digests of the files that a plugin's code is in, by their paths relative to the plugin's own file.
+    """Return the digests of a plugin's files, by relative path.
 
     These are the file that defines the class, and the modules of its own folder and package that it imports, and those
     that these import. Imports are found in the text: a module whose name is made at run time is not seen, nor are
@@ -45,7 +45,7 @@ def code_of(class_: type) -> dict[str, str]:
 
 @cached(256)
 def code_of_module(name: str) -> dict[str, str]:
-    """Return `code_of` of a module that has been imported."""
+    """Return `code_of` for an imported module."""
     module = sys.modules.get(name)
     path = getattr(module, "__file__", None)
     if module is None or path is None or module.__name__.partition(".")[0] in OURS:
@@ -72,7 +72,7 @@ def recorded_code(class_: type) -> dict[str, dict[str, str]]:
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the files whose code differs, those that came and those that went; none if either is not known."""
+    """Return the changed, new and removed files; none if a side is unknown."""
     if not before or not now:
         return []
     return [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
@@ -87,7 +87,7 @@ def _parsed(path: str) -> ast.Module:
 
 
 def digest_of_tree(tree: ast.AST) -> str:
-    """Return xxh3-128 (hex) of a syntax tree, the same for all versions of Python that have the same tree.
+    """Return the xxh3-128 (hex) of a syntax tree, independent of Python's version.
 
     ``ast.dump`` is not used: what it prints of empty fields differs between versions.
     """
@@ -116,24 +116,24 @@ def digest_of_tree(tree: ast.AST) -> str:
 
 
 class _Mark(str):
-    """Punctuation of what is digested, as opposed to a value of the tree."""
+    """Punctuation in the digest, as opposed to a value of the tree."""
 
     __slots__ = ()
 
 
 def _is_docstring(node: object) -> bool:
-    """Return whether a statement is a string, which nothing uses."""
+    """Return True for a string as a statement."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _is_meta(node: ast.AST) -> bool:
-    """Return whether it is a call of ``msgspec.Meta``, whose description no value depends on."""
+    """Return True for a call of ``msgspec.Meta``; its description changes no value."""
     called = node.func if isinstance(node, ast.Call) else None
     return getattr(called, "attr", getattr(called, "id", "")) == "Meta"
 
 
 def _joined(nodes: list[ast.AST]) -> list[object]:
-    """Return the parts of an f-string with texts that follow each other as one, and without empty texts.
+    """Return the parts of an f-string with adjacent texts joined. Empty texts are left out.
 
     Versions of Python differ in both (3.12.1 leaves an empty text behind a nested format).
     """
@@ -151,7 +151,7 @@ def _is_plain_text(node: ast.AST) -> bool:
 
 
 def _imported(tree: ast.AST, path: str, package: str, folder: str) -> Iterator[str]:
-    """Yield the files that a module imports from its own folder, the plugin's folder, or the plugin's package.
+    """Yield the imported files of a module. They are in its folder, the plugin's folder, or the plugin's package.
 
     Args:
         tree: Tree of the module.

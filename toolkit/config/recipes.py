@@ -1,4 +1,4 @@
-"""The ready configurations that ship with the toolkit, by name: ``recipe:fineweb``, wherever the toolkit is installed.
+"""The ready configurations of the toolkit, by name: ``recipe:fineweb``.
 
 A recipe may bring files of its own. It names them in the same way, ``recipe:sample/*.warc.wet.gz``, so that a copy of
 the recipe finds them, too. All other paths of a recipe are those of whoever uses it: relative to the working directory.
@@ -24,7 +24,7 @@ def names() -> list[str]:
 
 
 def about(name: str) -> str:
-    """Return what a recipe says of itself in its first sentence."""
+    """Return the first sentence of a recipe's comment."""
     comment = text_of(name).partition("\n#\n")[0].partition("\ndataset:")[0]
     words = " ".join(line.removeprefix("#").strip() for line in comment.splitlines() if line.startswith("#"))
     return re.split(r"(?<=\w)[.:](?=\s|$)", words, maxsplit=1)[0]
@@ -36,12 +36,12 @@ def text_of(name: str) -> str:
 
 
 def is_reference(text: str) -> bool:
-    """Return whether a text names a recipe, or a file that one brings."""
+    """Return True if a text names a recipe or a recipe's file."""
     return _REFERENCE.fullmatch(text) is not None
 
 
 def resolved(path: str) -> str:
-    """Return the path of what ``recipe:…`` names, a glob as a glob; any other path as it is.
+    """Return the path of ``recipe:…``, a glob as a glob; any other path as it is.
 
     Raises:
         ConfigError: if there is no such recipe, or file of one.
@@ -62,9 +62,9 @@ def resolved(path: str) -> str:
 
 
 def _named(name: str) -> Path:
-    known = names()
-    if name not in known:
-        meant = did_you_mean(name, known)
-        listed = f"{' There' if meant else '; there'} are: {', '.join(known) or 'none'}"
-        raise ConfigError(f"no recipe is called {name!r}{meant}{listed}")
+    recipes = names()
+    if name not in recipes:
+        hint = did_you_mean(name, recipes)
+        listed = f"{' There' if hint else '; there'} are: {', '.join(recipes) or 'none'}"
+        raise ConfigError(f"no recipe is called {name!r}{hint}{listed}")
     return FOLDER / f"{name}{_SUFFIX}"

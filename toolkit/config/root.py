@@ -53,11 +53,11 @@ def apply_root(source: ConfigNode, folder: str) -> None:
     """
     if not isinstance(source.value, dict) or source.value.get("root") is None:
         return
-    given = source.value["root"]
-    if not isinstance(given, str) or not given.strip() or "\0" in given or not store_of(given).is_local:
-        raise source.error(("root",), f"expected a folder on a disk, got {given!r}")
+    value = source.value["root"]
+    if not isinstance(value, str) or not value.strip() or "\0" in value or not store_of(value).is_local:
+        raise source.error(("root",), f"expected a folder on a disk, got {value!r}")
     base = "" if source.place(("root",)) == "command line" else folder
-    root = os.path.abspath(os.path.join(base, os.path.expanduser(given)))
+    root = os.path.abspath(os.path.join(base, os.path.expanduser(value)))
     if not os.path.isdir(root):
         raise source.error(("root",), f"expected a folder, got {root}, which is not there; paths are below it")
     source.value["root"] = source.root = current().root = root
@@ -84,7 +84,7 @@ def _located(text: str, at: tuple[str | int, ...], source: ConfigNode) -> str:
 
 
 def locate_options(source: ConfigNode, type_: Any) -> None:
-    """Put the options of a plugin that are paths below the root; the value of the source is changed."""
+    """Put the path options of a plugin below the root. The value of the source changes."""
     if source.root:
         source.value = _located_options(source.value, msgspec.inspect.type_info(type_), (), source)
 
@@ -119,11 +119,11 @@ def recorded_reference(reference: str) -> str:
 
 
 def located_reference(recorded: str) -> str:
-    """Return a reference by which a plugin of a record is found: a file below the root, if it is there."""
+    """Return the usable reference of a recorded plugin. A file below the root is used if it exists."""
     path = os.path.join(current().root, recorded)
     return path if _PLUGIN.fullmatch(recorded) and os.path.isfile(path.rpartition(":")[0]) else recorded
 
 
 def with_root(error: ConfigError, root: str) -> ConfigError:
-    """Return an error about a path that is not there, which names the root that the path is below."""
+    """Return an error about a missing path with the root added."""
     return type(error)(f"{error} (`root:` is {root})") if root and root in str(error) else error

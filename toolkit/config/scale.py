@@ -31,7 +31,7 @@ MOST_GRADES = 1000
 
 
 class Scale(ConfigStruct, omit_defaults=True):
-    """Values that a label, score or grade can have."""
+    """Values of a label, score or grade."""
 
     values: Annotated[
         list[Grade] | None, Description(description="all values in their order: numbers that rise, or texts")
@@ -43,7 +43,7 @@ class Scale(ConfigStruct, omit_defaults=True):
     ] = None
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together."""
+        """Raise ConfigError for incompatible options."""
         if (self.values is None) == (self.range is None):
             raise ConfigError("scale: expected {values: […]}, {range: [LEAST, GREATEST], step: …} or none")
         if self.range is None:
@@ -68,7 +68,7 @@ class Scale(ConfigStruct, omit_defaults=True):
 
     @property
     def is_text(self) -> bool:
-        """Return whether the values are texts."""
+        """Return True if the values are texts."""
         return self.values is not None and isinstance(self.values[0], str)
 
     @property
@@ -91,7 +91,7 @@ class Scale(ConfigStruct, omit_defaults=True):
         return (-math.inf, math.inf) if self.is_text else (float(grades[0]), float(grades[-1]))
 
     def has(self, value: Grade, *, exactly: bool = True) -> bool:
-        """Return whether a label is on the scale; if not `exactly`, a number may be between two grades."""
+        """Return True for a label on the scale; if not `exactly`, between two grades."""
         if self.is_text or isinstance(value, str):
             return value in self.grades
         least, greatest = self.bounds
@@ -119,7 +119,7 @@ ScaleOption = Annotated[
 
 
 def check(declared: Declared, numbers_for: str = "") -> None:
-    """Raise ConfigError for a scale whose options do not go together, or of texts where something needs numbers."""
+    """Raise ConfigError for incompatible options, or texts instead of required numbers."""
     if isinstance(declared, Scale):
         declared.check()
         if numbers_for and declared.is_text:
@@ -138,7 +138,7 @@ def parse(source: ConfigNode) -> Declared:
 
 
 def declared_in(settings: Mapping[str, Any]) -> Declared:
-    """Return the scale that the settings of a key declare: beside a tagger, or of what else makes the set."""
+    """Return the scale declared in the settings of a key."""
     options = settings.get("align") or settings.get("options") or {}
     prompt = settings.get(OPTION) or options.get(OPTION)
     if prompt is None and isinstance(options.get("prompt"), dict):
@@ -162,7 +162,7 @@ def _of_prompt(prompt: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def common(declared: Sequence[Declared]) -> Declared:
-    """Return the scale that several sets of labels share; None without one.
+    """Return the common scale of several sets of labels; None without one.
 
     Raises:
         ConfigError: if they have different ones.
@@ -176,7 +176,7 @@ def common(declared: Sequence[Declared]) -> Declared:
 
 
 def nearest(numbers: "Array", grades: "Array") -> "Array":
-    """Return the grade nearest to each number, of two such the higher one; `grades` rise."""
+    """Return the nearest grade of each number, of two the higher one. `grades` rise."""
     import numpy as np
 
     middles = (grades[1:] + grades[:-1]) / 2

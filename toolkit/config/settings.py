@@ -1,4 +1,4 @@
-"""YAML to typed settings, with the line of the file in every error.
+"""YAML to typed settings, with the line of the file in errors.
 
 YAML as version 1.2 reads it where 1.1 surprises: only ``true`` and ``false`` are booleans (so that the language ``no``
 stays a word), and a key given twice is an error.
@@ -16,10 +16,10 @@ import msgspec
 import yaml
 
 from toolkit.config import recipes
-from toolkit.config.yaml_nodes import Loader, Path, explained, path_of
+from toolkit.config.yaml_nodes import Loader, Path, explain, path_of
 from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
 from toolkit.storage import store_of
-from toolkit.storage.addresses import cleaned, has_secret, hidden
+from toolkit.storage.addresses import has_secret, redact_text, redact_url
 from toolkit.storage_options import Duration, Size, StorageOptions
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ A `title` says in an error what is expected, where the names of types say it bad
 
 @dataclass
 class ConfigNode:
-    """A value read from YAML and the lines that its parts came from.
+    """A value of a YAML file, with the lines of its parts.
 
     Attributes:
         value: dicts, lists and scalars.
@@ -69,8 +69,8 @@ class ConfigNode:
 
     def keys(self, path: Path) -> str:
         """Return the keys of a part, from the top of the file."""
-        here, there = self.moved
-        return show((*there, *path[len(here) :]) if path[: len(here)] == here else path)
+        here, written = self.moved
+        return show((*written, *path[len(here) :]) if path[: len(here)] == here else path)
 
     def where(self, path: Path) -> str:
         """Return ``file:line: keys`` of a part, for messages."""
@@ -120,7 +120,7 @@ MAX_BYTES = 16_000_000
 
 
 def _read(path: str) -> bytes:
-    """Return what a configuration has, and a byte more if it is too large. It may be a pipe, so it is read once."""
+    """Return a configuration, with one byte more if it is too large. It may be a pipe, so it is read once."""
     store = store_of(path)
     if not store.is_local:
         return store.read(path, 0, MAX_BYTES + 1)
@@ -233,22 +233,22 @@ def without_secret(text: str, path: Path, source: ConfigNode) -> str:
         return text
     if keys and keys[-1] in _TEXTS:
         return text
-    return hidden(text, carry=not (keys[:1] == ("ingest",) and "from" in keys))
+    return redact_url(text, carry=not (keys[:1] == ("ingest",) and "from" in keys))
 
 
 def _build_mapping(
     loader: Any, node: yaml.MappingNode, path: Path, source: ConfigNode, around: tuple[yaml.Node, ...]
 ) -> dict[str, Any]:
-    seen: set[str] = set()
+    keys: set[str] = set()
     for key_node, _ in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             place = f"{source.name}:{key_node.start_mark.line + 1}"
             raise ConfigError(f"{place}: expected a word for a key, got a list or a mapping")
         key = str(key_node.value)
-        if key in seen:
+        if key in keys:
             source.lines[(*path, key)] = key_node.start_mark.line + 1
             raise source.error((*path, key), "expected each key once, got it twice")
-        seen.add(key)
+        keys.add(key)
     loader.flatten_mapping(node)  # merged keys (<<) come first, so that those written here override them
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
@@ -285,9 +285,9 @@ def override(source: ConfigNode, assignment: str) -> None:
     """
     keys, equals, value = assignment.partition("=")
     if not equals or not keys:
-        raise ConfigError(f"expected key=value, got {cleaned(assignment)!r}")
+        raise ConfigError(f"expected key=value, got {redact_text(assignment)!r}")
     parsed = parse(value, f"command line: {keys}", tuple(keys.split("."))).value
-    assignment = cleaned(assignment)
+    assignment = redact_text(assignment)
     place: Any = source.value if source.value is not None else {}
     source.value = place
     path: list[str | int] = []
@@ -307,21 +307,21 @@ def override(source: ConfigNode, assignment: str) -> None:
         if isinstance(inner, str) and isinstance(place, dict) and path[0] == "tag":
             inner = place[key] = {"tagger": inner}  # `SET: TAGGER` is short for it
         place = inner
-    for known in [p for p in source.lines if p[: len(path)] == tuple(path)]:
-        del source.lines[known]
+    for paths in [p for p in source.lines if p[: len(path)] == tuple(path)]:
+        del source.lines[paths]
     source.lines[tuple(path)] = 0
 
 
 # --- typing -----------------------------------------------------------------------------------------------------------
 
 
-def convert(source: ConfigNode, type_: type[T], what: str = "") -> T:
+def convert(source: ConfigNode, type_: type[T], subject: str = "") -> T:
     """Return the value as a typed setting.
 
     Args:
-        source: what was read.
+        source: Source of the value.
         type_: a msgspec type.
-        what: named in errors about unknown options, e.g. ``tagger line_shape``.
+        subject: named in errors about unknown options, e.g. ``tagger line_shape``.
 
     Raises:
         ConfigError: with file, line, key path, what was expected and a suggestion.
@@ -335,7 +335,7 @@ def convert(source: ConfigNode, type_: type[T], what: str = "") -> T:
     except msgspec.ValidationError as error:
         text, _, place = str(error).partition(" - at ")
         path = path_of(place.strip("`"))
-        message = explained(text, path, source.value, type_, what)
+        message = explain(text, path, source.value, type_, subject)
         if m := re.match(r"Object contains unknown field `(.+)`", text):
             raise ConfigError(
                 f"{': '.join(p for p in (source.place((*path, m[1])), source.keys(path)) if p)}: {message}"
@@ -350,7 +350,7 @@ def _dec_hook(type_: type[Any], value: Any) -> Any:
 
 
 def divide(source: ConfigNode, keys: Collection[str]) -> tuple[ConfigNode, ConfigNode]:
-    """Return the parts of a mapping with these keys, and with the others; both know their place in the file."""
+    """Return two parts of a mapping: with these keys, and the others. Both know their place in the file."""
     if not isinstance(source.value, dict):
         raise source.error((), f"expected a mapping, got {source.value!r}")
     inside, rest = source.at(), source.at()
@@ -360,18 +360,18 @@ def divide(source: ConfigNode, keys: Collection[str]) -> tuple[ConfigNode, Confi
 
 
 def split(source: ConfigNode, keys: Mapping[str, Any]) -> tuple[dict[str, Any], ConfigNode]:
-    """Return the values of some keys of a mapping (or the given defaults), and the source of the rest."""
+    """Return the values of some keys, with defaults, and the rest."""
     inside, rest = divide(source, keys)
     return {**keys, **inside.value}, rest
 
 
-def refuse_unknown(source: ConfigNode, class_: type[msgspec.Struct], others: Collection[str], what: str) -> None:
-    """Raise ConfigError for a key that is neither an option of the class nor among the others."""
-    known = sorted({*(f.encode_name for f in msgspec.structs.fields(class_)), *others})
+def refuse_unknown(source: ConfigNode, class_: type[msgspec.Struct], more: Collection[str], subject: str) -> None:
+    """Raise ConfigError for a key of neither the class nor the others."""
+    options = sorted({*(f.encode_name for f in msgspec.structs.fields(class_)), *more})
     for key in source.value:
-        if key not in known:
-            hint = did_you_mean(key, known) or f"; known: {', '.join(known)}"
-            raise source.error((key,), f"unknown option {key!r} of {what}{hint}")
+        if key not in options:
+            hint = did_you_mean(key, options) or f"; known: {', '.join(options)}"
+            raise source.error((key,), f"unknown option {key!r} of {subject}{hint}")
 
 
 # --- the whole file ---------------------------------------------------------------------------------------------------
@@ -442,20 +442,20 @@ class Config(ConfigStruct):
 
 @functools.cache
 def stages(*marks: str) -> tuple[str, ...]:
-    """Return the sections that are stages and commands, in the order of a run: those with a mark, or all."""
+    """Return the stages in the order of a run: all, or by mark."""
     hints = get_type_hints(Config, include_extras=True)
     extras = {name: getattr(hint, "__metadata__", (Description(),))[0].extra or {} for name, hint in hints.items()}
     return tuple(name for name, extra in extras.items() if extra.get("stage") in (marks or ("sets", "whole", "data")))
 
 
 def sets_before(section: str) -> list[str]:
-    """Return the sections whose sets a section may read; one that is no stage that makes sets reads those of all."""
+    """Return the sections with sets readable by a section. A section other than a stage of sets reads those of all."""
     results = [*stages("sets", "whole")]
     return results[: results.index(section) if section in results else len(results)]
 
 
 def load_source(path: str, overrides: list[str]) -> ConfigNode:
-    """Return what a configuration file says, with overrides from the command line.
+    """Return a configuration file with overrides from the command line.
 
     Raises:
         ConfigError: if it says nothing.
@@ -469,7 +469,7 @@ def load_source(path: str, overrides: list[str]) -> ConfigNode:
 
 
 def plain(value: Any) -> Any:
-    """Return settings as dicts, lists and scalars, as they are when they have been written and read."""
+    """Return settings as dicts, lists and scalars, as after writing and reading."""
     return msgspec.json.decode(
         msgspec.json.encode(value, enc_hook=lambda value: int(value) if value == int(value) else float(value))
     )

@@ -16,7 +16,7 @@ MAX_VALUES = 200_000
 
 
 class Loader(yaml.SafeLoader):
-    """Refuses what would take much more time and memory than there is text, before it is expanded."""
+    """Refuses texts with excessive time or memory, before their expansion."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -96,63 +96,69 @@ def path_of(place: str) -> Path:
     return tuple(path)
 
 
-def explained(text: str, path: Path, value: Any, type_: Any, what: str) -> str:
-    """Return msgspec's words for what is wrong in our form: expected …, got …, with what is known and what was meant.
+def explain(text: str, path: Path, value: Any, type_: Any, subject: str) -> str:
+    """Return msgspec's error in our form: expected …, got …; with suggestions.
 
     Args:
         text: Text of msgspec's error, without its place.
         path: Path that place, by keys and indexes.
-        value: as a whole.
+        value: Whole value.
         type_: Type that it should have been of.
-        what: named in errors about unknown options.
+        subject: named in errors about unknown options.
     """
     if m := re.match(r"Object contains unknown field `(.+)`", text):
-        known = _fields_at(type_, path)
-        about = f" of {what}" if what else ""
-        listed = f"; known: {', '.join(sorted(known))}" if known else "; there are none"
-        return f"unknown option {m[1]!r}{about}{did_you_mean(m[1], known) or listed}"
+        options = _fields_at(type_, path)
+        about = f" of {subject}" if subject else ""
+        listed = f"; known: {', '.join(sorted(options))}" if options else "; there are none"
+        return f"unknown option {m[1]!r}{about}{did_you_mean(m[1], options) or listed}"
     if m := re.match(r"Object missing required field `(.+)`", text):
         inside = value
         for key in path:
             inside = inside[key]
         unknown = [str(key) for key in inside if key not in _fields_at(type_, path)] if isinstance(inside, dict) else []
-        meant = next((f"; was {key!r} meant for it?" for key in unknown if did_you_mean(key, [m[1]])), "")
-        return f"expected the option {m[1]!r}, which is missing{meant}"
+        hint = next((f"; was {key!r} meant for it?" for key in unknown if did_you_mean(key, [m[1]])), "")
+        return f"expected the option {m[1]!r}, which is missing{hint}"
     try:
         for key in path:
             value = value[key]
         if choices := _choices(_type_at(type_, path)) if text.startswith("Invalid enum value") else ():
-            others = [*(["a mapping"] if _struct_in(_type_at(type_, path)) else ()), *choices[:-1]]
-            named = f"{', '.join(others)} or {choices[-1]}" if others else choices[-1]
-            return f"expected {named}, got {_shown(value)}"
+            first_choices = [*(["a mapping"] if _struct_in(_type_at(type_, path)) else ()), *choices[:-1]]
+            named = f"{', '.join(first_choices)} or {choices[-1]}" if first_choices else choices[-1]
+            return f"expected {named}, got {_format(value)}"
         if title := _title(_type_at(type_, path)):
-            return f"expected {title}, got {_shown(value)}"
+            return f"expected {title}, got {_format(value)}"
     except (KeyError, IndexError, TypeError):
         return in_words(text)
     if text.startswith("Expected `"):  # of msgspec; an option that can be left out need not be null
         text = in_words(text.partition(", got ")[0].replace(" | null`", "`")).replace("an object", "a mapping")
-    said = in_words(text)
-    if ", got " in said:
-        return said
-    if re.fullmatch(r"expected a number of at most 1(\.0)?", said) and isinstance(value, int | float) and value <= 100:
-        return f"{said}, got {_shown(value)}; write {value / 100:g} for {value:g} %"
+    message = in_words(text)
+    if ", got " in message:
+        return message
+    if (
+        re.fullmatch(r"expected a number of at most 1(\.0)?", message)
+        and isinstance(value, int | float)
+        and value <= 100
+    ):
+        return f"{message}, got {_format(value)}; write {value / 100:g} for {value:g} %"
     number = isinstance(value, int | float) and not isinstance(value, bool)  # of 23.10 the last digit is lost by now
-    return f"{said}, got {_shown(value)}" + ("; write it in quotes" if number and said == "expected a text" else "")
+    return f"{message}, got {_format(value)}" + (
+        "; write it in quotes" if number and message == "expected a text" else ""
+    )
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     """Return a value as YAML may have it."""
     return "a mapping" if isinstance(value, dict) else repr(value) if isinstance(value, str) else short(value)
 
 
 def _fields_at(type_: Any, path: Path) -> list[str]:
-    """Return the options that are known at a place: of the Struct that the path leads to."""
+    """Return the known options at a place, by the Struct there."""
     struct = _struct_in(_type_at(type_, path))
     return [f.encode_name for f in msgspec.structs.fields(struct)] if struct else []
 
 
 def _type_at(type_: Any, path: Path) -> Any:
-    """Return the type that the path leads to; None if there is none."""
+    """Return the type at a path; None if there is none."""
     for key in path:
         if isinstance(key, int):
             continue  # into a list: `_struct_in` finds what its elements are
@@ -164,7 +170,7 @@ def _type_at(type_: Any, path: Path) -> Any:
 
 
 def _title(type_: Any) -> str:
-    """Return what a type says that it is in words, as `Meta(title=…)`; empty if it says nothing."""
+    """Return the title of a type, from `Meta(title=…)`; empty without one."""
     return next((meta.title for meta in getattr(type_, "__metadata__", ()) if getattr(meta, "title", None)), "")
 
 

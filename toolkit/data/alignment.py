@@ -13,7 +13,7 @@ from toolkit.data.in_place import MadeLines
 from toolkit.data.row_index import row_hash
 from toolkit.data.tables import TABLE
 from toolkit.errors import AlignmentError, DataError
-from toolkit.storage.paths import lacking
+from toolkit.storage.paths import missing_reason
 from toolkit.storage.reading import Lines
 
 MAX_ROW = 1_000_000_000
@@ -21,13 +21,13 @@ MAX_ROW = 1_000_000_000
 
 
 def attribute_lines(path: str, *, digest: bool = False, ahead: bool = False) -> Lines:
-    """Return the rows of an attribute file as JSON, those of a table, too; use it in a ``with`` block.
+    """Return the rows of an attribute file or table as JSON. Use it in a ``with`` block.
 
     Nothing else opens attributes.
 
     Args:
         path: Path of the file.
-        digest: whether to compute the digest of all rows (`Lines.content`).
+        digest: True to compute the digest of all rows (`Lines.content`).
         ahead: True if a thread may read the next block meanwhile.
     """
     if path.endswith(TABLE):
@@ -38,7 +38,7 @@ def attribute_lines(path: str, *, digest: bool = False, ahead: bool = False) -> 
 
 
 def _in_order(path: str) -> str:
-    """Return what to do with an external file whose rows are not those of the documents."""
+    """Return the next step for an external file in another order."""
     if not path.endswith(TABLE):
         return ""
     return "; its rows must be in the order of the documents: where they are not, `toolkit align` finds values by id"
@@ -48,7 +48,7 @@ _PLAIN = msgspec.json.Decoder(AttributesRow)
 
 
 def missing_file(path: str, dataset: Dataset, shard: str, command: str | None) -> AlignmentError:
-    """Return the error for an attribute file that is not there; it names the first document without attributes.
+    """Return the error for a missing attribute file. It names the first document without attributes.
 
     Args:
         path: Path of the attributes.
@@ -64,12 +64,12 @@ def missing_file(path: str, dataset: Dataset, shard: str, command: str | None) -
     except DataError:
         pass  # the documents are reported where they are read
     way_out = f"run `toolkit {command}`" if command else "another program made the set, and must write this file, too"
-    message = f"expected the attributes of {documents}:1, got {lacking(path)}; {way_out}"
+    message = f"expected the attributes of {documents}:1, got {missing_reason(path)}; {way_out}"
     return AlignmentError(message, path=path, line=1, id=first)
 
 
 def is_of_experiment(key: str, keys: Iterable[str]) -> bool:
-    """Return whether a key is called as Dolma's tagger calls it, and others there are of the same experiment.
+    """Return True for a key of Dolma's tagger, one of an experiment.
 
     Rows lack ``exp__tagger__label`` where there are no spans of the label.
     """
@@ -120,11 +120,11 @@ class AttributeRows:
         self._lines.__exit__(kind, error, tb)
 
     def stored(self) -> int:
-        """Return how many bytes of the file have been read, as they are stored."""
+        """Return the stored bytes read so far."""
         return self._lines.stored()
 
     def can_go_on(self, error: DataError) -> bool:
-        """Return whether an error of `take` is about one row; behind one about the file, it cannot be read on."""
+        """Return True if an error of `take` is about one row. After an error of the file, no row can be read."""
         return error.line == self._rows.number
 
     def take(self, id: str, source: str, number: int) -> tuple[Any, bytes]:
@@ -147,7 +147,7 @@ class AttributeRows:
         return row, line
 
     def next_id(self) -> str | None:
-        """Return the id of the next row, for messages about documents that cannot be read; None if it is not known."""
+        """Return the id of the next row, for messages; None if unknown."""
         try:
             row, _ = next(self._rows, (None, b""))
         except DataError:
@@ -155,7 +155,7 @@ class AttributeRows:
         return row.id if row else None
 
     def counted(self, sizes: Iterable[int]) -> Iterator[list[Any]]:
-        """Yield all rows, in blocks of these sizes, of a file that is known to describe these documents.
+        """Yield all rows of an aligned file, in blocks of these sizes.
 
         Raises:
             AlignmentError: if there are fewer or more rows.
@@ -173,23 +173,23 @@ class AttributeRows:
             raise self._too_many(number, None)
 
     def indexed(self, hashes: Iterable[list[int]], sources: Iterable[str] = ()) -> Iterator[list[Any]]:
-        """Yield all rows as `counted` does, of a file of another program, held against the hashes of the row index.
+        """Yield all rows as `counted` does, checked against the row index. It is for files of other programs.
 
         Args:
             hashes: Hashes of the documents, in blocks.
             sources: Sources of the documents, each once, which are asked for where rows have none.
         """
         sizes, expected = tee(hashes)
-        known, more = list[str](), iter(sources)
+        sources_read, more = list[str](), iter(sources)
         number = 0
-        for rows, wanted in zip(self.counted(map(len, sizes)), expected, strict=True):
-            for row, hash_ in zip(rows, wanted, strict=True):
+        for rows, hashes_of_rows in zip(self.counted(map(len, sizes)), expected, strict=True):
+            for row, hash_ in zip(rows, hashes_of_rows, strict=True):
                 number += 1
                 if row.source is None:
-                    while not any(row_hash(item, row.id) == hash_ for item in known):
+                    while not any(row_hash(item, row.id) == hash_ for item in sources_read):
                         if (another := next(more, None)) is None:
                             raise self._other(number, _those_of(row))
-                        known.append(another)
+                        sources_read.append(another)
                 elif row_hash(row.source, row.id) != hash_:
                     raise self._other(number, _those_of(row))
             yield rows

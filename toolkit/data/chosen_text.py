@@ -30,7 +30,7 @@ class SetReference(NamedTuple):
         return ".".join((self.set, self.key, *self.path))
 
     def expression(self, name: str) -> str:
-        """Return an expression of rules that is true where the text is null.
+        """Return an expression of rules, true for a null text.
 
         Args:
             name: Name of the key in the mix.
@@ -50,24 +50,24 @@ _REFERENCE = re.compile(r"\s*([\w-]+)(?:\.(\w+)((?:\.\w+)*))?\s*")
 
 
 def split_reference(text: str) -> SetReference | None:
-    """Return the parts of ``SET[.KEY[.field]]``, whatever sets there are; None of a text that is not of this form."""
+    """Return the parts of ``SET[.KEY[.field]]``; None for another text. The set need not exist."""
     match = _REFERENCE.fullmatch(text)
     return SetReference(match[1], match[2] or "", tuple((match[3] or "").split(".")[1:])) if match else None
 
 
-def parse_reference(text: object, what: str = "a text of an attribute set, or a name in `edits:`") -> SetReference:
-    """Return the place that an option names.
+def parse_reference(text: object, values: str = "a text of an attribute set, or a name in `edits:`") -> SetReference:
+    """Return the reference in an option.
 
     Args:
         text: Value of the option.
-        what: Values that the option names, for the message.
+        values: Values that the option names, for the message.
 
     Raises:
         ConfigError: if it is not ``SET.KEY[.field]``.
     """
     set_name, *rest = text.split(".") if isinstance(text, str) else [""]
     if not set_name or not rest or not all(rest) or set_name in ("metadata", "document"):  # which no set is called
-        raise ConfigError(f"expected SET.KEY[.field], which names {what}, got {text!r}")
+        raise ConfigError(f"expected SET.KEY[.field], which names {values}, got {text!r}")
     return SetReference(set_name, rest[0], tuple(rest[1:]))
 
 
@@ -83,25 +83,25 @@ class TextDocument(Document):
 
 
 def text_of(settings: Mapping[str, Any] | None) -> str | None:
-    """Return the text that values were computed from, by the settings of their key; None for that of the documents."""
+    """Return the text option in the settings of a key. None stands for the text of the documents."""
     if settings is None or "format" in settings:  # of other programs, and of ingest: about the documents as they are
         return None
     result = settings.get(OPTION)  # places in an edited text are mapped back to that of the documents
     return result if isinstance(result, str) else None
 
 
-def check_same(own: str | None, theirs: str | None, type_: Type, what: str) -> None:
-    """Check that places in a text (spans, lines) are used with that text.
+def check_same(own: str | None, theirs: str | None, type_: Type, name: str) -> None:
+    """Check the text of values with positions (spans, lines).
 
     Args:
         own: Chosen text of whoever uses the values; None for that of the documents.
         theirs: Text that the values were computed from.
         type_: Type of the values.
-        what: Name of the values, for the message.
+        name: Name of the values, for the message.
 
     Raises:
         ConfigError: if they are places in another text.
     """
     if own != theirs and (has_spans(type_) or is_per_line(type_.not_null)):
         names = [f"`{OPTION}: {item}`" if item else "the documents' own text" for item in (theirs, own)]
-        raise ConfigError(f"{what} has places in {names[0]}, and is used here with {names[1]}; use one text for both")
+        raise ConfigError(f"{name} has places in {names[0]}, and is used here with {names[1]}; use one text for both")

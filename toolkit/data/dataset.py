@@ -47,9 +47,9 @@ class Dataset:
         documents: root of the documents.
         attributes: root of the attribute sets.
         include, exclude: globs over shard paths.
-        notes: where our records are, if not where they belong (see `bookkeeping`).
-        in_place: how the files are read, if they are those of others; None for documents. The name of a shard is then
-            that of its file and `SUFFIX`, which is the name of its attributes.
+        notes: Folder of our records, if it is not the usual one (see `bookkeeping`).
+        in_place: Reader of external files; None for documents. The name of a shard is then that of its file and
+            `SUFFIX`, which is the name of its attributes.
         duplicate_ids: True if several documents may have one (source, id); what tells these apart is their place.
     """
 
@@ -67,7 +67,7 @@ class Dataset:
         return self.notes or _bookkeeping(self.attributes)
 
     def shard_path(self, shard: str) -> str:
-        """Return the path of the file that has a shard's documents."""
+        """Return the path of a shard's documents."""
         return join(self.documents, self.file_of(shard))
 
     def place_of(self, shard: str, number: int) -> str:
@@ -75,11 +75,11 @@ class Dataset:
         return f"{self.file_of(shard)}:{number}" if self.duplicate_ids == "allow" else ""
 
     def file_of(self, shard: str) -> str:
-        """Return the path below the documents root of the file that has a shard's documents."""
+        """Return the path of a shard's documents below the documents root."""
         return shard.removesuffix(SUFFIX) if self.in_place else shard
 
     def shard_of(self, file: str) -> str:
-        """Return the name of the shard that a file below the documents root is; the inverse of `file_of`."""
+        """Return the shard of a file below the documents root; the inverse of `file_of`."""
         return file + SUFFIX if self.in_place else file
 
     def lines(
@@ -100,9 +100,9 @@ class Dataset:
         Args:
             shard: its name.
             max_bytes: a longer row is an error.
-            digest: whether to compute the digest of all rows (`Lines.content`).
+            digest: True to compute the digest of all rows (`Lines.content`).
             ahead: True if a thread may read the next block meanwhile.
-            begin: where reading begins; documents of ours are read from their start alone.
+            begin: Place to start at; our documents are read from their start alone.
             sieve: says which rows of a table need not be made.
         """
         path = self.shard_path(shard)
@@ -111,7 +111,7 @@ class Dataset:
         return MadeLines(self.in_place.read(path, self.file_of(shard), max_bytes, begin, sieve), path, digest=digest)
 
     def tables(self, shard: str, fields: Collection[str]) -> Iterator[dict[str, Any]] | None:
-        """Yield fields of a shard's documents as columns, where they are in place and need not be made.
+        """Yield fields of documents in place as columns, without making rows.
 
         See `toolkit.data.in_place.InPlace.tables`.
         """
@@ -124,24 +124,24 @@ class Dataset:
 
     @property
     def is_flat(self) -> bool:
-        """Return whether documents are in place, and none lies in a folder below the documents root."""
+        """Return True for documents in place in a single folder."""
         return self.in_place is not None and self.in_place.is_flat
 
     @property
     def is_described(self) -> bool:
-        """Return whether a description beside the documents may be ours; external files often have their own."""
+        """Return True if a description beside the documents may be ours. External files often have their own."""
         return self.in_place is None or os.path.dirname(self.documents) == os.path.dirname(self.attributes)
 
     @property
     def lineage(self) -> dict[str, Any]:
-        """Return what documents in place add to the settings of sets made from them; nothing for other documents."""
+        """Return the settings added by documents in place; nothing for other documents."""
         return {"documents": self.in_place.settings()} if self.in_place else {}
 
     def attribute_path(self, set_name: str, shard: str) -> str:
         return join(self.attributes, set_name, shard)
 
     def attribute_table(self, set_name: str, shard: str) -> str:
-        """Return the path that the attributes of a shard have if another program wrote them as Parquet."""
+        """Return the path of a shard's attributes as Parquet. Another program wrote them."""
         return join(self.attributes, set_name, strip_suffix(self.file_of(shard), (*SHARD_SUFFIXES, *_TABLES)) + TABLE)
 
     def attribute_file(self, set_name: str, shard: str) -> str:
@@ -155,11 +155,11 @@ class Dataset:
     def sets(self) -> list[str]:
         """Return the names of the attribute sets on disk, sorted."""
         names = [name for name in store_of(self.attributes).folders(self.attributes) if not name.startswith(".")]
-        there = for_each(lambda name: is_folder(join(self.attributes, name)), names)  # some servers list empty ones
-        return list(compress(names, there))
+        has_files = for_each(lambda name: is_folder(join(self.attributes, name)), names)  # some servers list empty ones
+        return list(compress(names, has_files))
 
     def admits(self, shard: str) -> bool:
-        """Return whether the globs let a path below the documents root be a shard."""
+        """Return True if the globs admit a path as a shard."""
         if self.include and not any(glob_regex(pattern).match(shard) for pattern in self.include):
             return False
         return not any(glob_regex(pattern).match(shard) for pattern in self.exclude)
@@ -189,14 +189,14 @@ class Dataset:
             results.append(relative)
         check_names(self.documents, results)
         if not results:
-            what = "no shard that the globs admit" if self.include or self.exclude else "none"
+            got = "no shard that the globs admit" if self.include or self.exclude else "none"
             more = " There is no such folder: check the path, or mount the disk" if no_folder(self.documents) else ""
             more += where_looked(self.documents)
-            raise NoDocuments(f"{self.documents}: expected documents, got {what}; run `toolkit ingest` first?{more}")
+            raise NoDocuments(f"{self.documents}: expected documents, got {got}; run `toolkit ingest` first?{more}")
         return results
 
     def listing_cache(self, set_names: Iterable[str] = ()) -> AbstractContextManager[None]:
-        """Return a block in which listings answer for documents, row indexes and these sets.
+        """Return a block with cached listings of documents, row indexes and sets.
 
         See `toolkit.storage.paths.listing_cache`. Documents in place need not be in a folder, and are not listed.
         """
@@ -205,7 +205,7 @@ class Dataset:
         return listing_cache(*documents, join(self.bookkeeping, "rows"), *sets)
 
     def _files(self, in_place: InPlace) -> dict[str, int | None]:
-        """Return the files in place that the globs admit, with their stored bytes where they are known."""
+        """Return the admitted files in place, with their stored bytes if known."""
         try:
             results = {file: size for file, size in in_place.files().items() if self.admits(file)}
         except NothingThere as error:
@@ -233,12 +233,12 @@ class Dataset:
             except NoDocuments:
                 return {}
             unsaid = [file for file, size in files.items() if size is None]
-            asked = dict(zip(unsaid, for_each(lambda file: size_of(join(self.documents, file)), unsaid), strict=True))
+            sizes = dict(zip(unsaid, for_each(lambda file: size_of(join(self.documents, file)), unsaid), strict=True))
             return {
-                self.shard_of(file): size if size is not None else asked[file] for file, size in sorted(files.items())
+                self.shard_of(file): size if size is not None else sizes[file] for file, size in sorted(files.items())
             }
         stats = list_stats(self.documents, admits=self.admits)
-        return {name: there.size if there else 0 for name, there in stats.below("")}
+        return {name: stat.size if stat else 0 for name, stat in stats.below("")}
 
 
 @functools.lru_cache(256)
@@ -254,21 +254,21 @@ def open_dataset(
     notes: str = "",
     in_place: InPlace | None = None,
 ) -> Dataset:
-    """Return the dataset that a configuration names.
+    """Return the dataset of a configuration.
 
     Args:
         dataset: ``ROOT`` of ``ROOT/documents`` and ``ROOT/attributes``.
         documents: another root or glob of the documents, or ``{path, include, exclude}``.
         attributes: another root of the attributes.
         notes: another place for our records.
-        in_place: how the documents are read, if they are external files.
+        in_place: Reader of external files.
     """
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     inside = documents.get("path") if isinstance(documents, dict) else documents
-    for key, given in (("dataset", dataset), ("documents", inside), ("attributes", attributes)):
-        if isinstance(given, str) and (not given.strip() or "\0" in given):
-            raise ConfigError(f"{key}: expected a folder, got {given!r}; `.` is the current one")
+    for key, value in (("dataset", dataset), ("documents", inside), ("attributes", attributes)):
+        if isinstance(value, str) and (not value.strip() or "\0" in value):
+            raise ConfigError(f"{key}: expected a folder, got {value!r}; `.` is the current one")
     if isinstance(documents, dict):
         options = dict(documents)
         path = options.pop("path", None)
@@ -314,20 +314,20 @@ class Place:
     """A folder (or a file) of a configuration.
 
     Attributes:
-        path: as it is written.
-        what: it is, for messages: ``the output``.
+        path: Path as written.
+        role: Role of the folder, for messages: ``the output``.
         where: it is written, for messages: file, line, keys.
         is_flat: True if only what lies in the folder itself counts, not what lies in folders below.
     """
 
     path: str
-    what: str
+    role: str
     where: str = ""
     is_flat: bool = False
 
 
 def normal(path: str) -> str:
-    """Return the one spelling of a path that two can be compared by: absolute, without a slash at its end.
+    """Return the canonical form of a path: absolute, without trailing slash.
 
     Local paths are followed through symbolic links.
     """
@@ -335,54 +335,54 @@ def normal(path: str) -> str:
 
 
 def is_within(inner: str, outer: str) -> bool:
-    """Return whether a path is another one or lies below it; both as `normal` gives them."""
+    """Return True if a path is another one or below it. Both are as `normal` gives them."""
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
 def check_folder(place: Place) -> None:
-    """Raise ConfigError for a path that names no folder: empty, or with NUL."""
+    """Raise ConfigError for an empty path or one with NUL."""
     if not place.path.strip() or "\0" in place.path:
-        raise ConfigError(f"{_at(place)}expected a folder for {place.what}, got {place.path!r}")
+        raise ConfigError(f"{_at(place)}expected a folder for {place.role}, got {place.path!r}")
 
 
-def check_apart(written: Iterable[Place], others: Iterable[Place] = ()) -> None:
-    """Check that places that are written are apart from each other and from other places.
+def check_apart(written: Iterable[Place], read: Iterable[Place] = ()) -> None:
+    """Check the written places for overlaps, also with the others.
 
     Args:
         written: each is held against all places before it, and all others.
-        others: which may lie in one another.
+        read: Other places, which may overlap each other.
 
     Raises:
         ConfigError: if a path is empty, or one is, holds or lies in another.
     """
-    known = [(place, normal(place.path)) for place in others]
+    places = [(place, normal(place.path)) for place in read]
     for place in written:
         check_folder(place)
         path = normal(place.path)
-        for other, result in known:
+        for other, result in places:
             below = is_within(path, result) and not (other.is_flat and path != result)
             if below or is_within(result, path):
                 raise ConfigError(
-                    f"{_at(place)}expected a path separate from {other.path} ({other.what}), got "
-                    f"{place.path} for {place.what}; choose folders of which none is inside of the other"
+                    f"{_at(place)}expected a path separate from {other.path} ({other.role}), got "
+                    f"{place.path} for {place.role}; choose folders of which none is inside of the other"
                 )
-        known.append((place, path))
+        places.append((place, path))
 
 
 class Inside:
-    """Folders that no input may lie in; asked for many files."""
+    """Folders without inputs; many files are looked up."""
 
     def __init__(self, places: Iterable[Place]) -> None:
         self._places = [(place, normal(place.path)) for place in places]
-        self._known: dict[str, Place | None] = {}
+        self._cache: dict[str, Place | None] = {}
 
     def of(self, path: str) -> Place | None:
-        """Return the place that a file lies in; None if in none of them."""
+        """Return the place of a file; None if it is in no place."""
         folder = os.path.dirname(path)
-        if folder not in self._known:
+        if folder not in self._cache:
             result = normal(folder or ".")
-            self._known[folder] = next((place for place, root in self._places if is_within(result, root)), None)
-        return self._known[folder]
+            self._cache[folder] = next((place for place, root in self._places if is_within(result, root)), None)
+        return self._cache[folder]
 
 
 def _at(place: Place) -> str:
@@ -394,14 +394,14 @@ def of_dataset(dataset: Dataset, name: str = "") -> list[Place]:
 
     Records that a stream keeps in the work folder of the output are part of that.
     """
-    whose = f" of the stream {name}" if name else ""
-    documents = Place(dataset.documents, f"the documents{whose}", is_flat=dataset.is_flat)
-    places = [documents, Place(dataset.attributes, f"the attributes{whose}")]
-    return places if dataset.notes else [*places, Place(dataset.bookkeeping, f"the records{whose}")]
+    suffix = f" of the stream {name}" if name else ""
+    documents = Place(dataset.documents, f"the documents{suffix}", is_flat=dataset.is_flat)
+    places = [documents, Place(dataset.attributes, f"the attributes{suffix}")]
+    return places if dataset.notes else [*places, Place(dataset.bookkeeping, f"the records{suffix}")]
 
 
 def check_dataset(dataset: Dataset, where: str) -> None:
-    """Check that documents and attributes are apart.
+    """Check documents and attributes for overlaps.
 
     Attributes may lie below documents where globs say which files are documents, or these are in place and lie flat.
 

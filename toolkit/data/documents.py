@@ -31,7 +31,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def joined_lines(text: str) -> str:
-    r"""Return the lines of a text joined by ``\n``, without a line end after the last one.
+    r"""Join the lines of a text by ``\n``, without a final one.
 
     >>> joined_lines("a\r\nb\n\nc\n")
     'a\nb\n\nc'
@@ -71,14 +71,14 @@ class Prediction(msgspec.Struct, frozen=True, gc=False):
 
 
 class Labelled(msgspec.Struct, frozen=True, gc=False):
-    """A label with its probability, if that is known: a label of the metadata may be a text alone."""
+    """A label with its probability, if known: a label of the metadata may be a text alone."""
 
     label: str
     prob: float | None = None
 
 
 def is_reference(option: str) -> bool:
-    """Return whether an option names an attribute (``SET.KEY``, ``SET.KEY.field``) and is not the value itself."""
+    """Return True for an attribute (``SET.KEY``, ``SET.KEY.field``), False for a value."""
     return "." in option
 
 
@@ -137,11 +137,11 @@ split_words: Callable[[str], list[str]] = _no_words
 
 
 class Document:
-    """One document, with views on its text that are computed once and shared by all taggers.
+    """One document, with shared, lazily computed views on its text.
 
     Attributes:
         id: unique together with ``source``, the same in every version of the data.
-        source: where the document comes from.
+        source: Source of the document.
         text: never changed by taggers.
         row: the line of the documents file (empty for a document that is not from one).
         place: shard and row, ``SHARD:ROW``, where documents may have equal ids; empty where (source, id) identifies.
@@ -190,7 +190,7 @@ class Document:
 
     @cached_property
     def line_spans(self) -> list[tuple[int, int]]:
-        """The code point offsets ``(start, end)`` of each line in the text, without its end."""
+        """The code point offsets ``(start, end)`` of each line, without its end."""
         spans, start = [], 0
         for raw, line in zip(self.text.split("\n"), self.lines, strict=False):
             spans.append((start, start + len(line)))
@@ -199,7 +199,7 @@ class Document:
 
     @cached_property
     def rejected(self) -> Rejected | None:
-        """The rule for which a mix dropped the document and kept it aside (setting `rejected`); None of all others.
+        """The rule of a dropped document in `rejected`; None for all others.
 
         Raises:
             DataError: if the row has a key `rejected` of another kind.
@@ -247,7 +247,7 @@ class Document:
 
     @property
     def joined(self) -> dict[str, Any]:
-        """All fields of the row, with the attributes of a mix under ``attributes``, if there are any (see `join`)."""
+        """All fields of the row, with joined attributes (see `join`)."""
         if self._joined is None:
             fields = msgspec.json.decode(self.row)
             if self._join:
@@ -256,7 +256,7 @@ class Document:
         return self._joined
 
     def join(self, attributes: Callable[[], dict[str, Any]]) -> None:
-        """Note what makes the attributes of `joined`; the engine calls it."""
+        """Set the function for the attributes of `joined`; the engine calls it."""
         self._join = attributes
 
     def with_text(self, text: str) -> "Document":
@@ -266,14 +266,14 @@ class Document:
         return Document(text, id=self.id, source=self.source, metadata=self._metadata, row=msgspec.json.encode(fields))
 
     def attribute(self, path: str) -> Any:
-        """Return the value of an attribute that the tagger declared to read, by the option's own text (``SET.KEY``)."""
+        """Return the value of a declared attribute, by the option's text (``SET.KEY``)."""
         value = self._attributes[path]
         if isinstance(value, _Later):
             value = self._attributes[path] = value.make(value.place)
         return value
 
     def given(self, option: str | None) -> Any:
-        """Return the value of an option that names an attribute, or is the value itself (see `toolkit.Attribute`)."""
+        """Return the value of an option: an attribute, or the option itself. See `toolkit.Attribute`."""
         return self.attribute(option) if option is not None and is_reference(option) else option
 
     def give(self, path: str, value: Any) -> None:
@@ -281,12 +281,12 @@ class Document:
         self._attributes[path] = value
 
     def give_later(self, path: str, make: Callable[[int], Any], index: int) -> None:
-        """Make a value available that is made when it is first asked for: ``make(index)``."""
+        """Provide a value on first use, by ``make(index)``."""
         self._attributes[path] = _Later(make, index)
 
 
 class LateRow(msgspec.Struct):
-    """As `DocumentRow`, with its text left as it stands in the file, not looked at."""
+    """A `DocumentRow` with its text still as JSON."""
 
     id: str
     text: msgspec.Raw
@@ -297,7 +297,7 @@ class LateRow(msgspec.Struct):
 
 
 class LateDocument(Document):
-    """A document whose text is decoded when somebody asks for it.
+    """A document with its text decoded on first use.
 
     Attributes:
         raw_text: the text as it stands in the file; it may be none.
@@ -341,7 +341,7 @@ _METADATA = msgspec.json.Decoder(_OnlyMetadata)
 
 
 class FreshDocument(Document):
-    """A document that has just been made: its text and metadata are decoded when somebody asks for them."""
+    """A new document with its text and metadata decoded on first use."""
 
     def __init__(self, id: str, source: str, row: bytes, utf8: bytes, chars: int) -> None:
         self.id = id  # all that `Document` sets but its text and metadata; made for each row
@@ -383,7 +383,7 @@ _BRACKETS = re.compile(rb'"(?>(?:[^"\\]|\\.)*)"|[\[{]|[\]}]', re.DOTALL)
 
 
 def is_nested_too_deeply(line: bytes) -> bool:
-    """Return whether a JSON text has more lists and objects in each other than a document may have."""
+    """Return True if a JSON text is nested more than `MAX_NESTING` deep."""
     if line.count(b"[") + line.count(b"{") <= MAX_NESTING:
         return False
     depth = 0
@@ -395,12 +395,12 @@ def is_nested_too_deeply(line: bytes) -> bool:
 
 
 class Rows(Iterator[tuple[T, bytes]]):
-    """Decodes lines one by one and knows, when one is bad, which file and line it is.
+    """Decodes lines one by one; names file and line of bad ones.
 
     Args:
         lines: rows without their line ends.
         decoder: gives the row's type; unknown keys are ignored.
-        path: for messages.
+        path: Path for messages.
         number: Number of rows before these.
     """
 
@@ -420,7 +420,7 @@ class Rows(Iterator[tuple[T, bytes]]):
 
 
 def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
-    """Return what is wrong with a row that could not be decoded, in the form ``expected …, got …``."""
+    """Return the fault of a bad row as ``expected …, got …``."""
     if not bytes(line).strip():
         return "expected a JSON object, got a blank line"
     if isinstance(error, RecursionError):
@@ -441,7 +441,7 @@ def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
 
 
 def _why_not(line: bytes, text: str) -> str:
-    """Return what a line has in the place of a JSON object, where the library's words say little."""
+    """Return the reason why a line is not a JSON object."""
     if match := _NOT_IN_JSON.search(line, *_place_in(text)):
         return f", got {match[0].decode()} in it, a number that JSON does not have; write null"
     if half := lone_surrogate(line):
@@ -460,18 +460,18 @@ _LONE = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]
 
 
 def lone_surrogate(line: bytes) -> str:
-    """Return the first escape in a JSON text that is half of a surrogate pair; empty if there is none."""
+    """Return the first escaped half of a surrogate pair; empty without one."""
     return next((match[1].decode(errors="replace") for match in _LONE.finditer(line) if match[1]), "")
 
 
 def _place_in(text: str) -> tuple[int, int]:
-    """Return where in a line an error of msgspec is, with a few bytes around; at the end if it does not say."""
+    """Return the byte range around an error of msgspec. It is at the end if the error has no place."""
     match = re.search(r"\(byte (\d+)\)", text)
     return (max(0, int(match[1]) - 1), int(match[1]) + 9) if match else (1 << 30, 1 << 30)
 
 
 def fault_of(line: bytes, error: Exception) -> str:
-    """Return a short name for what is wrong with a row that could not be decoded, to count it under."""
+    """Return a short name for the fault of a row, for counts."""
     if not line.strip():
         return "blank line"
     if isinstance(error, UnicodeError) or str(error).startswith("Invalid UTF-8"):  # of msgspec before 0.23, and since
@@ -499,7 +499,10 @@ def _id_of(line: bytes) -> str | None:
 
 
 def check_metadata(metadata: msgspec.Raw) -> None:
-    """Raise msgspec.ValidationError or UnicodeDecodeError if metadata is neither an object in UTF-8 nor null."""
+    """Raise for metadata other than an object in UTF-8 or null.
+
+    The errors are msgspec.ValidationError and UnicodeDecodeError.
+    """
     raw = bytes(metadata)
     if raw[:1] not in (b"{", b"n"):
         raise msgspec.ValidationError("Expected `object | null` - at `$.metadata`")
@@ -508,7 +511,7 @@ def check_metadata(metadata: msgspec.Raw) -> None:
 
 
 def to_document(row: DocumentRow | LateRow, rows: Rows[Any], line: bytes = b"") -> Document:
-    """Return the document of a row just read, with its line where the document needs it; a late one of a late row.
+    """Return the document of a row just read; a late one of a late row.
 
     Raises:
         DataError: if ``metadata`` is neither an object nor null.

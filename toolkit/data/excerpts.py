@@ -21,7 +21,7 @@ def width() -> int:
 
 
 @lru_cache(4096)
-def _shown(character: str) -> str:
+def _escape(character: str) -> str:
     if character in _PLAIN:
         return _PLAIN[character]
     if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
@@ -35,7 +35,7 @@ def escaped(text: str) -> str:
     >>> escaped("a\nb\x1b[31m \u202eabc")
     'a⏎b\\x1b[31m \\u{202e}abc'
     """
-    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+    return text if text.isascii() and text.isprintable() else "".join(map(_escape, text))
 
 
 IN_MARKDOWN = str.maketrans({item: "\\" + item for item in "\\|`*_[]"} | {"<": "&lt;", "&": "&amp;"})
@@ -54,25 +54,25 @@ _ORDINARY = re.compile(r"[^\n\t\x20-\x7e]")
 
 
 def harmless(text: str) -> str:
-    r"""Return a text for a terminal, on as many lines as it has: each character by its number that `escaped` shows so.
+    r"""Return a text for a terminal, with special characters by number. Its line ends stay.
 
     >>> harmless("a\tb\n\x1b[31mc\r\n")
     'a\tb\n\\x1b[31mc\\x0d\n'
     """
-    return _ORDINARY.sub(lambda match: _shown(match[0]), text)
+    return _ORDINARY.sub(lambda match: _escape(match[0]), text)
 
 
 def harmless_json(text: str) -> str:
-    r"""Return the same JSON, in which such characters are written as escapes.
+    r"""Return the same JSON with special characters as escapes.
 
     >>> harmless_json('["\x9b31m"]')
     '["\\u009b31m"]'
     """
-    return _ORDINARY.sub(lambda match: match[0] if _shown(match[0]) == match[0] else json.dumps(match[0])[1:-1], text)
+    return _ORDINARY.sub(lambda match: match[0] if _escape(match[0]) == match[0] else json.dumps(match[0])[1:-1], text)
 
 
 class Harmless:
-    """A stream for people, such as standard error, that gets `harmless` texts; in all else it is the stream.
+    """A text stream for people; its texts become `harmless`.
 
     Progress bars begin what they write with a carriage return, or end it so; that is left to them.
     """
@@ -91,7 +91,7 @@ class Harmless:
 
 
 def make_harmless() -> None:
-    """Let what this process says on standard error be `harmless`, whoever says it."""
+    """Make all texts on standard error `harmless`."""
     if sys.stderr is not None and not isinstance(sys.stderr, Harmless):
         sys.stderr = cast("TextIO", Harmless(sys.stderr))
 
@@ -107,7 +107,7 @@ def columns(text: str) -> int:
 
 
 def head(text: str, room: int) -> str:
-    """Return the beginning of a text on one line, which takes so many columns at most; ``…`` where it goes on."""
+    """Return the beginning of a text on one line of this width. ``…`` marks a cut."""
     results, used = [], 0
     for character in text[: 4 * max(room, 1)]:
         piece = escaped(character)
@@ -124,11 +124,11 @@ def head(text: str, room: int) -> str:
 
 
 def around(text: str, start: int, end: int, room: int) -> str:
-    """Return a stretch of a text between ``[`` and ``]``, with what stands around it, in so many columns at most."""
+    """Return a piece of a text in ``[`` and ``]``, with context. It takes so many columns at most."""
     inside = head(text[start:end], max(room - 12, 8))
-    left = max(room - columns(inside) - 4, 0) // 2
-    before = escaped(text[max(0, start - left) : start])
-    while columns(before) > left:
+    room_before = max(room - columns(inside) - 4, 0) // 2
+    before = escaped(text[max(0, start - room_before) : start])
+    while columns(before) > room_before:
         before = before[1:]
-    after = head(text[end : end + left + 1], left + 1) if left else ""
-    return f"{'…' if start > left else ''}{before}[{inside}]{after}"
+    after = head(text[end : end + room_before + 1], room_before + 1) if room_before else ""
+    return f"{'…' if start > room_before else ''}{before}[{inside}]{after}"

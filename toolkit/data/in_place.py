@@ -1,4 +1,4 @@
-r"""The one seam where the documents of a shard are opened: `Dataset.lines` gives their rows, wherever they come from.
+r"""Documents of external files as rows: the contract of `Dataset.lines` and readers.
 
 documents/X.jsonl.gz ──decompress, split──────────────────────> ShardLines ──rows as JSON──> tag, dedup, mix, stats …
 others/X.parquet     ──reader of `ingest`, trim, ids──rows────> MadeLines ──rows as JSON──> the same, which do not know
@@ -22,12 +22,12 @@ _ROWS, _BYTES = 256, 1 << 19
 
 
 class Begin(NamedTuple):
-    """A place in an external file from which its documents can be read.
+    """A place in an external file to start reading at.
 
     Attributes:
         row: documents before it.
         number: items of the file before it; more than `row` where some become no document.
-        place: for its reader: an offset in the stored bytes, or the number of a part of the file.
+        place: Place for its reader: an offset in the stored bytes, or the number of a part of the file.
     """
 
     row: int = 0
@@ -45,7 +45,7 @@ where all are made."""
 
 
 class MadeRows(Protocol):
-    """The rows that are made of a file while it is read.
+    """The rows made of a file while it is read.
 
     Attributes:
         counts: Counts by reason, of what became documents and what did not, so far.
@@ -76,36 +76,36 @@ class InPlace(Protocol):
 
     @property
     def pattern(self) -> str:
-        """Return the path, glob or folder that names the files."""
+        """Return the path, glob or folder of the files."""
 
     @property
     def is_flat(self) -> bool:
-        """Return whether all files lie in one folder, and nothing below it can be one of them."""
+        """Return True if all files lie in one folder."""
 
     def files(self) -> Mapping[str, int | None]:
-        """Return the files' paths below the documents root, with their stored bytes where they are known.
+        """Return the files below the documents root, with stored bytes if known.
 
         Raises:
             NothingThere: if there is none.
         """
 
     def read(self, path: str, relative: str, max_bytes: int, begin: Begin, sieve: Sieve | None) -> MadeRows:
-        """Return what makes rows of a file.
+        """Return the row maker of a file.
 
         Args:
             path: Path of the file.
             relative: the same below the documents root, of which ids are made.
             max_bytes: a larger document is an error.
-            begin: where reading begins.
+            begin: Place to start at.
             sieve: asked before rows are made, where a file is a table whose columns are fields.
         """
 
     def tables(self, path: str, relative: str, fields: Collection[str]) -> Iterator[dict[str, Any]] | None:
-        """Yield fields of documents as columns of Arrow, some rows at a time; None where rows are to be made.
+        """Yield fields of documents as columns of Arrow, in batches. Return None if rows must be made.
 
         Args:
             path: Path of the file.
-            relative: as of `read`.
+            relative: Meaning as in `read`.
             fields: Fields of ``id``, ``source``, ``text``, ``added``, ``created``, and ``metadata``, which is JSON.
 
         Raises:
@@ -116,7 +116,7 @@ class InPlace(Protocol):
         """Return the types of the documents' own fields; None if they are not known."""
 
     def settings(self) -> dict[str, Any]:
-        """Return all that decides what becomes of a file: part of the lineage of what is made from it."""
+        """Return the settings of the reader, part of the lineage."""
 
 
 class ShardLines(Lines):
@@ -131,49 +131,49 @@ class ShardLines(Lines):
 
     @property
     def begins(self) -> Sequence[Begin]:
-        """The places from which rows can be read, when all have been read; none but the start of what we write."""
+        """The places to start reading at, after all rows were read. Our files have only their start."""
         return ()
 
     @property
     def source(self) -> str:
-        """The source of all rows of a file in place, when all have been read; empty if they have several."""
+        """The source of all rows, after the file was read; empty if several."""
         return ""
 
 
 class MadeLines(ShardLines):
-    """The rows that are made of an external file.
+    """The rows made of an external file.
 
     Args:
         made: the rows.
         path: Path of the file.
-        digest: whether to compute `content`: of the rows with line ends, as they would stand in a shard.
+        digest: True to compute `content`: of the rows with line ends, as in a shard.
     """
 
-    def __init__(self, made: MadeRows, path: str, *, digest: bool) -> None:
+    def __init__(self, rows: MadeRows, path: str, *, digest: bool) -> None:
         super().__init__(path, 0, digest=digest)
-        self._made = made
-        self.counts = made.counts
+        self._rows = rows
+        self.counts = rows.counts
 
     def __enter__(self) -> Self:
         self._blocks = self._split()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._made.close()
+        self._rows.close()
 
     def stored(self) -> int:
-        return self._made.stored()
+        return self._rows.stored()
 
     @property
     def begins(self) -> Sequence[Begin]:
-        return self._made.begins
+        return self._rows.begins
 
     @property
     def source(self) -> str:
-        return self._made.source
+        return self._rows.source
 
     def _split(self) -> Iterator[list[bytes]]:
-        rows, fault = self._made.rows(), None
+        rows, fault = self._rows.rows(), None
         while fault is None:
             block: list[bytes] = []
             size = 0

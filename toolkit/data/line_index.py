@@ -37,7 +37,7 @@ def path_of(path: str) -> str:
 
 
 class LineLengths:
-    """Lengths of the lines of a file whose bytes come in pieces; 8 bytes of memory a line."""
+    """Lengths of the lines in a stream of bytes; 8 bytes each."""
 
     def __init__(self) -> None:
         self._lengths, self._open = array("q"), 0
@@ -73,26 +73,26 @@ def write(path: str, lengths: Iterable[int], between: int) -> Stat:
 
 
 def pickled_pairs(pairs: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    """Yield the pickle of a list of pairs of numbers that are not negative, in pieces.
+    """Yield the pickle of a list of pairs of non-negative numbers.
 
     It is byte for byte that of `pickle.dumps` with protocol 4, which needs the list in memory, some 200 bytes a pair.
     Source: PEP 3154 and ``Modules/_pickle.c`` of CPython.
 
     Args:
-        pairs: in order; they need not be in memory.
+        pairs: Pairs in order; an iterator will do.
     """
     yield struct.pack("<BB", pickle.PROTO[0], _PROTOCOL)
-    held = bytearray()
+    frame = bytearray()
     for unit in _units(pairs):
-        if len(held) >= _FRAME:
-            yield pickle.FRAME + struct.pack("<Q", len(held)) + bytes(held)
-            held.clear()
-        held += unit
-    yield (pickle.FRAME + struct.pack("<Q", len(held)) if len(held) >= _LEAST else b"") + bytes(held)
+        if len(frame) >= _FRAME:
+            yield pickle.FRAME + struct.pack("<Q", len(frame)) + bytes(frame)
+            frame.clear()
+        frame += unit
+    yield (pickle.FRAME + struct.pack("<Q", len(frame)) if len(frame) >= _LEAST else b"") + bytes(frame)
 
 
 def _units(pairs: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    """Yield what no frame divides of a list of pairs, of which a thousand are added at a time, or the only one."""
+    """Yield the indivisible parts of a list of pairs. A thousand are added at a time, or the only one."""
     begin, added = pickle.EMPTY_LIST + pickle.MEMOIZE, 0
     for pair, following in pairwise(chain(pairs, [None])):
         assert pair
@@ -120,13 +120,13 @@ def _number(number: int) -> bytes:
 
 
 def read(path: str) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of an index, whoever wrote it, one by one; errors as of `pairs_in`."""
+    """Yield the pairs of an index by any program; errors as of `pairs_in`."""
     with open_stored(path) as stream:
         yield from pairs_in(stream, path)
 
 
 def pairs_in(stream: IO[bytes], path: str) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of a pickled list of pairs of numbers, one by one.
+    """Yield the pairs of a pickled list, one by one.
 
     Nothing is unpickled, because that can run code: of the instructions of a pickle only those are followed that make
     a list of pairs of numbers.
@@ -198,7 +198,7 @@ class _Stack:
 
 
 class _Short:
-    """A pickle whose instructions have short arguments: one that says it has gigabytes is not read into memory.
+    """A pickle with bounded arguments: a claim of gigabytes is not read into memory.
 
     Args:
         stream: the bytes.
@@ -215,5 +215,5 @@ class _Short:
         return self._stream.read(size)
 
     def readline(self) -> bytes:
-        """Return a line, or as much as a number can have of it."""
+        """Return a line, cut at the length of a number."""
         return self._stream.readline(_LONGEST)

@@ -53,7 +53,7 @@ _HEADERS = msgspec.json.Decoder(_Headers)
 
 
 class _OfRecord(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """Metadata that is all from a WARC record, as most is by far."""
+    """Metadata of a WARC record alone, by far the most frequent."""
 
     warc_headers: _Headers
 
@@ -71,7 +71,7 @@ def path_of(text: str) -> tuple[str, ...] | None:
 
 
 def label_of(path: str) -> str:
-    """Return the expression of the label that an attribute has, for `toolkit.Writer.label`.
+    """Return the expression of an attribute's label, for `toolkit.Writer.label`.
 
     Args:
         path: ``KEY[.field…]``, whose value is an object with a ``label``; or ``metadata.field…`` (``document.field…``),
@@ -87,7 +87,7 @@ def label_of(path: str) -> str:
 
 
 def value_of(path: tuple[str, ...]) -> str:
-    """Return the expression of a field of the document, null where it is absent or null."""
+    """Return the expression of a document's field; null if absent."""
     if path[0] == DOCUMENT:
         return ".".join(path)
     value = "document.metadata"
@@ -98,7 +98,7 @@ def value_of(path: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class MetadataField:
-    """A field of a document that an option names.
+    """A field of a document, named by an option.
 
     Attributes:
         option: Option that names it.
@@ -132,20 +132,20 @@ class MetadataField:
                 inside = ".".join(self.path[:i])
                 raise DataError(f"{self.option}: expected an object or null at {inside}, got {short(value)}")
             value = value.get(key)
-        wanted = schema.from_annotation(self.type, self.text)
-        taken = {"label": value} if isinstance(value, str) and wanted.get("label") else value
+        type_ = schema.from_annotation(self.type, self.text)
+        candidate = {"label": value} if isinstance(value, str) and type_.get("label") else value
         try:
-            return msgspec.convert(taken, self.type)
+            return msgspec.convert(candidate, self.type)
         except msgspec.ValidationError as error:
             got = "nothing there, or null" if value is None else f"{short(value)} ({in_words(str(error))})"
-            raise DataError(f"{self.option}: expected {self.text} of type {wanted}, got {got}") from None
+            raise DataError(f"{self.option}: expected {self.text} of type {type_}, got {got}") from None
 
 
 # --- counted ----------------------------------------------------------------------------------------------------------
 
 
 def paths_in(row: bytes | Mapping[str, Any] | tuple[str, ...]) -> tuple[str, ...]:
-    """Return the paths of the fields of a row that have a value, and what is `SAME` in it.
+    """Return the paths of non-null fields in a row, with `SAME`.
 
     A path with a dot at its end is that of an object which has fields.
 
@@ -166,7 +166,7 @@ def paths_in(row: bytes | Mapping[str, Any] | tuple[str, ...]) -> tuple[str, ...
     return tuple(results)
 
 
-def _add_metadata(found: list[str], value: Any, fields: Mapping[str, Any]) -> None:
+def _add_metadata(paths: list[str], value: Any, fields: Mapping[str, Any]) -> None:
     if isinstance(value, msgspec.Raw) and bytes(value).startswith(_BEGIN):
         with suppress(*BAD_ROW):
             own = _OF_RECORD.decode(value).warc_headers
@@ -174,8 +174,8 @@ def _add_metadata(found: list[str], value: Any, fields: Mapping[str, Any]) -> No
                 SAME.items(), (own.warc_record_id, own.warc_date, own.warc_date), strict=True
             ):
                 if header is not None and header == _text(fields.get(name)):
-                    found.append(same)
-            found.extend((f"{METADATA}.", HEADERS))
+                    paths.append(same)
+            paths.extend((f"{METADATA}.", HEADERS))
             return
     metadata = _plain(value)
     if not isinstance(metadata, dict) or not metadata:
@@ -187,27 +187,27 @@ def _add_metadata(found: list[str], value: Any, fields: Mapping[str, Any]) -> No
     if isinstance(headers, dict):
         for same, (name, header) in _SAME.items():
             if (value := headers.get(header)) is not None and value == _text(fields.get(name)):
-                found.append(same)
-    _add_paths(found, METADATA, metadata)
+                paths.append(same)
+    _add_paths(paths, METADATA, metadata)
 
 
 def _text(value: Any) -> Any:
     return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
 
 
-def _add_paths(found: list[str], path: str, value: Any, *, is_whole: bool = False) -> None:
+def _add_paths(paths: list[str], path: str, value: Any, *, is_whole: bool = False) -> None:
     if isinstance(value, str):
-        found.append(path)
+        paths.append(path)
         return
     value = _plain(value)
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return
     if not isinstance(value, dict) or is_whole or path == HEADERS or not 0 < len(value) <= MOST_FIELDS:
-        found.append(path)
+        paths.append(path)
         return
-    found.append(f"{path}.")
+    paths.append(f"{path}.")
     for name, inner in value.items():
-        _add_paths(found, f"{path}.{str(name).replace('.', DOT)}", inner)
+        _add_paths(paths, f"{path}.{str(name).replace('.', DOT)}", inner)
 
 
 def _plain(value: Any) -> Any:
@@ -223,7 +223,7 @@ _NULL, _BRACE = msgspec.Raw(b"null"), ord("{")
 
 
 class FieldCounts:
-    """Counts the documents of a shard that have each field; those with WARC headers by themselves.
+    """Counts documents by field; those with WARC headers separately.
 
     Of an object with more fields than `MOST_FIELDS` in all documents the object alone is counted.
     """
@@ -246,17 +246,17 @@ class FieldCounts:
 
     def _count(self) -> None:
         for paths, documents in self._patterns.items():
-            for path in {self._kept(path) for path in paths} if self._maps else paths:
+            for path in {self._folded(path) for path in paths} if self._maps else paths:
                 self._counts[HEADERS in paths][path] += documents
         self._patterns.clear()
         for counts in self._counts:
             inside = Counter(path.rstrip(".").rpartition(".")[0] for path in counts)
             self._maps |= {path for path, fields in inside.items() if path and fields > MOST_FIELDS}
         for counts in self._counts if self._maps else ():
-            for path in [path for path in counts if self._kept(path) != path]:
+            for path in [path for path in counts if self._folded(path) != path]:
                 count = counts.pop(path)
                 if path[:-1] in self._maps:
                     counts[path[:-1]] += count
 
-    def _kept(self, path: str) -> str:
+    def _folded(self, path: str) -> str:
         return next((item for item in self._maps if path.startswith(f"{item}.")), path)

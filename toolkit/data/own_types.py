@@ -1,4 +1,4 @@
-"""The types of the fields that documents bring with them: ``metadata.lang``, ``document.url``.
+"""The types of documents' own fields: ``metadata.lang``, ``document.url``.
 
 They are known before documents are made, each row is held against them when it is, and they are recorded with it: so
 rules over such fields can be checked before anything is read.
@@ -40,10 +40,10 @@ class OwnTypes(msgspec.Struct, frozen=True, kw_only=True):
     """The types of the own fields of documents.
 
     Attributes:
-        fields: by root (`metadata`, `document`), then by name, in the form of `toolkit.data.schema`; fields of unknown
-            type are there as ``any``, or not at all.
+        fields: Types by root (`metadata`, `document`), then by name, in the form of `toolkit.data.schema`; fields of
+            unknown type are ``any``, or absent.
         closed: dotted paths of objects that have no other fields than these.
-        known_by: for messages: ``the schemas of all files``, ``the first 1,000 rows``.
+        known_by: Source for messages: ``the schemas of all files``, ``the first 1,000 rows``.
         arrow: the schema of the documents, where tables tell it (see `toolkit.data.tables.to_arrow.to_text`).
     """
 
@@ -53,7 +53,7 @@ class OwnTypes(msgspec.Struct, frozen=True, kw_only=True):
     arrow: str = ""
 
     def of(self, root: str) -> tuple[tuple[str, Type], ...]:
-        """Return the fields of a root, whose objects are maps that have types for some of their keys."""
+        """Return the fields of a root, with objects as partly typed maps."""
         return tuple((name, _as_values(from_json(value))) for name, value in self.fields.get(root, {}).items())
 
 
@@ -67,17 +67,17 @@ def own_types(fields: Mapping[str, Mapping[str, Type]], closed: Iterable[str], k
 
 
 def together(own_types: Iterable[OwnTypes | None]) -> OwnTypes | None:
-    """Return the types of documents that come from several places; None if those of one are not known."""
+    """Return the common types of documents of several places. Return None if those of one are unknown."""
     listed = list(own_types)
-    known = [own_types for own_types in listed if own_types is not None]
-    if not known or len(known) < len(listed):
+    types = [own_types for own_types in listed if own_types is not None]
+    if not types or len(types) < len(listed):
         return None
-    different = list({msgspec.json.encode(own_types): own_types for own_types in known}.values())
+    different = list({msgspec.json.encode(own_types): own_types for own_types in types}.values())
     return reduce(_both, different)
 
 
 def is_within(narrow: OwnTypes, wide: OwnTypes) -> bool:
-    """Return whether documents that have the first types have the second ones, too."""
+    """Return True if all documents of the first types fit the second."""
     both = _both(narrow, wide)
     return (both.fields, both.closed) == (_both(wide, wide).fields, sorted(wide.closed))
 
@@ -133,7 +133,7 @@ def infer(value: Any, *, spans: bool = False) -> Type:
 
 
 def merged(a: Type, b: Type) -> Type:
-    """Return the type that holds the values of both; an object has the fields of both, null where it lacks them."""
+    """Return the common type of both; a missing field counts as null."""
     if b in (a, NEVER):
         return a
     if a == NEVER or ANY in (a, b):
@@ -145,7 +145,7 @@ def merged(a: Type, b: Type) -> Type:
 
 
 def _of_kinds(a: Type, b: Type) -> Type:
-    """Return the type that holds the values of both, neither of which is null."""
+    """Return the common type of two types, neither of them null."""
     match {a.kind, b.kind}:
         case kinds if kinds <= {"int", "float"}:
             return FLOAT
@@ -170,18 +170,18 @@ def of_rows(rows: Iterable[Mapping[str, Any]], known_by: str) -> OwnTypes:
 
     Fields in which there are values of several types, or nulls alone, are of any type.
     """
-    metadata, others = [], []
+    metadata, top_level = [], []
     for row in rows:
         inside = row.get(METADATA)
         metadata.append(inside if isinstance(inside, dict) else {})
-        others.append({name: value for name, value in row.items() if name not in KEYS})
-    results = {METADATA: field_types(metadata), DOCUMENT: field_types(others)}
+        top_level.append({name: value for name, value in row.items() if name not in KEYS})
+    results = {METADATA: field_types(metadata), DOCUMENT: field_types(top_level)}
     fields = {root: {} if len(types) > MOST_FIELDS else types for root, types in results.items()}
     return own_types(fields, (), known_by)
 
 
 def field_types(rows: Iterable[Mapping[str, Any]], *, spans: bool = False) -> dict[str, Type]:
-    """Return the types of the fields of objects, each of which may be null, or absent, in others; see `infer`."""
+    """Return the types of objects' fields; each may be null. See `infer`."""
     types: dict[str, Type] = {}
     for row in rows:
         for name, value in row.items():
@@ -226,11 +226,11 @@ class RowCheck:
         try:
             self._decode(line)
         except msgspec.ValidationError as error:
-            told = explain_bad_row(line, error).replace("- at $.", "- at ")
+            text = explain_bad_row(line, error).replace("- at $.", "- at ")
             if self._types.known_by.startswith(COLUMNS):  # in which there may be numbers that become null
-                told = told.replace("expected a number, got null", "expected a number, got null or NaN")
+                text = text.replace("expected a number, got null", "expected a number, got null or NaN")
             hint = "name it under `typed:` if it may be null or is of another type"
-            message = f"{told}; its type is that of {self._types.known_by}: {hint}"
+            message = f"{text}; its type is that of {self._types.known_by}: {hint}"
             raise DataError(message) from None
         except BAD_ROW:
             return  # it is told where the row is decoded
@@ -250,7 +250,7 @@ def _struct(parts: list[Any]) -> Any:
 
 
 def _checked_type(type_: Type) -> Any:
-    """Return the msgspec type that takes the values of a type."""
+    """Return the msgspec type for values of a type."""
     return schema.python_type(type_, _PYTHON, lambda object_: _struct(_parts(object_.fields)))
 
 

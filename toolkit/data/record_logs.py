@@ -34,7 +34,7 @@ MAKES_INPUTS = "run `toolkit ingest`, which makes again what is lost"
 
 
 def place_in_set(set_name: str, shard: str) -> Place:
-    """Return the place of the completion record of a shard in a set."""
+    """Return the place of a shard's completion record in a set."""
     return f"set {set_name}", shard
 
 
@@ -48,7 +48,7 @@ def open_log(dataset: Dataset) -> RecordLog:
 
 
 def open_inputs(dataset: Dataset) -> RecordLog:
-    """Return the record log of the inputs of a dataset as it is now.
+    """Return the record log of a dataset's inputs, as it is now.
 
     Raises:
         Unreadable: if it is not known what there is.
@@ -76,13 +76,13 @@ def _record_logs() -> _RecordLogs:
 
 
 def opened_logs() -> list[tuple[RecordLog, str]]:
-    """Return the record logs that this process has opened in this command, each with its bookkeeping folder."""
+    """Return the record logs opened in this command, with their bookkeeping folders."""
     openers = list(_record_logs().openers.items())
     return [(_log_of(folder, bookkeeping, opener), bookkeeping) for folder, (bookkeeping, opener) in openers]
 
 
 def of(dataset: Dataset) -> RecordLog:
-    """Return the record log of a dataset as it was when this process first asked for it in this command, or stage.
+    """Return the record log of a dataset, read once in a stage.
 
     Raises:
         Unreadable: as `open_log`.

@@ -69,7 +69,7 @@ VERSION = 4
 
 
 class ShardState(Artifact, frozen=True, kw_only=True):
-    """Which version of a shard was read.
+    """The indexed version of a shard.
 
     Attributes:
         size, stamp: of the stored file (see `toolkit.storage.paths.Stat`), the quick test.
@@ -111,12 +111,12 @@ class ShardState(Artifact, frozen=True, kw_only=True):
 
     @property
     def all_fields(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return the documents by fields, of those without WARC headers and of those with them."""
+        """Return documents by fields: those without WARC headers, those with them."""
         return self.fields, self.web_fields
 
 
 class DamagedIndex(DataError):
-    """A row index is not what it was when it was written."""
+    """Raised for a row index changed since it was written."""
 
 
 def path_of(dataset: Dataset, shard: str) -> str:
@@ -140,7 +140,7 @@ def _head(path: str) -> str:
 
 
 def reader_of(dataset: Dataset) -> str:
-    """Return the digest of what decides how documents in place are read; empty for documents."""
+    """Return the digest of the reader's settings; empty for our documents."""
     lineage = dataset.lineage
     return json_digest(lineage) if lineage else ""
 
@@ -173,7 +173,7 @@ def key_of(source: str, id: str, metadata: msgspec.Raw) -> bytes:
     return xxhash.xxh3_128_digest(msgspec.json.encode((source, id, number)))
 
 
-def noted(row: int, source: str, id: str, metadata: msgspec.Raw) -> bytes:
+def identity_record(row: int, source: str, id: str, metadata: msgspec.Raw) -> bytes:
     """Return a record of `toolkit.records.identity.NOTED`: the key of a document, and its row, from 1."""
     return key_of(source, id, metadata) + row.to_bytes(4, "little")
 
@@ -330,7 +330,7 @@ class RowIndexOutput:
         Args:
             stat: the version of the file.
             content: digest of its rows.
-            lines: by which they were read, if they were.
+            lines: Lines of the shard, if it was read.
             head: the first `HEAD` bytes of the file, if it is not there yet.
         """
         if lines and lines.begins:
@@ -366,7 +366,7 @@ class RowIndexOutput:
 
 
 def current(dataset: Dataset, shard: str) -> ShardState | None:
-    """Return the state of a shard as indexed, if it has not changed since by the quick test; else None."""
+    """Return the state of an unchanged shard, by the quick test; else None."""
     record = recorded(dataset, shard)
 
     def files(indexed: ShardState) -> list[FileRecord]:
@@ -377,7 +377,7 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
 
 
 def counts(dataset: Dataset, shards: Iterable[str]) -> dict[str, int]:
-    """Return what was counted in files in place, by reason; of shards that have not been read nothing."""
+    """Return the counts of documents in place, by reason. Shards not read yet count nothing."""
     result = Counter[str]()
     for state in for_each(lambda shard: current(dataset, shard), list(shards) if dataset.in_place else []):
         result.update(state.counts if state else {})
@@ -385,16 +385,16 @@ def counts(dataset: Dataset, shards: Iterable[str]) -> dict[str, int]:
 
 
 def rows_of(dataset: Dataset, shard: str, source: str, id: str) -> list[int]:
-    """Return the rows, from 0, whose hash is that of a document; the shard has been indexed."""
-    wanted, number, results = row_hash(source, id), 0, list[int]()
+    """Return the rows, from 0, with a document's hash. The shard has been indexed."""
+    hash_, number, results = row_hash(source, id), 0, list[int]()
     for block in read(dataset, shard):
-        results += [number + int(row) for row in (block["hash"] == wanted).nonzero()[0]]
+        results += [number + int(row) for row in (block["hash"] == hash_).nonzero()[0]]
         number += len(block)
     return results
 
 
 def begin_of(dataset: Dataset, shard: str, row: int) -> Begin:
-    """Return the last place from which a row, from 0, can be read; the start of the file if no other is known."""
+    """Return the last place to read a row from; by default the start."""
     begins = load(_base(dataset, shard) + BEGINS, list[Begin]) if dataset.in_place else None
     return max((begin for begin in begins or () if begin.row <= row), default=START)
 
@@ -408,7 +408,7 @@ def forget(dataset: Dataset, shards: Collection[str]) -> None:
 
 
 def recorded(dataset: Dataset, shard: str) -> ShardState | None:
-    """Return the state of a shard as it was indexed, whatever it is now."""
+    """Return the state of a shard as it was indexed."""
     if result := ephemeral.existing_path(dataset.bookkeeping, shard):
         return load(result + ephemeral.RECORD, ShardState)
     state = record_logs.of(dataset).load(record_logs.ROWS, shard, ShardState)
@@ -440,7 +440,7 @@ _PLAIN_DECODER = msgspec.json.Decoder(_PlainRow)
 
 
 class Indexing:
-    """The rows of a shard that is indexed while they are read: see `indexing`.
+    """The rows of a shard, indexed while they are read: see `indexing`.
 
     Attributes:
         lines: Lines of the shard; all are read, and given to `documents`.
@@ -455,7 +455,7 @@ class Indexing:
         self._decode: Callable[[bytes], DocumentRow] = _PLAIN_DECODER.decode
 
     def documents(self, block: Iterable[bytes]) -> list[Document]:
-        """Return the documents of the next lines, which are indexed.
+        """Index the next lines; return their documents.
 
         Raises:
             DataError: if a row is not a document.
@@ -503,13 +503,13 @@ def _records_path(dataset: Dataset, shard: str) -> str:
 
 
 def write_places(dataset: Dataset, shard: str, places: Iterable[Place | None], together: Together | None) -> None:
-    """Write where the record of each row of a shard is stored."""
+    """Write the places of the WARC records of a shard's rows."""
     with RowOutput(_records_path(dataset, shard), together=together) as output:
         output.write_rows([msgspec.json.encode(place) for place in places])
 
 
 def places(dataset: Dataset, shard: str) -> Iterator[Place | None]:
-    """Yield where the record of each row is stored; None of a row of which that is not known.
+    """Yield the place of each row's WARC record; None if unknown.
 
     Raises:
         DataError: if the shard was not made of WARC records by `ingest`.
@@ -519,7 +519,7 @@ def places(dataset: Dataset, shard: str) -> Iterator[Place | None]:
 
 
 def clear_places(dataset: Dataset, shard: str, rows: Collection[int], together: Together | None) -> None:
-    """Forget where the records of some rows, from 1, are stored."""
+    """Delete the places of the records of some rows, from 1."""
     if exists(_records_path(dataset, shard)):
         listed = [None if row in rows else place for row, place in enumerate(places(dataset, shard), 1)]
         write_places(dataset, shard, listed, together)

@@ -42,7 +42,7 @@ class Type:
         item: Item of a list, map or nullable.
         fields: Fields of an object, in order.
         single: True if a float is one of 32 bits.
-        description: what the value is, in a sentence; types that differ in it alone are equal.
+        description: Description of the value in a sentence; types that differ in it alone are equal.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Type:
 
     @property
     def not_null(self) -> Type:
-        """Return the type of the values that are not null."""
+        """Return the type of the values other than null."""
         return (self.item or ANY) if self.kind == "nullable" else self
 
     def get(self, name: str) -> Type | None:
@@ -87,13 +87,15 @@ def nullable(item: Type) -> Type:
 
 
 def from_annotation(annotation: Any, where: str) -> Type:
-    """Return the type that a Python annotation declares: what msgspec understands, less unions other than ``| None``.
+    """Return the type of a Python annotation.
+
+    It may be anything that msgspec understands, without unions other than ``| None``.
 
     Descriptions are those of ``msgspec.Meta``, else those that the docstring of a Struct has under ``Attributes:``.
     """
     if annotation is None:
-        what = "annotate what `tag` (or `tag_batch`) returns"
-        raise ConfigError(f"{where}: expected a declared value type, got none: {what}")
+        hint = "annotate what `tag` (or `tag_batch`) returns"
+        raise ConfigError(f"{where}: expected a declared value type, got none: {hint}")
     return _from_info(mi.type_info(annotation), where)
 
 
@@ -122,11 +124,11 @@ def _from_info(info: mi.Type, where: str) -> Type:
         case mi.DictType():
             return Type("map", _from_info(info.value_type, where))
         case mi.StructType() | mi.TypedDictType() | mi.DataclassType():
-            told = attributes_of(info.cls)
+            documented = attributes_of(info.cls)
             fields = [(f, _from_info(f.type, where)) for f in info.fields]
             return Type(
                 "object",
-                fields=tuple((f.encode_name, about(t, t.description or told.get(f.name, ""))) for f, t in fields),
+                fields=tuple((f.encode_name, about(t, t.description or documented.get(f.name, ""))) for f, t in fields),
             )
         case mi.UnionType():
             some = [t for t in info.types if not isinstance(t, mi.NoneType)]
@@ -143,7 +145,7 @@ def about(type_: Type, description: str) -> Type:
 
 
 def descriptions(type_: Type, place: str = "") -> dict[str, str]:
-    """Return what is said of a value and of the parts of it, by their places.
+    """Return the descriptions of a value and its parts, by place.
 
     The value itself has the place ``""``, a field ``shares``, what is in a list or map ``top[]``, ``shares{}.lines``.
     """
@@ -151,27 +153,27 @@ def descriptions(type_: Type, place: str = "") -> dict[str, str]:
 
 
 def walk(type_: Type, place: str = "") -> Iterator[tuple[str, Type]]:
-    """Yield a type and those that it is made of, with their places as `descriptions` has them."""
+    """Yield a type and its parts, with their places as in `descriptions`."""
     yield place, type_
     for inner, part in _parts(type_, place):
         yield from walk(part, inner)
 
 
-def described(type_: Type, found: Mapping[str, str], place: str = "") -> Type:
+def described(type_: Type, texts: Mapping[str, str], place: str = "") -> Type:
     """Return the type with descriptions by their places, as `descriptions` gives them."""
     if type_.item is not None:
         inner = place + _INSIDE.get(type_.kind, "")
-        return Type(type_.kind, described(type_.item, found, inner), description=found.get(place, ""))
+        return Type(type_.kind, described(type_.item, texts, inner), description=texts.get(place, ""))
     names = [name for name, _ in type_.fields]
-    parts = [described(part, found, inner) for inner, part in _parts(type_, place)]
-    return replace(type_, fields=tuple(zip(names, parts, strict=True)), description=found.get(place, ""))
+    parts = [described(part, texts, inner) for inner, part in _parts(type_, place)]
+    return replace(type_, fields=tuple(zip(names, parts, strict=True)), description=texts.get(place, ""))
 
 
 _INSIDE = {"list": "[]", "map": "{}"}
 
 
 def _parts(type_: Type, place: str) -> list[tuple[str, Type]]:
-    """Return the types that a type is made of, with their places; one that may be null adds nothing to its place."""
+    """Return the parts of a type, with their places. A nullable type adds nothing to its place."""
     if type_.kind == "nullable" and type_.item is not None:
         return _parts(type_.item, place)
     if type_.item is not None:
@@ -191,7 +193,7 @@ def to_json(type_: Type) -> Any:
 
 
 def from_json(value: Any) -> Type:
-    """Return the type of which this is the form on disk.
+    """Return the type of a form on disk.
 
     Raises:
         ValueError: if it is not of that form.
@@ -228,7 +230,7 @@ def python_type(type_: Type, scalars: Mapping[str, Any], of_object: Callable[[Ty
 
 @functools.lru_cache(1024)
 def to_python(type_: Type) -> Any:
-    """Return the msgspec type that decodes values of this type.
+    """Return the msgspec type to decode values of this type.
 
     Objects become Structs whose attributes are `field_name` of the keys. Unknown fields are ignored, missing ones are
     an error.
@@ -251,7 +253,7 @@ def struct_of(fields: Mapping[str, Any], defaults: Mapping[str, Any] | None = No
 
 
 def exact(types: Mapping[str, Type]) -> type[msgspec.Struct] | None:
-    """Return a Struct that takes only objects of all these keys, with values in which `infer` finds no other types.
+    """Return a Struct for objects of exactly these keys and types. `infer` finds no other types in their values.
 
     Return None where decoding does not tell that.
     """
@@ -272,18 +274,18 @@ _NO_FIELD = re.compile(r'["\\\x00-\x1f]')
 
 
 def is_field(key: str) -> bool:
-    """Return whether a JSON key can be a field of an object; msgspec has none with quotes or control characters."""
+    """Return True if a JSON key can be an object's field. msgspec has none with quotes or control characters."""
     return not _NO_FIELD.search(key)
 
 
 def check_fields(keys: Iterable[str]) -> None:
-    """Raise DataError for a key that is no `is_field`."""
+    """Raise DataError for a key other than an `is_field`."""
     if bad := next((key for key in keys if not is_field(key)), None):
         raise DataError(f"expected keys without quotes, backslashes and control characters, got {bad!r}; rename it")
 
 
 def field_name(key: str) -> str:
-    """Return a Python identifier for a JSON key, the key itself where it is one."""
+    """Return a Python identifier for a JSON key, if possible the key."""
     if key.isidentifier() and key.isascii() and not keyword.iskeyword(key) and not key.startswith(("_", "x_")):
         return key
     return "x_" + key.encode().hex()
@@ -294,7 +296,7 @@ SCALARS = {type(None): NULL, bool: BOOL, int: INT, float: FLOAT, str: STR}
 
 
 def infer(value: Any) -> Type:
-    """Return the narrowest type that holds a decoded JSON value; `[int, int, number]` in a list is read as a span."""
+    """Return the narrowest type of a decoded JSON value. `[int, int, number]` in a list is a span."""
     if scalar := SCALARS.get(type(value)):
         return scalar
     match value:
@@ -310,7 +312,7 @@ def infer(value: Any) -> Type:
 
 
 def union(a: Type, b: Type) -> Type:
-    """Return the narrowest type that holds the values of both; `any` where there is none."""
+    """Return the narrowest common type of both; `any` without one."""
     kinds = {a.kind, b.kind}
     if a == b or "never" in kinds:
         return b if a.kind == "never" else a
@@ -338,17 +340,17 @@ def is_number(value: object) -> TypeGuard[int | float]:
 
 
 def is_per_line(type_: Type) -> bool:
-    """Return whether an attribute of this type has a value for each line: any list but spans."""
+    """Return True for a type with a value for each line: any list but spans."""
     return type_.kind == "list" and type_ != SPANS
 
 
 def has_spans(type_: Type) -> bool:
-    """Return whether values of this type have spans in them, at any depth."""
+    """Return True if the type has spans in it, at any depth."""
     return _has(type_, "span")
 
 
 def has_any(type_: Type) -> bool:
-    """Return whether values of this type have something in them of which no type is declared."""
+    """Return True if the type has an undeclared part."""
     return _has(type_, "any")
 
 
@@ -356,26 +358,26 @@ def _has(type_: Type, kind: str) -> bool:
     return kind == type_.kind or any(_has(t, kind) for t in (type_.item, *(t for _, t in type_.fields)) if t)
 
 
-def fits(declared: Type, wanted: Type) -> bool:
-    """Return whether values of the declared type can be given where the wanted type is expected.
+def fits(declared: Type, expected: Type) -> bool:
+    """Return True if values of the declared type fit the expected type.
 
     An object may have more fields than are wanted. It can be given as a map to whose values its fields fit.
     """
-    if declared in (wanted, NEVER) or ANY in (declared, wanted):
+    if declared in (expected, NEVER) or ANY in (declared, expected):
         return True
-    if wanted.kind == "nullable":
-        assert wanted.item
+    if expected.kind == "nullable":
+        assert expected.item
         inner = declared.not_null
-        return inner.kind == "null" or fits(inner, wanted.item)
-    if declared.kind in ("int", "float") and wanted.kind == "float":
+        return inner.kind == "null" or fits(inner, expected.item)
+    if declared.kind in ("int", "float") and expected.kind == "float":
         return True
-    if declared.kind == wanted.kind and declared.kind in ("list", "map"):
+    if declared.kind == expected.kind and declared.kind in ("list", "map"):
         assert declared.item
-        assert wanted.item
-        return fits(declared.item, wanted.item)
-    if (declared.kind, wanted.kind) == ("object", "map"):
-        assert wanted.item
-        return all(fits(of_field, wanted.item) for _, of_field in declared.fields)
-    if declared.kind == wanted.kind == "object":
-        return all((t := declared.get(name)) is not None and fits(t, want) for name, want in wanted.fields)
+        assert expected.item
+        return fits(declared.item, expected.item)
+    if (declared.kind, expected.kind) == ("object", "map"):
+        assert expected.item
+        return all(fits(of_field, expected.item) for _, of_field in declared.fields)
+    if declared.kind == expected.kind == "object":
+        return all((t := declared.get(name)) is not None and fits(t, want) for name, want in expected.fields)
     return False

@@ -30,13 +30,13 @@ def url_of(fields: Mapping[str, Any], path: str = "") -> str | None:
 
 
 def before_path(url: str) -> str:
-    """Return what of a URL tells the host; pages of one host mostly have it in common."""
+    """Return a URL up to its path; pages of one host share it."""
     match = _BEFORE_PATH.match(url)
     return match[0] if match else url
 
 
 def has_scheme(text: str) -> bool:
-    """Return whether a text begins with the scheme of a URL, such as ``https://``."""
+    """Return True if a text begins with a scheme, such as ``https://``."""
     return _SCHEME.match(text) is not None
 
 
@@ -50,7 +50,7 @@ def split_url(text: str) -> SplitResult:
 
 
 def host_of(text: str) -> str:
-    """Return the host of a URL, or a host by itself, in lower case; other scripts as the domain name system has them.
+    """Return the host of a URL or host, in lower case. Other scripts are as the domain name system has them.
 
     A text without a host has the host ``""``.
     """

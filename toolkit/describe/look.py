@@ -23,7 +23,7 @@ from toolkit.execution.progress import Position
 from toolkit.ingest import folders
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
-from toolkit.storage.paths import lacking, stat
+from toolkit.storage.paths import missing_reason, stat
 from toolkit.storage.reading import Lines, stored_digest
 
 _WELL_KNOWN = {
@@ -127,7 +127,7 @@ def look(work: LookJob, report: Report) -> Looked:
     """
     result = stat(work.path)
     if result is None:
-        raise DataError(f"expected a data file, got {lacking(work.path)}; {DAMAGED}", path=work.path)
+        raise DataError(f"expected a data file, got {missing_reason(work.path)}; {DAMAGED}", path=work.path)
     looked = Looked(result.size)
     if work.rows or (work.lines and work.first is None):
         looking = Look(work, looked)

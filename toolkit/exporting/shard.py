@@ -34,7 +34,17 @@ from toolkit.storage.artifact import Artifact, Derived, FileRecord, State, state
 from toolkit.storage.compression import compression_in
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import Output
-from toolkit.storage.paths import BOOKKEEPING, is_folder, join, lacking, list_files, remove, size_of, stat, strip_suffix
+from toolkit.storage.paths import (
+    BOOKKEEPING,
+    is_folder,
+    join,
+    list_files,
+    missing_reason,
+    remove,
+    size_of,
+    stat,
+    strip_suffix,
+)
 from toolkit.storage.reading import open_stored
 from toolkit.storage.record_log import Place, RecordLog
 
@@ -306,7 +316,7 @@ def index_file(work: RawFileToIndex, report: Report) -> bool:
         return False
     raw = stat(work.path)
     if raw is None:
-        raise DataError(f"expected a raw file, got {lacking(work.path)}", path=work.path)
+        raise DataError(f"expected a raw file, got {missing_reason(work.path)}", path=work.path)
     lines, number, rest = line_index.LineLengths(), 0, b""
     with open_stored(work.path) as stream:
         while block := stream.read(_BLOCK):

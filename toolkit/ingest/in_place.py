@@ -25,8 +25,8 @@ from toolkit.ingest.reader import READERS, Input, Reader
 from toolkit.ingest.section import Common, Entry, settings_of
 from toolkit.session import cached
 from toolkit.storage import json_files, store_of
-from toolkit.storage.json_files import decoded
-from toolkit.storage.paths import fixed_part, is_folder, is_glob, join, lacking, stat
+from toolkit.storage.json_files import decode
+from toolkit.storage.paths import fixed_part, is_folder, is_glob, join, missing_reason, stat
 
 EVERY = 64
 """Documents from one place to the next at which reading can begin, where each is a member."""
@@ -87,7 +87,7 @@ class FilesInPlace(ConfigStruct):
         return RowsInPlace(_read(self.entry)[0], path, relative, _LONGEST, START, None).documents.tables(fields)
 
     def own_types(self) -> OwnTypes | None:
-        return decoded(self.types.encode(), OwnTypes) if self.types else None
+        return decode(self.types.encode(), OwnTypes) if self.types else None
 
     def settings(self) -> dict[str, Any]:
         return {name: value for name, value in settings_of(_read(self.entry)[0]).items() if name != "shard_size"}
@@ -95,7 +95,7 @@ class FilesInPlace(ConfigStruct):
 
 @cached(64)
 def _read(entry: str) -> tuple[Entry, Reader]:
-    result = decoded(entry.encode(), Entry)
+    result = decode(entry.encode(), Entry)
     return result, result.reader()
 
 
@@ -110,7 +110,9 @@ class RowsInPlace:
 
         result = stat(path)
         if result is None:
-            raise DataError(f"expected a readable file, got {lacking(path)}; put it back, or exclude it", path=path)
+            raise DataError(
+                f"expected a readable file, got {missing_reason(path)}; put it back, or exclude it", path=path
+            )
         common = entry.settings()
         self._bytes = InputBytes(path, result)
         reader = entry.reader()

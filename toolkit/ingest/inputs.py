@@ -21,7 +21,7 @@ from toolkit.records.ingested import InputOfPack, InputRecord
 from toolkit.records.sets import ShardAttributes
 from toolkit.storage import Stat, store_of
 from toolkit.storage.artifact import FileRecord, State, files_state, state, stored_xxh3
-from toolkit.storage.paths import exists, lacking, list_files, stat
+from toolkit.storage.paths import exists, list_files, missing_reason, stat
 
 
 def check_settings(works: Iterable[InputToIngest], formerly: Iterable[tuple[InputRecord, InputToIngest]] = ()) -> None:
@@ -126,7 +126,7 @@ def input_state(
         quick: True to compare by versions alone, as in `toolkit.storage.artifact.state`; the web is never read.
     """
     if lacks := [file.path for file, stat_by_path in zip(work.files, stats, strict=True) if stat_by_path is None]:
-        return State("stale", f"there is {lacking(lacks[0])}" + (f" at {lacks[0]}" if work.is_pack else ""))
+        return State("stale", f"there is {missing_reason(lacks[0])}" + (f" at {lacks[0]}" if work.is_pack else ""))
     settings = settings_of(work.entry)
     result = state(record, settings=settings, begun=begun)
     if record is None:
@@ -139,7 +139,8 @@ def input_state(
     if not files_state(_inputs(work, record), quick=quick, stat=stat_by_path.get).is_done:
         folder = next((file.path for file in work.files if not file.selected and stat(file.path) is None), "")
         return State(
-            "stale", f"there is {lacking(folder)}" if folder else _OTHER_PAGES if work.files[0].selected else _CHANGED
+            "stale",
+            f"there is {missing_reason(folder)}" if folder else _OTHER_PAGES if work.files[0].selected else _CHANGED,
         )
     if record.types is not None and work.types is not None and not is_within(record.types, work.types):
         return State("stale", "rules count on types that its documents were not held against")

@@ -26,7 +26,7 @@ from toolkit.ingest.folders import ListedFile
 from toolkit.ingest.reader import Reader
 from toolkit.ingest.section import COMPRESSION, SUBSETS, Common, Entry
 from toolkit.storage import Stat, compression, store_of
-from toolkit.storage.addresses import learn, whole
+from toolkit.storage.addresses import remember_url, reveal_url
 from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
 from toolkit.storage.store import note_roots
 from toolkit.storage.threads import REQUESTS, for_each
@@ -119,7 +119,7 @@ class InputFile(ConfigStruct):
     def __post_init__(self) -> None:
         """Register the address in the process of the work."""
         if self.address:
-            learn(self.path, self.address)
+            remember_url(self.path, self.address)
 
     @property
     def size(self) -> int | None:

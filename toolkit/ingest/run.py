@@ -34,7 +34,7 @@ from toolkit.records.ingested import InputRecord
 from toolkit.records.takedown import takedown_of
 from toolkit.storage import Stat, store_of
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, lacking, remove, stat_each
+from toolkit.storage.paths import join, missing_reason, remove, stat_each
 from toolkit.storage.record_log import Group
 
 
@@ -209,7 +209,7 @@ def _current_stats(work: InputToIngest) -> list[Stat]:
         return [file.stat for file in work.files if file.stat]
     current = stat_each([file.path for file in work.files])
     lacks = [
-        DataError(f"expected an input file, got {lacking(file.path)}; put it back and run again", path=file.path)
+        DataError(f"expected an input file, got {missing_reason(file.path)}; put it back and run again", path=file.path)
         for file, stat in zip(work.files, current, strict=True)
         if stat is None
     ]

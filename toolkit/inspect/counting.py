@@ -3,7 +3,7 @@
 ``<folder>/<part>/<name>.counts``  a `Record`, written last; of one ``--by``, of lengths, samples, or attributes
 ``<folder>/<part>/<name>.groups``  the groups of a ``--by``
 
-The name of the file stands there by `toolkit.storage.paths.unlike_data`: what matches a glob for data would be taken
+The name of the file stands there by `toolkit.storage.paths.escape_path`: what matches a glob for data would be taken
 for data.
 """
 
@@ -44,11 +44,11 @@ from toolkit.storage.artifact import Artifact, FileRecord, State, state
 from toolkit.storage.models import cache_folder
 from toolkit.storage.paths import (
     BOOKKEEPING,
+    escape_path,
     join,
-    lacking,
+    missing_reason,
     remove,
     stat,
-    unlike_data,
     work_folder,
 )
 from toolkit.storage.reading import version_read
@@ -162,7 +162,7 @@ class CountJob(ConfigStruct, kw_only=True):
 
     def path_of(self, part: Part, suffix: str = "counts") -> str:
         """Return the path of what is kept of a part."""
-        return join(part.folder, f"{unlike_data(self.name)}.{suffix}")
+        return join(part.folder, f"{escape_path(self.name)}.{suffix}")
 
 
 class Record(Artifact, frozen=True, kw_only=True):
@@ -262,7 +262,7 @@ def count_file(work: CountJob, report: Report, group: Group | None = None) -> Co
     """
     before = stat(work.path)
     if before is None:
-        raise DataError(f"expected a file, got {lacking(work.path)}; {DAMAGED}", path=work.path)
+        raise DataError(f"expected a file, got {missing_reason(work.path)}; {DAMAGED}", path=work.path)
     content, attributes = "", dict[str, str]()
     if work.shard and work.shard.sets:
         documents, attributes = inputs_of(work.shard)

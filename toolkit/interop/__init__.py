@@ -1,1 +1,1 @@
-"""Other programs whose configurations and data are read here."""
+"""Configurations and data of other programs."""

@@ -37,11 +37,11 @@ class ForeignRows(Writer):
 
     @property
     def READING(self) -> Reading:  # type: ignore[override]  # noqa: N802  # that of a format, which has options
-        """Return where a row has its text; `source` and `metadata` of others may be of any type, and are not read."""
+        """Return the fields of a row. `source` and `metadata` of others may be of any type, and are not read."""
         return Reading(text=self.text, headers="warc_headers")
 
     def check(self, line: bytes) -> str | None:
-        """Return what is wrong with a row: it must be an object with a text."""
+        """Return the fault of a row: it must be an object with a text."""
         try:
             row = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
             if self.text not in row:
@@ -98,7 +98,7 @@ class ForeignTable(Writer):
     def check_file(
         self, path: str, documents: int | None = None, first: int | None = None
     ) -> Iterator[tuple[int | None, str]]:
-        bad = _Told()
+        bad = _RowFaults()
         try:
             results = list(column_types(Input(path, None, LONGEST, None))[0])
             if "id" != self.id not in results:
@@ -106,8 +106,8 @@ class ForeignTable(Writer):
             for row, _ in enumerate(self._documents(Input(path, None, LONGEST, bad)), 1):
                 if first is not None and row >= first:
                     break
-                yield from bad.told()
-            yield from bad.told()
+                yield from bad.flush()
+            yield from bad.flush()
         except DataError as error:
             yield error.line, error.message
 
@@ -115,20 +115,20 @@ class ForeignTable(Writer):
         raise ConfigError("this format can only be read; choose another output format")
 
 
-class _Told(Unkept):
-    """Bad rows, of which it is told what is wrong with each."""
+class _RowFaults(Unkept):
+    """Bad rows with their faults."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._found: list[tuple[int, str]] = []
+        self._rows: list[tuple[int, str]] = []
 
     def add(self, input: str, reason: str, message: str, raw: bytes, number: int, **_: Any) -> None:
-        self._found.append((number, message))
+        self._rows.append((number, message))
 
-    def told(self) -> Iterator[tuple[int, str]]:
+    def flush(self) -> Iterator[tuple[int, str]]:
         """Yield those since the last time."""
-        yield from self._found
-        self._found.clear()
+        yield from self._rows
+        self._rows.clear()
 
 
 # --- which of them a file is ------------------------------------------------------------------------------------------

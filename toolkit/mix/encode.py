@@ -10,7 +10,7 @@ import msgspec
 from toolkit.data import schema
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import Document
-from toolkit.data.row_index import noted
+from toolkit.data.row_index import identity_record
 from toolkit.errors import DataError
 from toolkit.mix.bindings import Binding, ShardToMix, metadata_fields, needed, recomputed
 from toolkit.mix.effects.counts import (
@@ -365,7 +365,7 @@ class Encoder:
         totals.kept += 1
         totals.kept_chars += document.document.chars
         if pieces and self.notes_ids:
-            self.written.append(noted(document.joint[1], original.source, original.id, original.raw_metadata))
+            self.written.append(identity_record(document.joint[1], original.source, original.id, original.raw_metadata))
         return pieces or self._dropped(document.joint, self._nothing("documents without output"))
 
     def _dropped(self, joint: Joint, why: int | str) -> list[tuple[str, bytes]]:

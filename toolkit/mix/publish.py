@@ -36,8 +36,8 @@ from toolkit.storage.paths import (
     below,
     exists,
     join,
-    lacking,
     list_files,
+    missing_reason,
     remove,
     remove_empty_folders,
     remove_tree,
@@ -314,7 +314,7 @@ def fault_of(output: str, manifest: Manifest) -> str:
         return ""
     (size,) = {file.size for file in files if file.path == path}
     if not exists(path):
-        return f"{path}: expected a file that the manifest lists, got {lacking(path)}; run `toolkit mix`"
+        return f"{path}: expected a file that the manifest lists, got {missing_reason(path)}; run `toolkit mix`"
     return f"{path}: expected {size} bytes by the manifest, got {size_of(path)}; run `toolkit mix`"
 
 

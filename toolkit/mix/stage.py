@@ -29,7 +29,7 @@ from toolkit.mix.writer import not_carried
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.outputs import Compressing, Output
-from toolkit.storage.paths import join, listing_cache, unlike_data, work_folder
+from toolkit.storage.paths import escape_path, join, listing_cache, work_folder
 from toolkit.storage.record_log import Group, RecordLog
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ _KEPT, _COPIES, WRITTEN = ".kept", ".copies", ".written"
 
 def stage_path(output: str, digest: str, key: str) -> str:
     """Return the path of the intermediate of a shard, by its key."""
-    return join(_folder(output, digest), unlike_data(key))
+    return join(_folder(output, digest), escape_path(key))
 
 
 def _folder(output: str, digest: str) -> str:

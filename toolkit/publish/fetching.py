@@ -33,7 +33,7 @@ Became = Literal["there", "fetched", "replaced"]
 
 
 def first_parts(label: str, parts: Sequence[Part], most: int | None) -> list[Part]:
-    """Return the first parts that have together at most so many stored bytes; all, if no number is given.
+    """Return the first parts of at most so many stored bytes; all by default.
 
     Parts are taken in the order of their numbers, none is left out: so a folder has the numbers 1 to n.
 
@@ -49,18 +49,18 @@ def first_parts(label: str, parts: Sequence[Part], most: int | None) -> list[Par
             "expected the size of the file, which --max needs, got none from the server; fetch without --max",
             path=unknown,
         )
-    taken, size = list[Part](), 0
+    chosen, size = list[Part](), 0
     for part in parts:
         size += part.size
         if size > most:
             break
-        taken.append(part)
-    if not taken:
+        chosen.append(part)
+    if not chosen:
         least, first = min(parts, key=lambda part: part.size), parts[0]
         smallest = f"the smallest part of {label} is {least.path}: {_bytes(least.size)}"
         order = f"; parts are fetched in order, and the first one has {_bytes(first.size)}" if least != first else ""
         raise ConfigError(f"--max: expected enough for a part, got {_bytes(most)}; {smallest}{order}")
-    return taken
+    return chosen
 
 
 def _bytes(size: int) -> str:
@@ -68,7 +68,7 @@ def _bytes(size: int) -> str:
 
 
 class Target:
-    """The folder that parts are fetched into; it may have parts of an earlier fetch.
+    """The target folder of a fetch; it may have parts of an earlier one.
 
     Raises:
         ConfigError: if it is an output of a mix, whose manifest says what it has.
@@ -83,7 +83,7 @@ class Target:
             )
 
     def with_those_there(self, parts: Sequence[Part], chosen: int) -> list[Part]:
-        """Return the chosen first parts, and those that follow and are there: of a fetch of more of them."""
+        """Return the chosen first parts, and the existing ones after them. A fetch of more parts left those."""
         while chosen < len(parts) and all(self._has(file) for file in parts[chosen].files):
             chosen += 1
         return list(parts[:chosen])
@@ -93,11 +93,11 @@ class Target:
         return result is not None and result.size == file.size
 
     def path(self, file: File) -> str:
-        """Return where a file is fetched to."""
+        """Return the target path of a file."""
         return join(self.folder, file.path)
 
     def was_fetched(self, file: File) -> bool:
-        """Return whether a checksum file in the folder lists the file, so that it is no one else's."""
+        """Return True if a checksum file in the folder lists the file."""
         return file.path in self._listing(file.listed)
 
     def _listing(self, path: str) -> Listing:
@@ -110,7 +110,7 @@ class Target:
         return self._old[path]
 
     def check(self, files: Iterable[File]) -> None:
-        """Check that the folder has nothing of another version of the release, but what is fetched anew.
+        """Check the folder for files of another version of the release. Files fetched anew may be there.
 
         Raises:
             ConfigError: naming a file that would stay of it.
@@ -127,7 +127,7 @@ class Target:
                     )
 
     def list_files(self, files: Iterable[File]) -> list[str]:
-        """Write the checksum files of files that are there, as sha256sum does; return their paths.
+        """Write the checksum files of existing files; return their paths. Their form is that of sha256sum.
 
         What others of the folder they listed before, of labels with the same checksum file, stays.
         """
@@ -135,14 +135,14 @@ class Target:
         for file in files:
             listings.setdefault(file.listed, {})[file.path] = file.digest
         for path, new in listings.items():
-            others = {
+            older = {
                 name: digest
                 for name, digest in self._listing(path).items()
                 if name not in new and self._release.listings[path].get(name) == digest
             }
-            there = {name: digest for name, digest in others.items() if exists(join(self.folder, name))}
+            present = {name: digest for name, digest in older.items() if exists(join(self.folder, name))}
             base = os.path.dirname(path) or "."
-            lines = sorted((os.path.relpath(name, base), digest) for name, digest in (there | new).items())
+            lines = sorted((os.path.relpath(name, base), digest) for name, digest in (present | new).items())
             write_file(join(self.folder, path), "".join(f"{digest}  {name}\n" for name, digest in lines).encode())
         return sorted(listings)
 
@@ -198,7 +198,7 @@ class _TooLong(DataError):
 
 
 def _copy(job: FetchJob, report: Callable[[int, int], None]) -> None:
-    """Write the bytes of a file, if they are those of its checksum."""
+    """Write the bytes of a file, after a check of their checksum."""
     digest, size = hashlib.new(checksums.algorithm(job.file.digest)), 0
     most = job.most or job.file.size or MOST_UNANNOUNCED
     try:

@@ -19,9 +19,9 @@ from toolkit.publish.fetching import Became
 from toolkit.publish.publishing import earlier
 from toolkit.publish.release import Address, File
 from toolkit.storage import retrying, store_of
-from toolkit.storage.addresses import cleaned, hub_endpoint
+from toolkit.storage.addresses import hub_endpoint, redact_text
 from toolkit.storage.paths import fault_of_name, join
-from toolkit.storage.retrying import Trouble
+from toolkit.storage.retrying import RetryableError
 from toolkit.storage.stores.local.scratch import scratch
 
 COMMIT = 1000
@@ -47,14 +47,14 @@ class _Found:
     blob: str
 
     def is_(self, file: File, path: str) -> bool:
-        """Return whether it has the bytes of a file, which is at a path."""
+        """Return True for the bytes of a file at a path."""
         if self.sha256 is not None:
             return self.sha256 == file.digest
         return self.size == file.size and self.blob == _blob(path)
 
 
 def _blob(path: str) -> str:
-    """Return the digest that git gives a file."""
+    """Return the git digest of a file."""
     data = store_of(path).read(path)
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
@@ -95,26 +95,26 @@ class Repository:
         tree = self._tree()
         self.exists = tree is not None
         self.private = tree.private if tree else not public
-        self._known: set[str] = set()
+        self._published: set[str] = set()
         self._additions: dict[str, Any] = {}
-        self.there: set[str] = set()
+        self.up_to_date: set[str] = set()
         self.replaced: set[str] = set()
         if tree:
             with scratch() as folder:
-                self._known = earlier(
+                self._published = earlier(
                     str(address), set(self._files), sorted(tree.files), lambda path: self._read(path, folder)
                 )
-            self.there = {path for path, file in self._files.items() if self._is_there(tree, file)}
-            self.replaced = {path for path in self._files if path in tree.files} - self.there
+            self.up_to_date = {path for path, file in self._files.items() if self._is_there(tree, file)}
+            self.replaced = {path for path in self._files if path in tree.files} - self.up_to_date
 
     @property
     def missing(self) -> list[File]:
-        """Return the files that are to be sent, in their order."""
-        return [file for path, file in self._files.items() if path not in self.there]
+        """Return the files to send, in order."""
+        return [file for path, file in self._files.items() if path not in self.up_to_date]
 
     def became(self, file: File) -> Became:
-        """Return what a publication makes of a file."""
-        return "there" if file.path in self.there else "replaced" if file.path in self.replaced else "fetched"
+        """Return the outcome of a publication for a file."""
+        return "there" if file.path in self.up_to_date else "replaced" if file.path in self.replaced else "fetched"
 
     def create(self) -> None:
         """Make the repository, if it is not there."""
@@ -153,38 +153,38 @@ class Repository:
                 )
 
     def commit(self, message: str) -> list[str]:
-        """Let what was uploaded appear, and what the last publication alone had go; return the paths of the latter."""
+        """Commit the uploads, and delete files of the last publication alone; return these."""
         paths = list(self._additions)
         groups = [paths[at : at + COMMIT] for at in range(0, len(paths), COMMIT)] or [[]]
-        gone: list[str] = []
+        deleted: list[str] = []
         for number, group in enumerate(groups):
             is_last = number == len(groups) - 1
-            gone = self._ask(lambda group=group, is_last=is_last: self._commit(group, message, is_last=is_last))  # type: ignore[misc]
-        return gone
+            deleted = self._ask(lambda group=group, is_last=is_last: self._commit(group, message, is_last=is_last))  # type: ignore[misc]
+        return deleted
 
     def _commit(self, group: Sequence[str], message: str, *, is_last: bool) -> list[str]:
-        """Make a commit of what is not there; whoever asks again, because an answer was lost, makes no second one."""
+        """Commit the missing files. A repeated call after a lost answer makes no second commit."""
         from huggingface_hub import CommitOperationDelete
 
         tree = self._tree()
         if tree is None:
             raise Unreadable("expected the dataset, got none: it is gone; run again", path=str(self.address))
-        wanted = [self._additions[path] for path in group if not self._is_there(tree, self._files[path])]
-        gone = sorted(self._known - set(self._files)) if is_last else []
-        deletions = [CommitOperationDelete(path, is_folder=False) for path in gone if path in tree.files]
-        if wanted or deletions:
+        additions = [self._additions[path] for path in group if not self._is_there(tree, self._files[path])]
+        deleted = sorted(self._published - set(self._files)) if is_last else []
+        deletions = [CommitOperationDelete(path, is_folder=False) for path in deleted if path in tree.files]
+        if additions or deletions:
             self._api.create_commit(
                 self.address.name,
-                [*wanted, *deletions],
+                [*additions, *deletions],
                 commit_message=message,
                 repo_type="dataset",
                 revision=self.address.revision,
                 parent_commit=tree.commit,
             )
-        return gone
+        return deleted
 
     def differences(self) -> Iterator[str]:
-        """Yield a message for each file that is not on the Hub as it should be."""
+        """Yield a message for each wrong or missing file on the Hub."""
         tree = self._tree()
         self.private = tree.private if tree else self.private
         for path, file in self._files.items():
@@ -199,7 +199,7 @@ class Repository:
         return join(self._output, file.path)
 
     def _tree(self) -> _Tree | None:
-        """Return what the repository holds; None if there is none."""
+        """Return the files of the repository; None if it does not exist."""
         return self._ask(self._looked)
 
     def _looked(self) -> _Tree | None:
@@ -238,17 +238,17 @@ class Repository:
             return stream.read()
 
     def _ask(self, request: Callable[[], T]) -> T:
-        """Return what the Hub gives; ask again while it fails for a reason that may pass."""
+        """Return an answer of the Hub; repeat a request with a chance of success."""
         host = urllib.parse.urlsplit(hub_endpoint()).hostname or hub_endpoint()
 
         def quietly() -> T:
             with _quietly():
                 return request()
 
-        return retrying.persist(host, str(self.address), quietly, self._judged)
+        return retrying.retry(host, str(self.address), quietly, self._judged)
 
-    def _judged(self, error: Exception) -> Trouble | Exception | None:
-        """Return what an error of the library means; it may quote addresses that are signed, so it is not shown."""
+    def _judged(self, error: Exception) -> RetryableError | Exception | None:
+        """Return the meaning of a library's error. It is not shown, because it may quote signed addresses."""
         from huggingface_hub import errors
 
         while type(error) is RuntimeError and isinstance(error.__cause__, Exception):
@@ -261,19 +261,19 @@ class Repository:
         if isinstance(error, errors.OfflineModeIsEnabled):
             return ConfigError(f"{where}: expected the network, got HF_HUB_OFFLINE=1; unset it")
         if type(error).__module__.partition(".")[0] in ("httpx", "httpx2") or isinstance(error, ConnectionError):
-            return Trouble(retrying.bottom(error) or type(error).__name__)
-        said = _shown(str(error))
-        return ToolkitError(f"{where}: expected the Hub to take the files, got: {said}; run again, and see {_STATUS}")
+            return RetryableError(retrying.root_cause(error) or type(error).__name__)
+        text = _redacted(str(error))
+        return ToolkitError(f"{where}: expected the Hub to take the files, got: {text}; run again, and see {_STATUS}")
 
-    def _answered(self, error: Any) -> Trouble | Exception:
-        """Return what an answer of the Hub means."""
+    def _answered(self, error: Any) -> RetryableError | Exception:
+        """Return the meaning of an answer of the Hub."""
         code, where, name = error.response.status_code, str(self.address), self.address.name
-        said = _shown(error.server_message or "")
-        got = f"got {code}" + (f" ({said})" if said else "")
+        text = _redacted(error.server_message or "")
+        got = f"got {code}" + (f" ({text})" if text else "")
         if code in (409, 412, 429) or code >= 500:
             busy = {409: "another change at the same time", 412: "another commit meanwhile", 429: "too many requests"}
-            later = retrying.seconds_asked(error.response.headers.get("Retry-After"))
-            return Trouble(f"{code} {busy.get(code, '')}".strip() + (f" ({said})" if said else ""), True, later)
+            later = retrying.retry_after(error.response.headers.get("Retry-After"))
+            return RetryableError(f"{code} {busy.get(code, '')}".strip() + (f" ({text})" if text else ""), True, later)
         if code == 401:
             return Forbidden(f"expected a token that the Hub knows, {got}; make one there, then {_TOKENS}", path=where)
         if code == 403:
@@ -283,12 +283,12 @@ class Repository:
         return Unreadable(f"expected the Hub to take the files, {got}; correct that, and run again", path=where)
 
 
-def _shown(said: str) -> str:
-    """Return what a server or the library says, without addresses that are signed and without the token."""
+def _redacted(text: str) -> str:
+    """Return a message without signed addresses and the token."""
     import huggingface_hub
 
     token = huggingface_hub.get_token()
-    return cleaned(said.replace(token, "…") if token else said)[: retrying.SHOWN]
+    return redact_text(text.replace(token, "…") if token else text)[: retrying.SHOWN]
 
 
 _STATUS = "https://status.huggingface.co"
@@ -312,7 +312,7 @@ def _api() -> Any:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Let the library wait for no answer for ever, draw no bars, and log no addresses that are signed."""
+    """Silence the library, and bound its waiting. It draws no bars, and logs no signed addresses."""
     from huggingface_hub.utils import (
         are_progress_bars_disabled,
         disable_progress_bars,

@@ -42,7 +42,7 @@ _FORMS = {
     "a private key": r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----",
     "a signed token (JWT)": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
 }
-_PATTERNS = {what: re.compile(form) for what, form in _FORMS.items()}
+_PATTERNS = {kind: re.compile(form) for kind, form in _FORMS.items()}
 _ADDRESS = re.compile(r"""\b[a-z][a-z0-9+.-]*://[^\s"'<>)\]]+""", re.IGNORECASE)
 _HIDDEN = "…"
 """Stands in an address of ours where it had a secret."""
@@ -52,11 +52,11 @@ _LEAST = 8
 """Characters of a credential in the environment; fewer may be any word."""
 
 
-def found_in(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the line of each credential in a text, counted from 1, and what it is; never the credential."""
+def credentials_in(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line (from 1) and the kind of each credential. The credential itself is never given."""
     here = [(name, os.environ.get(name, "")) for name in _ENVIRONMENT]
     for number, line in enumerate(text.splitlines(), 1):
-        yield from ((number, what) for what, pattern in _PATTERNS.items() if pattern.search(line))
+        yield from ((number, kind) for kind, pattern in _PATTERNS.items() if pattern.search(line))
         yield from ((number, f"the value of {name}") for name, value in here if len(value) >= _LEAST and value in line)
         addresses = (match[0] for match in _ADDRESS.finditer(line) if _HIDDEN not in match[0])
         yield from ((number, "an address with a secret") for address in addresses if has_secret(address))
@@ -67,7 +67,7 @@ NEEDED = {card.NAME: "`toolkit card`", croissant.NAME: "`toolkit croissant`"}
 
 
 def files_of(output: str) -> list[File]:
-    """Return what is published of an output, in the order in which it is: parts, checksums, descriptions, the card.
+    """Return the files to publish, in order: parts, checksums, descriptions, the card.
 
     Raises:
         ConfigError: if it is no finished output of a mix, or has not both descriptions, or another program's card.
@@ -111,47 +111,47 @@ def _text(path: str) -> str:
 
 
 def credentials(output: str, files: list[File]) -> Iterator[str]:
-    """Yield a message for each credential in the files that describe an output."""
+    """Yield a message for each credential in the descriptions of an output."""
     for file in files:
         if file.path in targets.DESCRIPTIONS and not file.path.endswith(".png"):
             path = join(output, file.path)
-            for line, what in found_in(_text(path)):
-                yield f"{path}:{line}: expected no credentials, got {what}; take it out, and write the file again"
+            for line, kind in credentials_in(_text(path)):
+                yield f"{path}:{line}: expected no credentials, got {kind}; take it out, and write the file again"
 
 
-def earlier(place: str, coming: set[str], there: Sequence[str], read: Callable[[str], bytes]) -> set[str]:
+def earlier(place: str, coming: set[str], paths: Sequence[str], read: Callable[[str], bytes]) -> set[str]:
     """Return the paths of an earlier publication: checksum files, and what they list.
 
     Args:
         place: the address that others are published in, for messages.
         coming: paths that are published now.
-        there: all paths that there are.
+        paths: all paths that there are.
         read: returns the bytes of one of them.
 
     Raises:
         ConfigError: if something else is there that would be taken for its data, or that it would replace.
     """
-    known: set[str] = set()
-    for path in filter(targets.is_checksum_file, there):
-        known |= {path, *listing_of(join(place, path), path, read(path))}
-    if card.NAME in there and not card_marks.is_ours(read(card.NAME).decode(errors="replace")):
+    published: set[str] = set()
+    for path in filter(targets.is_checksum_file, paths):
+        published |= {path, *listing_of(join(place, path), path, read(path))}
+    if card.NAME in paths and not card_marks.is_ours(read(card.NAME).decode(errors="replace")):
         raise ConfigError(
             f"{join(place, card.NAME)}: expected none, or a card that `toolkit card` wrote, got another; move it away"
         )
-    for path in there:
-        if path not in known | coming and not is_hidden(path) and targets.as_part(path):
+    for path in paths:
+        if path not in published | coming and not is_hidden(path) and targets.as_part(path):
             raise ConfigError(
                 f"{join(place, path)}: expected only what was published here before, got a file that would be "
                 "taken for its data; move it away, or choose another --to"
             )
-    return known
+    return published
 
 
 class Place:
-    """The folder, on disk or in a bucket, that an output is published in; it may have an earlier publication.
+    """The target folder of a publication; it may have an earlier one.
 
     Attributes:
-        known: paths that checksum files there list, and those files: what was published before.
+        published: Paths that checksum files there list, and those files: what was published before.
 
     Raises:
         ConfigError: if something else is there that would be taken for its data, or that it would replace.
@@ -162,21 +162,21 @@ class Place:
         self._coming = {file.path for file in files}
         if publish.load_manifest(folder) is not None:
             raise ConfigError(f"--to: {folder}: expected a folder to publish in, got the output of a mix")
-        self.known = earlier(folder, self._coming, list(list_files(folder)), self._read)
+        self.published = earlier(folder, self._coming, list(list_files(folder)), self._read)
 
     def _read(self, path: str) -> bytes:
         address = join(self.folder, path)
         return store_of(address).read(address)
 
     def may_replace(self, file: File) -> bool:
-        """Return whether what is in the place of a file was published before, or describes that."""
-        return file.path in self.known or targets.is_description(file.path)
+        """Return True if a file was published before, or describes the publication."""
+        return file.path in self.published or targets.is_description(file.path)
 
     def clear(self) -> list[str]:
-        """Delete what was published before and is no longer; return its paths."""
-        gone = self.known - self._coming
-        gone |= {*targets.DESCRIPTIONS} - self._coming if self.known else set()  # a page that is no more
-        old = sorted(path for path in gone if exists(join(self.folder, path)))
+        """Delete files of the last publication alone; return their paths."""
+        outdated = self.published - self._coming
+        outdated |= {*targets.DESCRIPTIONS} - self._coming if self.published else set()  # a page that is no more
+        old = sorted(path for path in outdated if exists(join(self.folder, path)))
         for path in old:
             remove(join(self.folder, path))
             remove_empty_folders(os.path.dirname(join(self.folder, path)), self.folder)

@@ -1,4 +1,4 @@
-"""The parts that a release has of a label, by its manifest or its checksum file; addresses of the Hugging Face Hub."""
+"""The parts of a release by label, and addresses of the Hub."""
 
 import os
 import re
@@ -42,22 +42,22 @@ class Address:
 
     @property
     def page(self) -> str:
-        """Return where people see it."""
+        """Return the page of the dataset."""
         return f"{hub_endpoint()}/datasets/{self.name}"
 
     @property
     def files(self) -> str:
-        """Return the address on the web below which its files are."""
+        """Return the base URL of its files."""
         return f"{self.page}/resolve/{urllib.parse.quote(self.revision, safe='')}"
 
 
 def is_hub(address: str) -> bool:
-    """Return whether an address is one of the Hub."""
+    """Return True for an address of the Hub."""
     return address.startswith(SCHEME)
 
 
 def parse(address: str, option: str = "") -> Address:
-    """Return what an address names.
+    """Return the dataset of an address.
 
     Args:
         address: ``hf://datasets/USER/NAME``, with ``@REVISION`` behind it or not.
@@ -82,7 +82,7 @@ SLOWEST = 1024
 
 
 class Pace:
-    """Gives a file up that arrives byte by byte.
+    """Raises for a file with a very slow stream.
 
     Args:
         path: Path of the file, for messages.
@@ -92,7 +92,7 @@ class Pace:
         self._path, self._begin, self._size = path, time.monotonic(), 0
 
     def check(self, size: int) -> None:
-        """Count bytes that have arrived.
+        """Count received bytes.
 
         Raises:
             DataError: if they come too slowly.
@@ -164,7 +164,7 @@ class Release:
     Attributes:
         address: Address of the folder.
         name: Name of the release: the last part of what was given.
-        listings: what each checksum file says that was read, by its path.
+        listings: Content of each checksum file read, by its path.
 
     Raises:
         ConfigError: if the address is none of a folder, or a mix is just being published there.
@@ -207,7 +207,7 @@ class Release:
         return self._recorded(label) if self._manifest else self._listed(label)
 
     def labels(self) -> list[str]:
-        """Return the labels that there are, sorted; none where folders cannot be listed and there is no manifest."""
+        """Return all labels, sorted; none without listings and a manifest."""
         if self._manifest:
             return sorted({part.label for part in self._manifest.parts} - {REJECTED, ""})
         if not self._store.can_list:
@@ -264,7 +264,7 @@ class Release:
         return _in_order([Part(tuple(file)) for file in files])
 
     def _listed(self, label: str) -> list[Part]:
-        """Return the parts of a label by the first checksum file that there is of it."""
+        """Return the parts of a label by its first checksum file."""
         candidates, failure = _candidates(label), None
         for path in candidates:
             try:
@@ -279,7 +279,7 @@ class Release:
         raise failure or self._no_such(label, f"no {candidates[0]} there")
 
     def _looked_at(self, listing: str) -> list[Part]:
-        """Return the parts that a checksum file lists, with the sizes that the store says."""
+        """Return the parts in a checksum file, with stored sizes."""
         digests = self.listings[listing]
         parts: dict[str, list[File]] = {}
         for (path, digest), stat in zip(digests.items(), stat_each([*map(self.at, digests)]), strict=True):
@@ -293,14 +293,17 @@ class Release:
         return _in_order([Part(tuple(files)) for files in parts.values()])
 
     def _no_such(self, label: str, got: str) -> ConfigError:
-        known = self.labels()
-        there = f"; there are {few(known)}" if known else ""
-        more = did_you_mean(label, known) + there + no_folder(self.address)
+        labels = self.labels()
+        listing = f"; there are {few(labels)}" if labels else ""
+        more = did_you_mean(label, labels) + listing + no_folder(self.address)
         return ConfigError(f"{self.address}: expected the label {label!r}, got {got}{more}")
 
 
 def _candidates(label: str) -> list[str]:
-    """Return the paths that the checksum file of a label has in outputs of ours, then in releases of OSCAR."""
+    """Return the possible paths of a label's checksum file.
+
+    First come those of our outputs, then those of releases of OSCAR.
+    """
     name = label.rpartition("/")[2]
     return [
         f"{label}/{name}_sha256.txt",
@@ -312,7 +315,7 @@ def _candidates(label: str) -> list[str]:
 
 
 def listing_of(address: str, path: str, data: bytes, label: str | None = None) -> Listing:
-    """Return what a checksum file says.
+    """Return the content of a checksum file.
 
     Args:
         address: Address of the file, for messages.
@@ -326,10 +329,10 @@ def listing_of(address: str, path: str, data: bytes, label: str | None = None) -
     """
     results: Listing = {}
     for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
-        known = checksums.parsed(line)
-        if known is None:
+        parsed_line = checksums.parsed(line)
+        if parsed_line is None:
             raise DataError(f"expected a checksum and a file name, got {line[:80]!r}", path=address, line=number)
-        digest, name = known
+        digest, name = parsed_line
         name = name.removeprefix("./")
         listed = join(os.path.dirname(path), name)
         if fault := fault_of_name(name) or _fault_of_public_name(name) or _fault_of_data(listed, label):
@@ -339,14 +342,14 @@ def listing_of(address: str, path: str, data: bytes, label: str | None = None) -
 
 
 def _fault_of_public_name(name: str) -> str | None:
-    """Return what is wrong with the name of a file that a stranger wants written; None if nothing."""
+    """Return the fault of an external file name; None if it has none."""
     if is_hidden(name) or not name.isprintable():
         return f"expected a path without hidden parts and control characters, got {name!r}"
     return None
 
 
 def _fault_of_data(path: str, label: str | None) -> str | None:
-    """Return what is wrong with a path as that of a data file; None if nothing.
+    """Return the fault of a path of a data file; None without one.
 
     Args:
         path: below the release.
@@ -363,7 +366,7 @@ def _fault_of_data(path: str, label: str | None) -> str | None:
 
 
 def _in_order(parts: list[Part]) -> list[Part]:
-    """Return parts by their folders, then by their numbers, which `10` and `2` are not in when sorted as texts."""
+    """Return parts sorted by folder, then by number."""
 
     def place(part: Part) -> tuple[str, int, str]:
         folder, name = os.path.split(part.path)

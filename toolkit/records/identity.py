@@ -243,7 +243,7 @@ class ChosenDocuments:
 
 
 NOTED = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<u4")])
-"""Result of `toolkit.data.row_index.noted` for a document: its `KEY`, and its row, from 1."""
+"""Result of `toolkit.data.row_index.identity_record` for a document: its `KEY`, and its row, from 1."""
 
 
 @dataclass(frozen=True)

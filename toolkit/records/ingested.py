@@ -20,7 +20,7 @@ from toolkit.records.sets import OutputState
 from toolkit.storage import store_of
 from toolkit.storage.artifact import Artifact
 from toolkit.storage.globs import glob_regex
-from toolkit.storage.paths import exists, fixed_part, is_glob, join, lacking
+from toolkit.storage.paths import exists, fixed_part, is_glob, join, missing_reason
 from toolkit.storage.record_log import RecordLog
 
 
@@ -315,7 +315,7 @@ def lost_shards(
         for shard in record.shards:
             if shard not in existing and concern(shard) and _is_gone(dataset, shard):
                 path = dataset.shard_path(shard)
-                got = "`run --per-shard` has deleted them" if record.deleted else f"got {lacking(path)}"
+                got = "`run --per-shard` has deleted them" if record.deleted else f"got {missing_reason(path)}"
                 lost[shard] = (
                     f"{path}: expected the documents of {record.input}, {got}; run `toolkit ingest`, or "
                     f"`toolkit clean --forget {key}` to remove what is left of it"
@@ -328,8 +328,8 @@ def lost_shards(
         if state and (state.root, state.reader) == (root, row_index.reader_of(dataset)) and _is_gone(dataset, shard):
             path = dataset.shard_path(shard)
             lost[shard] = (
-                f"{path}: expected the documents that were there before, got {lacking(path)}; restore the file, or run "
-                f"`toolkit clean --forget {shard}` to remove what is left of it"
+                f"{path}: expected the documents that were there before, got {missing_reason(path)}; restore the "
+                f"file, or run `toolkit clean --forget {shard}` to remove what is left of it"
             )
     return dict(sorted(lost.items()))
 

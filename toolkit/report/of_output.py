@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from toolkit.config import settings as config
-from toolkit.config.concealing import concealed
+from toolkit.config.concealing import conceal
 from toolkit.data.dataset import Dataset
 from toolkit.distribution import NAME, VERSION
 from toolkit.errors import ConfigError
@@ -166,7 +166,7 @@ def run_of_output(folder: str, name: str) -> facts.Run:
     return facts.Run(
         name=name,
         output=folder,
-        config=concealed(config.dump(manifest.settings)),
+        config=conceal(config.dump(manifest.settings)),
         mixed=True,
         notes=notes,
         missing={part: f"{why}; {_WITHOUT}" for part, why in MISSING.items()},

@@ -44,7 +44,7 @@ from toolkit.report.fields import Fields
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import write_file
-from toolkit.storage.paths import join, remove, unlike_data
+from toolkit.storage.paths import escape_path, join, remove
 from toolkit.storage.record_log import Group
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class ShardToCount(ConfigStruct):
     @property
     def base(self) -> str:
         """Return the path of what is kept, without its suffix."""
-        return join(self.folder, self.settings, unlike_data(self.work.shard))
+        return join(self.folder, self.settings, escape_path(self.work.shard))
 
 
 class Sums(msgspec.Struct, kw_only=True):

@@ -1,4 +1,4 @@
-"""Where files are: on local disk, in a bucket of a cloud, on the web, in a store of a user's.
+"""Files on disk, in buckets, on the web, and in users' stores.
 
 A path is local, or ``SCHEME://…``. `store_of` gives the `Store` of a path, which is a plugin: a module of
 `toolkit.storage.stores` that is called like the scheme, an entry point of the group ``toolkit.stores``, or a class that
@@ -33,7 +33,7 @@ def scheme_of(path: str) -> str:
 
 
 def store_of(path: str) -> Store:
-    """Return the store that a path belongs to; one object in a session.
+    """Return the store of a path; one object in a session.
 
     Raises:
         ConfigError: if there is none for it, or what it needs is not installed.
@@ -55,8 +55,8 @@ def _class_of(scheme: str) -> type[Store]:
         return STORES.find(reference)
     names = [name for name in STORES.names() if name != LOCAL]
     if scheme not in names:
-        known = " or ".join(f"{name}://" for name in names)
+        schemes = " or ".join(f"{name}://" for name in names)
         raise ConfigError(
-            f"{scheme}://: expected a local path, {known}; a store of your own is named in `storage.stores`"
+            f"{scheme}://: expected a local path, {schemes}; a store of your own is named in `storage.stores`"
         )
     return STORES.find(scheme)

@@ -1,9 +1,9 @@
 """Addresses with secrets: what is shown and stored of them, and what they are.
 
-User info (``user:password@``) and queries (``?X-Amz-Signature=…``) let whoever reads them do what the user may do. They
-leave an address where it comes in, in a configuration or on the command line, by `hidden`. From then on everything here
-has the address that is shown; only the store that sends a request asks for the whole one, by `whole`. So what is
-written, printed or raised cannot have the secret, wherever that is.
+User info (``user:password@``) and queries (``?X-Amz-Signature=…``) give their readers the rights of the user.
+`redact_url` removes them where an address comes in, from a configuration or the command line. From then on the toolkit
+has the redacted address; only a store that sends a request calls `reveal_url`. So no file, message or error has the
+secret.
 
     https://me:secret@host/x.gz?token=abc  ->  https://…@host/x.gz?…9f86d081
 
@@ -64,41 +64,41 @@ def hub_endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
 
 
-def hidden(text: str, *, carry: bool = True) -> str:
-    """Return an address as it may be shown and stored, and note the whole one for `whole`; any other text as it is.
+def redact_url(text: str, *, carry: bool = True) -> str:
+    """Return an address without its secrets, and remember it for `reveal_url`. Return any other text as it is.
 
     Args:
         text: an address, or something else.
         carry: True if processes that work for this one must know it; thousands of inputs are sent to them one by one.
     """
     match = _ADDRESS.fullmatch(text)
-    if match is None or (shown := _shown(match)) == text:
+    if match is None or (redacted := _redact_match(match)) == text:
         return text
     session = current()
-    (session.addresses if carry else session.inputs)[shown] = text
-    return shown
+    (session.addresses if carry else session.inputs)[redacted] = text
+    return redacted
 
 
-def cleaned(message: str) -> str:
+def redact_text(message: str) -> str:
     """Return an external message without secrets.
 
     None are in the addresses that it quotes. Nor are there parts of addresses that the session knows, values of what
     is called a signature, token or the like, and the credentials of clouds that are in the environment: a server may
     repeat all that it was asked with.
     """
-    message = _ADDRESS.sub(_shown, message)
+    message = _ADDRESS.sub(_redact_match, message)
     for secret in sorted(_secrets(), key=len, reverse=True):
         message = message.replace(secret, "…")
     return _NAMED.sub(r"\1…", message)
 
 
 def _secrets() -> set[str]:
-    """Return what must not be read anywhere: parts of known addresses, and credentials in the environment."""
+    """Return the secrets of this session: parts of known addresses, and credentials in the environment."""
     results = {os.environ.get(name, "") for name in CREDENTIALS}
     results |= {
         form for value in results for part in _PARTS.findall(value) for form in (part, urllib.parse.unquote(part))
     }
-    for address in _known().values():
+    for address in _known_urls().values():
         if match := _ADDRESS.fullmatch(address):
             user, query = match[2].rpartition("@")[0], match[4].removeprefix("?")
             parts = [*user.split(":"), *(pair.partition("=")[2] for pair in query.split("&"))]
@@ -108,40 +108,40 @@ def _secrets() -> set[str]:
 
 
 def has_secret(text: str) -> bool:
-    """Return whether a text is an address that nobody else should see: with user info, or signed."""
+    """Return True for an address with user info or a signature."""
     match = _ADDRESS.fullmatch(text)
     return bool(match and ("@" in match[2] or _SIGNED.search(match[4])))
 
 
-def whole(address: str) -> str:
-    """Return the address that a request is sent to.
+def reveal_url(address: str) -> str:
+    """Return the full address of a request.
 
     Raises:
         ConfigError: if it was copied from where it had lost its secret.
     """
     if _USER not in address and _QUERY not in address:
         return address
-    known = _known()
-    if address in known:
-        return known[address]
+    addresses = _known_urls()
+    if address in addresses:
+        return addresses[address]
     # a path below one that is known: of a crawl below its `base_url:`
-    below = [item for item in known if _QUERY not in item and address.startswith(item.rstrip("/") + "/")]
+    below = [item for item in addresses if _QUERY not in item and address.startswith(item.rstrip("/") + "/")]
     if below:
         base = max(below, key=len)
-        return known[base].rstrip("/") + address[len(base.rstrip("/")) :]
+        return addresses[base].rstrip("/") + address[len(base.rstrip("/")) :]
     raise ConfigError(
         f"{address}: expected a whole address, got one without its user or query, which the "
         f"toolkit hides in messages; write the whole address"
     )
 
 
-def learn(shown: str, address: str) -> None:
-    """Note the whole address of one that is shown."""
-    if shown != address:
-        current().inputs[shown] = address
+def remember_url(redacted: str, address: str) -> None:
+    """Remember the full address of a redacted one."""
+    if redacted != address:
+        current().inputs[redacted] = address
 
 
-def _shown(match: re.Match[str]) -> str:
+def _redact_match(match: re.Match[str]) -> str:
     scheme, place, path, rest = match.groups()
     _, at, host = place.rpartition("@")
     if rest.startswith(_QUERY):
@@ -158,5 +158,5 @@ def _digits(query: str) -> str:
     return hashlib.sha256(query.encode(errors="surrogatepass")).hexdigest()[:8]
 
 
-def _known() -> dict[str, str]:
+def _known_urls() -> dict[str, str]:
     return current().addresses | current().inputs

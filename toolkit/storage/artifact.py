@@ -19,12 +19,12 @@ from toolkit.storage.reading import content_digest, stored_digest
 
 
 def stored_xxh3(path: str) -> str:
-    """Return the xxh3-128 (hex) of the bytes of a file as they are stored."""
+    """Return the xxh3-128 (hex) of the stored bytes of a file."""
     return stored_digest(path, xxhash.xxh3_128())
 
 
 def stored_sha256(path: str) -> str:
-    """Return the sha256 (hex) of the bytes of a file as they are stored."""
+    """Return the sha256 (hex) of the stored bytes of a file."""
     return stored_digest(path, hashlib.sha256())
 
 
@@ -47,7 +47,7 @@ class FileRecord(NamedTuple):
 
     @classmethod
     def of(cls, path: str, version: Stat) -> Self:
-        """Return a file with the size and the stamp of a version of it."""
+        """Return the record of a file from its `Stat`."""
         return cls(path, version.size, version.stamp)
 
 
@@ -56,17 +56,17 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lineage(self) -> Mapping[str, str]:
-        """Return the digests of what the artifact was made of, by name."""
+        """Return the digests of the inputs, by name."""
         return {}
 
     @property
     def made_with(self) -> Any:
-        """Return the settings that the artifact was made with; None if the lineage has their digest."""
+        """Return the settings of the artifact; None if the lineage has their digest."""
         return getattr(self, "settings", None)
 
 
 class Derived(Artifact, frozen=True, kw_only=True):
-    """Base of the records of artifacts that are made of much; `made_of` is a digest of all of it."""
+    """Base of the records of artifacts with many inputs; `made_of` is a digest of all of them."""
 
     made_of: str
 
@@ -96,7 +96,7 @@ class State(msgspec.Struct, frozen=True):
 
     @property
     def is_done(self) -> bool:
-        """Return whether nothing is to be done."""
+        """Return True if no work is left."""
         return self.name == "done"
 
 
@@ -131,27 +131,27 @@ def state(
         return INTERRUPTED if begun else MISSING
     if settings is not None and record.made_with != settings:
         return State("stale", "it was made with other settings")
-    there = files_state(files(record) if files else (), quick=quick)
-    if not there.is_done or inputs is None:
-        return there
-    left = dict(record.lineage)
+    current = files_state(files(record) if files else (), quick=quick)
+    if not current.is_done or inputs is None:
+        return current
+    lineage = dict(record.lineage)
     try:
         for name, digest in inputs:
-            if digest is None or left.pop(name, None) != digest:
+            if digest is None or lineage.pop(name, None) != digest:
                 return State("stale", f"{name or 'its input'} has changed", name)
     except DataError as error:
         return State("stale", str(error), error=error)
-    return State("stale", f"it was made of {min(left)}, too", min(left)) if left else there
+    return State("stale", f"it was made of {min(lineage)}, too", min(lineage)) if lineage else current
 
 
 def files_state(
     files: Iterable[FileRecord], *, quick: bool = False, stat: Callable[[str], Stat | None] = stat
 ) -> State:
-    """Return the state of files that records describe: done, or missing.
+    """Return the state of recorded files: done, or missing.
 
     Args:
         files: Files.
-        quick: As of `state`.
+        quick: Meaning as in `state`.
         stat: Function that returns what there is of a path.
     """
     stamps = {}

@@ -42,43 +42,43 @@ CHUNK = 1 << 17
 
 
 class Damaged(Exception):
-    """Compressed data that is not sound; the message says how."""
+    """Raised for damaged compressed data, with its fault."""
 
 
 class WindowTooLarge(Exception):
-    """Compressed data that needs a larger window than `storage.max_window` allows."""
+    """Raised for data with a larger window than `storage.max_window`."""
 
 
 class Stored(io.RawIOBase):
     """The bytes of a file as stored, counted.
 
     Attributes:
-        at: how many have been read.
+        at: Number of bytes read so far.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__()
         self._stream = stream
-        self._held = b""
+        self._head = b""
         self.at = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count = min(len(self._held), len(buffer))
-        buffer[:count] = self._held[:count]
-        self._held = self._held[count:]
+        count = min(len(self._head), len(buffer))
+        buffer[:count] = self._head[:count]
+        self._head = self._head[count:]
         if count < len(buffer):
             count += cast("Any", self._stream).readinto(memoryview(buffer)[count:])
         self.at += count
         return count
 
     def head(self, count: int) -> bytes:
-        """Return the first bytes, which are read again afterwards; fewer if there are no more."""
-        while len(self._held) < count and (more := self._stream.read(count - len(self._held))):
-            self._held += more
-        return self._held
+        """Return the first bytes without consuming them; fewer if there are no more."""
+        while len(self._head) < count and (more := self._stream.read(count - len(self._head))):
+            self._head += more
+        return self._head
 
     def close(self) -> None:
         self._stream.close()
@@ -86,7 +86,7 @@ class Stored(io.RawIOBase):
 
 
 def compression_of(path: str) -> str | None:
-    """Return what the suffix says: a compression, an empty text for plain data, None if it says nothing."""
+    """Return the compression by suffix; an empty text for plain data, None for an unknown suffix."""
     for suffix, name in SUFFIXES.items():
         if path.endswith(suffix):
             return name
@@ -94,12 +94,12 @@ def compression_of(path: str) -> str | None:
 
 
 def compression_in(head: bytes) -> str:
-    """Return which compression the first bytes of a file have; empty for none."""
+    """Return the compression by the first bytes of a file; empty for none."""
     return next((name for name, pattern in _MAGIC.items() if pattern.match(head)), "")
 
 
 def inflated(path: str, stored: Stored) -> Callable[[int], bytes]:
-    """Return a function that reads the uncompressed bytes of a file.
+    """Return a function to read the uncompressed bytes of a file.
 
     It takes a number of bytes and gives up to so many, all if the number is negative, none at the end. It raises
     EOFError where the data ends too early, Damaged (or an error of isal) where it is not sound, and WindowTooLarge.
@@ -109,8 +109,8 @@ def inflated(path: str, stored: Stored) -> Callable[[int], bytes]:
     """
     magic = stored.head(MAGIC_BYTES)
     compression = compression_in(magic)
-    said = compression_of(path)
-    if said and compression != said:
+    expected = compression_of(path)
+    if expected and compression != expected:
         got = (
             f"{compression} data; rename it"
             if compression
@@ -118,8 +118,8 @@ def inflated(path: str, stored: Stored) -> Callable[[int], bytes]:
             if magic
             else None
         )
-        raise DataError(f"expected {said} data by the suffix, got {got or f'an empty file; {DAMAGED}'}", path=path)
-    if said == "" and compression:
+        raise DataError(f"expected {expected} data by the suffix, got {got or f'an empty file; {DAMAGED}'}", path=path)
+    if expected == "" and compression:
         raise DataError(f"expected plain data by the suffix, got {compression} data; rename it", path=path)
     if not compression:
         return lambda size: stored.read(size) or b""
@@ -167,7 +167,7 @@ def _decompressor(name: str) -> Any:
 
 
 class Frames:
-    """The bytes of frames that follow each other.
+    """The uncompressed bytes of consecutive frames.
 
     Args:
         stored: the bytes of the file, from its first.
@@ -176,7 +176,7 @@ class Frames:
 
     Attributes:
         size: bytes inflated so far.
-        whole: of these, the bytes of frames that have ended.
+        whole: Inflated bytes of complete frames.
     """
 
     def __init__(self, stored: Stored, name: str, steps_from: int = sys.maxsize) -> None:
@@ -213,7 +213,7 @@ class Frames:
         return self._stored.read(max(1, min(CHUNK, self._steps_from - self._stored.at))) or b""
 
     def _between(self) -> bytes:
-        """Return what follows a frame; none at the end. Zeros may pad gzip files, and xz files, four at a time."""
+        """Return the bytes after a frame; none at the end. Zeros may pad gzip files, and xz files, four at a time."""
         block = self._frame.unused_data or self._more()
         zeros = 0
         while self._name in ("gzip", "xz") and block.startswith(b"\0"):
@@ -252,7 +252,7 @@ def compress_small(data: bytes) -> bytes:
 
 
 def compress_zstd(data: bytes) -> bytes:
-    """Return a zstd frame at level 3, with a checksum of its content."""
+    """Return a zstd frame at level 3, with a checksum."""
     module = zstd()
     parameter = module.CompressionParameter
     options = {parameter.compression_level: 3, parameter.checksum_flag: 1}
@@ -273,7 +273,7 @@ COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def decompress(data: bytes, compression: str) -> bytes:
-    """Return the uncompressed bytes of one member that one of `COMPRESSORS` made."""
+    """Return the uncompressed bytes of one member by one of `COMPRESSORS`."""
     if compression == "none":
         return data
     if compression == "zstd":

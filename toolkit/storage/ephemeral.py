@@ -1,4 +1,4 @@
-"""Row indexes and external-file records in a folder of this machine, for a task or a run.
+"""Row indexes and records for one task or run.
 
 They lie there where a command keeps nothing (`ephemeral_records`), and where nobody may write beside the dataset:
 whoever may only read a dataset can still inspect it.
@@ -32,7 +32,7 @@ def with_ephemeral_records(function: Callable[[P, A], R], payload: P, report: A)
 
 @contextmanager
 def ephemeral_records() -> Iterator[None]:
-    """Write the records of the ``with`` block to a folder that ends with it, and nothing to the dataset."""
+    """Keep the records of the ``with`` block in a temporary folder. The dataset stays as it is."""
     session = current()
     with scratch() as folder:
         session.apart = folder
@@ -44,7 +44,7 @@ def ephemeral_records() -> Iterator[None]:
 
 @contextmanager
 def run_scratch() -> Iterator[None]:
-    """Keep ephemeral records for the ``with`` block, in all processes of this machine.
+    """Provide a folder for ephemeral records to all processes on this machine.
 
     Also delete the leftovers of killed processes in the system's folder for temporary files.
     """
@@ -60,7 +60,7 @@ def run_scratch() -> Iterator[None]:
 
 
 def is_needed(bookkeeping: str) -> bool:
-    """Return whether records cannot, or must not, lie in this bookkeeping folder."""
+    """Return True if records cannot or must not lie in this folder."""
     return bool(current().apart) or not _is_writable(bookkeeping)
 
 

@@ -1,4 +1,4 @@
-"""Globs as regular expressions whose time grows with the length of a path, whatever the glob.
+"""Globs as regular expressions; their time grows linearly with the length of a path.
 
 `*` and `?` stay within a folder, `**` spans any number of folders (also none), `[ab]` `[!a]` are classes, `{a,b}` are
 alternatives. A path with many `*` matches nothing in time that grows with a power of its length, if the first way to
@@ -38,7 +38,7 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """Return the globs without braces that a glob stands for."""
+    """Expand the braces of a glob."""
     waiting, results = [pattern], []
     while waiting:
         text = waiting.pop(0)
@@ -56,7 +56,7 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def _innermost(text: str) -> tuple[int, int, list[int]] | None:
-    """Return the first pair of braces without others in it, and its commas; None if there is none."""
+    """Return the first innermost pair of braces, and its commas; None if there is none."""
     opened: int | None = None
     commas: list[int] = []
     i = 0
@@ -84,17 +84,17 @@ def _path(pattern: str) -> str:
             runs.append("")
         else:
             runs[-1] += _part(folder) + "/"
-    first, *others = runs
+    first, *rest = runs
     last = _part(name[:-2]) + ".*" if name.endswith("**") else _part(name)
-    if not others:
+    if not rest:
         return first + last
-    *between, behind = others
+    *between, behind = rest
     passed = "".join(rf"(?>(?:[^/]+/)*?{run})" for run in between if run)
     return rf"{first}{passed}(?:[^/]+/)*{behind}{last}"
 
 
 def _divided(pattern: str) -> list[str]:
-    """Return the parts of a path, cut at slashes that are not in a class."""
+    """Return the parts of a path, cut at slashes outside of classes."""
     results, start = [], 0
     for match in re.finditer(rf"{_CLASS.pattern}|/", pattern, re.DOTALL):
         if match[0] == "/":
@@ -105,15 +105,15 @@ def _divided(pattern: str) -> list[str]:
 
 def _part(text: str) -> str:
     """Return the regular expression of a part of a path, without slashes."""
-    first, *others = _stretches(text)
-    if not others:
+    first, *rest = _stretches(text)
+    if not rest:
         return first
-    *between, last = others
+    *between, last = rest
     return first + "".join(rf"(?>[^/]*?{item})" for item in between if item) + "[^/]*" + last
 
 
 def _stretches(text: str) -> list[str]:
-    """Return the regular expressions of what stands between stars."""
+    """Return the regular expressions of the texts between stars."""
     results, i = [""], 0
     while i < len(text):
         c = text[i]

@@ -32,7 +32,7 @@ def decoder_of(type_: type[T]) -> msgspec.json.Decoder[T]:
 _cached_decoder = functools.cache(decoder_of)
 
 
-def decoded(data: bytes, type_: type[T]) -> T:
+def decode(data: bytes, type_: type[T]) -> T:
     """Return a value of JSON.
 
     Raises:
@@ -44,7 +44,7 @@ def decoded(data: bytes, type_: type[T]) -> T:
 
 
 def know_types() -> None:
-    """Let msgspec look into all classes that there are, before threads decode or convert values of them.
+    """Let msgspec inspect all existing classes, before threads decode values.
 
     Classes that are made later, as those of the values of sets, get their decoders by `decoder_of`.
     """
@@ -56,7 +56,7 @@ def know_types() -> None:
 
 
 def json_digest(value: Any) -> str:
-    """Return a digest of a value as JSON, in which the order of keys is that of their names."""
+    """Return a digest of a value as JSON with sorted keys."""
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(value, order="sorted"))
 
 
@@ -68,11 +68,11 @@ def load(path: str, type_: type[T]) -> T | None:
     Raises:
         Unreadable: if it is not known whether there is one.
     """
-    return load_told(path, type_)[0]
+    return load_or_warn(path, type_)[0]
 
 
-def load_told(path: str, type_: type[T]) -> tuple[T | None, bool]:
-    """Return what `load` does, and whether there is a damaged record."""
+def load_or_warn(path: str, type_: type[T]) -> tuple[T | None, bool]:
+    """Return the result of `load`, and True if the record is damaged."""
     try:
         return load_strictly(path, type_, "the toolkit ignores it, and does the work that it records again"), False
     except DataError as error:
@@ -81,7 +81,7 @@ def load_told(path: str, type_: type[T]) -> tuple[T | None, bool]:
 
 
 def warn_damage(fault: object) -> None:
-    """Print what is wrong with a record, once."""
+    """Print the fault of a record, once."""
     current().warn(f"warning: {fault}")
 
 
@@ -91,12 +91,12 @@ def load_strictly(
     remedy: str = "delete it to have its work done anew",
     read: Callable[[str], bytes] | None = None,
 ) -> T | None:
-    """Return a record that must not be overlooked; None if there is none.
+    """Return a record, or raise for a damaged one; None if there is none.
 
     Args:
         path: Path of the record.
         type_: Type of it.
-        remedy: what to do about one that is damaged.
+        remedy: Next step for a damaged record, for the message.
         read: returns the bytes of a file; by default, all that its store has.
 
     Raises:
@@ -104,7 +104,7 @@ def load_strictly(
         Unreadable: if it is not known whether there is one.
     """
     try:
-        return decoded((read or store_of(path).read)(path), type_)
+        return decode((read or store_of(path).read)(path), type_)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def is_known(model: str) -> bool:
-    """Return True if a text is the name of a model, not a path."""
+    """Return True for the name of a model, not a path."""
     return model in KNOWN or model in BUNDLED
 
 
@@ -48,15 +48,15 @@ BUNDLED = {
 
 
 class KnownModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that has a name.
+    """A model with a name.
 
     Attributes:
-        page: what is said of it, and where it can be had.
+        page: Page about the model, with its source.
         url: URL of the file; empty where only the page tells it.
-        license: as its page says it; empty if it says none.
+        license: License on its page; empty if the page has none.
         sha256: Sha256 of the file; empty where none is known.
-        size: what its page says.
-        labels: how many it has; 0 if it gives none, or its page does not say.
+        size: Size on its page.
+        labels: Number of labels; 0 without labels, or if the page does not say.
         form: Form of the labels.
     """
 
@@ -77,7 +77,7 @@ KNOWN: dict[str, KnownModel] = msgspec.json.decode(
 Sources: the pages; arXiv:2207.04672 (NLLB); the addresses in Dolma's ``taggers/jigsaw.py`` and ``taggers/quality.py``.
 """
 
-SHA256 = {name: known.sha256 for name, known in KNOWN.items() if known.sha256}
+SHA256 = {name: spec.sha256 for name, spec in KNOWN.items() if spec.sha256}
 """Pinned digests of known models."""
 
 
@@ -97,7 +97,7 @@ class _Card(msgspec.Struct, frozen=True):
 
 
 def resolve(model: str) -> str:
-    """Return the local file of a model, which may be named by its folder; fetch it if need be.
+    """Return the local file of a model, or fetch it. A model may be named by its folder.
 
     Raises:
         ConfigError: if there is none, or it is not the file that its name promises.
@@ -105,7 +105,7 @@ def resolve(model: str) -> str:
     if model in BUNDLED and (path := _bundled(model)):
         return _verified(path, model)
     if model in KNOWN:
-        return _verified(_known(model), model)
+        return _verified(_known_file(model), model)
     store = store_of(model)
     if not store.is_local:
         version = ""
@@ -139,7 +139,7 @@ def _in_folder(folder: str) -> str:
 
 
 def _of_card(folder: str) -> dict[str, ModelFile]:
-    """Return the files of a model as the card in its folder describes them.
+    """Return the files of a model by the card in its folder.
 
     Raises:
         ConfigError: if there are others.
@@ -160,14 +160,14 @@ def _of_card(folder: str) -> dict[str, ModelFile]:
 
 
 def where(name: str) -> str:
-    """Return the file of a known model that is here; empty if there is none, and it would be fetched."""
+    """Return the local file of a known model; empty if it must be fetched."""
     if name in BUNDLED and (path := _bundled(name)):
         return path
     path = os.path.join(cache_folder(), name)
     return path if os.path.isfile(path) else ""
 
 
-def _known(name: str) -> str:
+def _known_file(name: str) -> str:
     if not KNOWN[name].url and not where(name):
         path = os.path.join(cache_folder(), name)
         raise MissingModel(
@@ -177,10 +177,10 @@ def _known(name: str) -> str:
 
 
 def for_language(files: str, language: str | None, suffixes: Sequence[str] = ("",)) -> str | None:
-    """Return the one file of all languages, or the file in a folder that a language names; None if it has none.
+    """Return the file of a language, or of all; None without one.
 
     Args:
-        files: as an option of the type `Files` has them.
+        files: Value of an option of the type `Files`.
         language: Language whose file is looked for in a folder.
         suffixes: Suffixes of the file's name, the first one first.
     """
@@ -193,7 +193,7 @@ def for_language(files: str, language: str | None, suffixes: Sequence[str] = (""
 
 
 def read_list(path: str) -> bytes:
-    """Return the bytes of a file in UTF-8, decompressed by its suffix, without a byte order mark.
+    """Return the bytes of a UTF-8 file, decompressed by its suffix. A byte order mark is removed.
 
     Raises:
         DataError: if it cannot be read.
@@ -230,7 +230,7 @@ def digest(model: str) -> str:
 
 
 def digest_of_files(files: Mapping[str, str]) -> str:
-    """Return the sha256 (hex) by which a model of these files, with their sha256, is known: of one file, its own."""
+    """Return the sha256 (hex) of a model by those of its files; for one file, its own."""
     return _digest_of_listing(files) if len(files) != 1 else next(iter(files.values()))
 
 
@@ -262,7 +262,7 @@ def _verified(path: str, name: str) -> str:
 
 
 def loader(read: Callable[[str], T]) -> Callable[[str], T]:
-    """Return what gives the model of a configured path; it is read once a process, as long as its file is the same.
+    """Return a function to load models, once for each version.
 
     Args:
         read: reads the file of a model.
@@ -281,13 +281,13 @@ def loader(read: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def digest_of_file(path: str) -> str:
-    """Return sha256 (hex) of a file, computed once for each of its versions."""
+    """Return the sha256 (hex) of a file, computed once for each version."""
     result = stat(path)
     return _sha256(path, result.stamp if result else "")
 
 
 def cache_folder() -> str:
-    """Return the folder in which fetched models are kept."""
+    """Return the folder of fetched models."""
     return os.environ.get("TOOLKIT_CACHE") or str(Path.home() / ".cache" / distribution.NAME)
 
 

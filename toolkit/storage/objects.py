@@ -21,8 +21,8 @@ import xxhash
 
 from toolkit.errors import ConfigError, DataError, Forbidden, Unreadable
 from toolkit.storage import retrying
-from toolkit.storage.addresses import cleaned, hidden
-from toolkit.storage.retrying import Trouble, bottom
+from toolkit.storage.addresses import redact_text, redact_url
+from toolkit.storage.retrying import RetryableError, root_cause
 from toolkit.storage.store import BUFFER, Stat, Store, Writing
 from toolkit.storage.threads import for_each
 from toolkit.storage_options import DEFAULTS, StorageOptions
@@ -62,7 +62,7 @@ class Part(NamedTuple):
     """A part of an object: its number from 1, its offset, its bytes, and whether it is the last one."""
 
     number: int
-    at: int
+    offset: int
     body: bytes
     last: bool
 
@@ -91,7 +91,7 @@ class Objects(Store):
 
     Attributes:
         service: Name of the service in messages.
-        hint: What may be wrong where an answer means nothing, for messages.
+        hint: Possible cause of an unexpected answer, for messages.
         unit: Bytes of which each part but the last is a multiple; 1 where a last part need not be marked.
     """
 
@@ -111,10 +111,10 @@ class Objects(Store):
 
     @abstractmethod
     def connect(self, connect: float, read: float) -> tuple[Any, str]:
-        """Return a client with these time limits in seconds, and the URL of its server."""
+        """Return a client with these timeouts (seconds), and its server's URL."""
 
     @abstractmethod
-    def explain(self, error: BaseException, path: str, bucket: str) -> Trouble | Exception | None:
+    def explain(self, error: BaseException, path: str, bucket: str) -> RetryableError | Exception | None:
         """Return the meaning of an error: `Trouble` if the request may be repeated; None for an error of our own.
 
         FileNotFoundError means that there is no such object, FileExistsError that a condition does not hold, EOFError
@@ -127,7 +127,7 @@ class Objects(Store):
 
     @abstractmethod
     def page(self, path: str, prefix: str, token: str | None, *, folders: bool = False, limit: int = 1000) -> Page:
-        """Return a page of the objects whose keys begin with a prefix; with `folders`, of those directly below it."""
+        """Return a page of the objects with a prefix; with `folders`, only of those directly below it."""
 
     @abstractmethod
     def get(self, path: str, offset: int, length: int | None) -> bytes:
@@ -135,7 +135,7 @@ class Objects(Store):
 
     @abstractmethod
     def stream(self, path: str, offset: int, expected: Stat) -> Any:
-        """Return a stream of smart_open that reads this version of an object from an offset."""
+        """Return a stream of smart_open for this version, from an offset."""
 
     @abstractmethod
     def upload(self, path: str, data: bytes, *, new: bool = False) -> Stat:
@@ -147,7 +147,7 @@ class Objects(Store):
 
     @abstractmethod
     def send(self, path: str, upload: str, part: Part) -> Any:
-        """Send a part, and return what `complete` needs of it."""
+        """Send a part; return its receipt for `complete`."""
 
     @abstractmethod
     def complete(self, path: str, upload: str, parts: list[Any]) -> Stat | None:
@@ -155,7 +155,7 @@ class Objects(Store):
 
     @abstractmethod
     def cancel(self, path: str, upload: str) -> None:
-        """Delete what was sent of an upload."""
+        """Delete the parts of an upload."""
 
     @abstractmethod
     def copy(self, source: str, target: str, size: int) -> None:
@@ -173,59 +173,61 @@ class Objects(Store):
         with self._lock:
             if self._pid != os.getpid():
                 self._pid, self._clients = os.getpid(), {}
-            patience = retrying.patience(self.host)
+            patience = retrying.timeouts(self.host)
             if patience not in self._clients:
                 self._clients[patience], url = self.connect(*patience)
-                hidden(url, carry=False)  # it may be one of the environment, with a password
+                redact_url(url, carry=False)  # it may be one of the environment, with a password
                 self.host = urllib.parse.urlsplit(url).netloc.rpartition("@")[2]
             return self._clients[patience]
 
     def ask(self, path: str, request: Callable[[], T]) -> T:
-        """Return the result of a request, repeated where that may help; its errors are those of `explain`."""
+        """Return the result of a request; repeat it if that may help. Its errors are those of `explain`."""
         bucket, _ = split(path)
         self.client  # noqa: B018  # sets the host
 
-        def judged(error: Exception) -> Trouble | Exception | None:
+        def judged(error: Exception) -> RetryableError | Exception | None:
             meaning = self.explain(error, path, bucket)
             if isinstance(meaning, Unreadable) and bucket in self._granted:
                 meaning.exit_code = 1  # the configuration is right, and something may have been written
             return meaning
 
-        result = retrying.persist(self.host, path, request, judged)
+        result = retrying.retry(self.host, path, request, judged)
         self._granted.add(bucket)
         return result
 
     def answer(
-        self, status: int, said: str, message: str, path: str, later: float | None = None, asked: str = ""
-    ) -> Trouble | Exception:
+        self, status: int, reply: str, message: str, path: str, later: float | None = None, request: str = ""
+    ) -> RetryableError | Exception:
         """Return the meaning of an answer other than 404 by its status.
 
         Args:
             status: HTTP status.
-            said: Status and code, for messages.
+            reply: Status and code, for messages.
             message: Words of the server.
             path: Path of the object.
             later: Seconds that the server asks for.
-            asked: Name of the request, for messages.
+            request: Name of the request, for messages.
         """
         if status in (408, 429) or (status >= 500 and status != 501):
-            return Trouble(said, answered=True, later=later, expected=f"an answer of {self.service}")
+            return RetryableError(reply, answered=True, later=later, expected=f"an answer of {self.service}")
         if status == 412:
             return FileExistsError(17, "expected the object as it was, it has been changed meanwhile", path)
         if status == 416:
             return EOFError()
         if status == 401:
-            what = f"expected to be known to {self.service}, got {said}; check or renew the credentials"
-            return Unreadable(what, path=path, exit_code=2)
+            text = f"expected to be known to {self.service}, got {reply}; check or renew the credentials"
+            return Unreadable(text, path=path, exit_code=2)
         if status == 403:
-            what = f"expected permission{asked and f' for {asked}'}, got {said}; check what these credentials may do"
-            seen = f"with this bucket; {self.service} may also answer so if the object does not exist"
-            return Forbidden(f"{what} {seen}", path=path, exit_code=2)
-        what = f"expected an answer of {self.service}{asked and f' to {asked}'}, got {said}"
-        return Unreadable(f"{what}: {cleaned(message)[: retrying.SHOWN]}{self.hint}", path=path, exit_code=2)
+            text = f"expected permission{request and f' for {request}'}, got {reply}; check what these "
+            text += (
+                f"credentials may do with this bucket; {self.service} may also answer so if the object does not exist"
+            )
+            return Forbidden(text, path=path, exit_code=2)
+        text = f"expected an answer of {self.service}{request and f' to {request}'}, got {reply}"
+        return Unreadable(f"{text}: {redact_text(message)[: retrying.SHOWN]}{self.hint}", path=path, exit_code=2)
 
     def no_bucket(self, path: str) -> Unreadable:
-        """Return the error that a bucket does not exist."""
+        """Return the error for a missing bucket."""
         scheme, bucket = path.partition("://")[0], split(path)[0]
         return Unreadable("expected a bucket, got none of that name", path=f"{scheme}://{bucket}", exit_code=2)
 
@@ -341,7 +343,7 @@ class Objects(Store):
 
 
 def is_broken(error: BaseException) -> bool:
-    """Return whether an error of the HTTP client means that a connection was not made, or broke."""
+    """Return True for a failed or broken connection of the HTTP client."""
     import requests
     import urllib3
 
@@ -349,15 +351,15 @@ def is_broken(error: BaseException) -> bool:
     return isinstance(error, passing)
 
 
-def trouble(error: BaseException, path: str = "") -> Trouble | Unreadable:
-    """Return the meaning of a connection that was not made, or broke."""
+def trouble(error: BaseException, path: str = "") -> RetryableError | Unreadable:
+    """Return the meaning of a failed or broken connection."""
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        what = f"expected a certificate that is trusted here, got: {cleaned(str(error))}"
-        return Unreadable(what, path=path, exit_code=2)
+        message = f"expected a certificate that is trusted here, got: {redact_text(str(error))}"
+        return Unreadable(message, path=path, exit_code=2)
     name = type(error).__name__
     if name in ("EndpointConnectionError", "ProxyConnectionError", "ConnectTimeoutError"):
-        return Trouble(bottom(error), expected="a server")
-    return Trouble("no answer" if name == "ReadTimeoutError" else f"a broken connection ({bottom(error)})")
+        return RetryableError(root_cause(error), expected="a server")
+    return RetryableError("no answer" if name == "ReadTimeoutError" else f"a broken connection ({root_cause(error)})")
 
 
 class Reading(io.RawIOBase):
@@ -409,7 +411,7 @@ class Reading(io.RawIOBase):
 
 
 class ObjectWriting(Writing):
-    """An object that is held in memory up to `SMALL`, then sent in parts; every request may be repeated."""
+    """An object in memory up to `SMALL`, then sent in parts; every request may be repeated."""
 
     def __init__(self, store: Objects, path: str) -> None:
         self._store, self._path = store, path
@@ -436,7 +438,7 @@ class ObjectWriting(Writing):
             return self._replaced(self._content.digest())
 
     def complete(self, source: str = "") -> Stat:
-        """Make the object appear, which is a copy of the source if there is one."""
+        """Make the object appear; with a source, it is a copy of that."""
         upload = self.upload or ""
         try:
             stat = self._store.ask(self._path, lambda: self._store.complete(self._path, upload, self.parts))
@@ -468,7 +470,10 @@ class ObjectWriting(Writing):
                 self._store.discard(f"{self._path}{UPLOAD}{upload}")
 
     def _send(self, *, last: bool) -> None:
-        """Send what is held; where parts have a unit, all but an end: the last part is marked, and is not empty."""
+        """Send the bytes in memory.
+
+        Parts of a store with a unit are multiples of it, but for the last, which is marked and not empty.
+        """
         if self.upload is None:
             self.upload = self._store.begin(self._path)
         upload, data = self.upload, b"".join(self._blocks)

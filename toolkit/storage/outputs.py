@@ -34,7 +34,7 @@ HEAD = 4096
 
 
 class Transaction(ABC):
-    """A context manager whose end makes all that was added durable; an error leaves nothing of it."""
+    """A context manager; its end makes all additions durable, an error discards them."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -42,7 +42,7 @@ class Transaction(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """Delete what is not durable yet."""
+        """Delete all additions without durability."""
 
     def __enter__(self) -> Self:
         return self
@@ -56,7 +56,7 @@ class Transaction(ABC):
 
 
 class Together(Transaction):
-    """Files of a group, which are made durable, and appear, together. A context manager: its end does so.
+    """A batch of files; they become durable and appear together at the end of the ``with`` block.
 
     Several threads may add to it.
     """
@@ -69,13 +69,13 @@ class Together(Transaction):
         return len(self._waiting)
 
     def add(self, store: Store, writing: Writing) -> Stat:
-        """Add a file that is written; return its `Stat`."""
+        """Add a finished file; return its `Stat`."""
         stat = writing.prepare()
         self._waiting.append((store, writing))
         return stat
 
     def move(self, source: str, target: str) -> None:
-        """Add a file that is durable elsewhere in the store; it appears before those that are written."""
+        """Add a file durable elsewhere in the store. It appears before the written files."""
         self._moves.append((store_of(target), source, target))
 
     def commit(self) -> None:
@@ -87,14 +87,14 @@ class Together(Transaction):
         self._waiting, self._moves = [], []
 
     def abort(self, first: int = 0) -> None:
-        """Delete those that wait, from the first one on that is named by its number."""
+        """Delete the pending files, from this number on."""
         for _, writing in self._waiting[first:]:
             writing.abort()
         del self._waiting[first:]
 
 
 class Output:
-    """A file that appears under its name complete or not at all: ``with Output(path) as out: out.write(…)``.
+    """A file; it appears under its name complete or not at all. Use it as ``with Output(path) as out: out.write(…)``.
 
     Leaving the block normally makes it appear; leaving it by an exception leaves nothing.
 
@@ -107,7 +107,7 @@ class Output:
     Args:
         path: Path of the file.
         together: the group that it belongs to: then it appears with that, later than the block ends.
-        digest: whether to compute `sha256`.
+        digest: True to compute `sha256`.
     """
 
     def __init__(self, path: str, together: Together | None = None, *, digest: bool = True) -> None:
@@ -148,13 +148,13 @@ class Output:
 
 
 class NamedOutput(Output):
-    """A file that a user names, and may have edited: make it when the command begins, and write it at its end.
+    """A file named by a user. Make it when the command begins, and write it at its end: the user may edit it meanwhile.
 
     A link is followed; a pipe or a character device takes what is written once that is complete.
 
     Args:
         path: Path of the file.
-        where: what the user calls it, such as ``--output``.
+        where: Option of the user, such as ``--output``.
 
     Raises:
         ConfigError: if it cannot be written.
@@ -248,7 +248,7 @@ class Compressing:
 
 
 class RowOutput(Output):
-    """An output of rows, compressed by suffix in blocks cut at line ends.
+    """An output of rows, compressed in blocks cut at line ends.
 
     Attributes:
         content: xxh3-128 (hex) of the uncompressed bytes so far.
@@ -259,8 +259,8 @@ class RowOutput(Output):
     Args:
         path: Path of the file.
         threads: Threads that compress.
-        compress: how, if not by the suffix.
-        together: as of `Output`.
+        compress: Function that compresses a block; by default, chosen by the suffix.
+        together: Batch of the file, as for `Output`.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ class RowOutput(Output):
         self._compress = compress or compressor_for(path)
         self._compressing = Compressing(self, threads)
         self._block: list[bytes] = []
-        self._held = 0
+        self._size_of_block = 0
         self._content = xxhash.xxh3_128()
         self._content_sha256 = hashlib.sha256()
 
@@ -291,26 +291,26 @@ class RowOutput(Output):
     def write_row(self, row: bytes) -> None:
         r"""Append a row; ``\n`` is added."""
         self._block.append(row)
-        self._held += len(row) + 1
+        self._size_of_block += len(row) + 1
         self.rows += 1
-        if self._held >= BLOCK:
+        if self._size_of_block >= BLOCK:
             self._flush()
 
     def write_rows(self, rows: Iterable[bytes]) -> None:
         """Append rows; those of a list that the block has room for at once."""
         if isinstance(rows, list):
             size = sum(map(len, rows)) + len(rows)
-            if self._held + size < BLOCK:
+            if self._size_of_block + size < BLOCK:
                 self._block += rows
-                self._held += size
+                self._size_of_block += size
                 self.rows += len(rows)
                 return
         block = self._block
         for row in rows:
             block.append(row)
-            self._held += len(row) + 1
+            self._size_of_block += len(row) + 1
             self.rows += 1
-            if self._held >= BLOCK:
+            if self._size_of_block >= BLOCK:
                 self._flush()
                 block = self._block
 
@@ -321,7 +321,7 @@ class RowOutput(Output):
         self._content_sha256.update(data)
         self.content_size += len(data)
         self._compressing.write(data, self._compress)
-        self._block, self._held = [], 0
+        self._block, self._size_of_block = [], 0
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         try:
@@ -341,7 +341,7 @@ class RowOutput(Output):
 
 
 class OptionalRows:
-    """Rows of a file that exists only if there are any; what was there before is deleted. A context manager.
+    """Rows of an optional file: it exists only if there are any. An earlier file is deleted. A context manager.
 
     Args:
         path: Path of the file.
@@ -361,7 +361,7 @@ class OptionalRows:
 
     @property
     def written(self) -> bool:
-        """Return whether there are rows."""
+        """Return True if there are rows."""
         return self._output is not None
 
     def write_row(self, row: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Where things are: names, listing, globbing."""
+"""Paths, listings of folders, and globs."""
 
 import functools
 import os
@@ -81,7 +81,7 @@ class Listing(Mapping[str, Stat | None]):
         return self._count
 
     def below(self, folder: str) -> Iterator[tuple[str, Stat | None]]:
-        """Yield the files below a folder in it, which ends with a slash: names in that folder, with their stats."""
+        """Yield names and stats of files below a folder with trailing slash."""
         first = max(bisect_right(self._firsts, folder) - 1, 0)
         files = chain.from_iterable(self._unpack(number).items() for number in range(first, len(self._blocks)))
         result = takewhile(lambda file: file[0].startswith(folder), dropwhile(lambda file: file[0] < folder, files))
@@ -94,7 +94,7 @@ class Listing(Mapping[str, Stat | None]):
 
 
 class _LazyListing:
-    """The listing of a folder, made on first use, once for all threads."""
+    """The listing of a folder, made on first use by any thread."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -121,7 +121,7 @@ class _Block:
 
 
 class _Blocks:
-    """The open blocks of the threads of a session, in the order of their begins; they end in any order.
+    """The open blocks of the threads of a session; they may end in any order.
 
     Attributes:
         listings: Listings of all blocks, by folder; of two the later one.
@@ -144,7 +144,7 @@ def _blocks() -> _Blocks:
 
 @contextmanager
 def listing_cache(*folders: str) -> Iterator[None]:
-    """Answer `stat` and listings of folders from one listing of each, made on first use.
+    """Answer `stat` and listings from one listing of each folder.
 
     Use it in a block that decides from many files and writes none of them; if others write, see `drop_listing`. A store
     that needs no requests, such as the disk, has no listings. `read_once` reads each path once in the block.
@@ -159,7 +159,7 @@ def listing_cache(*folders: str) -> Iterator[None]:
 
 
 def drop_listing(folder: str) -> None:
-    """Drop the cached listings that hold a folder: a file that they list was gone when it was read."""
+    """Drop the cached listings of a folder after a listed file vanished."""
     for key, listing in _blocks().listings.items():
         if f"{folder.rstrip('/')}/".startswith(key):
             listing.clear()
@@ -175,7 +175,7 @@ def _listed_below(root: str) -> Iterator[tuple[str, Stat | None]] | None:
 
 
 def read_once(path: str, read: Callable[[str], T]) -> T:
-    """Return what a function reads of a file; in a block of `listing_cache` it reads each path once."""
+    """Return the result of a function; call it once a path within `listing_cache`."""
     blocks = _blocks()
     results = next((block.results for block in blocks.open), None)
     if results is None:
@@ -193,25 +193,25 @@ def size_of(path: str) -> int:
     return result.size if result else 0
 
 
-def lacking(path: str) -> str:
-    """Return what there is in place of a file that is not there, for a message: ``no such file``, or ``a folder``."""
+def missing_reason(path: str) -> str:
+    """Return the reason for a missing file, for messages: ``no such file`` or ``a folder``."""
     return "a folder" if is_folder(path) else "no such file"
 
 
 def no_folder(folder: str) -> str:
-    """Return the end of a message if a local folder in which something was expected is not there; else nothing."""
+    """Return the end of a message about a missing local folder; empty if it exists."""
     if not store_of(folder).is_local or is_folder(folder or "."):
         return ""
     return f"; there is no folder {folder}: check the path, or mount the disk"
 
 
 def not_in(path: str) -> str:
-    """Return `no_folder` of the folder that a path is in."""
+    """Return `no_folder` for the parent of a path."""
     return no_folder(os.path.dirname(path))
 
 
 def where_looked(path: str) -> str:
-    """Return where a relative path was looked for, for the error that nothing is there; empty for any other path."""
+    """Return the working directory of a missing relative path, for messages; otherwise nothing."""
     return errors.where_looked(path) if store_of(path).is_local else ""
 
 
@@ -220,7 +220,7 @@ def exists(path: str) -> bool:
 
 
 def is_folder(path: str) -> bool:
-    """Return whether it is a folder; in a bucket, whether something lies below it."""
+    """Return True for a folder; in a bucket, for a prefix of objects."""
     return store_of(path).is_folder(path)
 
 
@@ -231,17 +231,17 @@ def join(*parts: str) -> str:
 
 
 def parent_of(path: str) -> str:
-    """Return the folder that a path is in; empty for a name alone."""
+    """Return the parent folder of a path; empty for a name alone."""
     return path.rstrip("/").rpartition("/")[0]
 
 
 def absolute(path: str) -> str:
-    """Return the path from the root of its store, so that two can be compared."""
+    """Return the path from the root of its store."""
     return store_of(path).absolute(path)
 
 
 def below(folder: str, relative: str) -> str:
-    """Return the path of a file that is named from a folder; ``..`` leads out of it by its name.
+    """Return the path of a file relative to a folder; ``..`` leads out of it by name.
 
     A file system would follow a folder that is a symbolic link first, and end somewhere else.
     """
@@ -250,7 +250,7 @@ def below(folder: str, relative: str) -> str:
 
 
 def fault_of_name(relative: str) -> str | None:
-    """Return what is wrong with a path that is to be written below a folder of ours; None if nothing.
+    """Return the fault of a relative path for our files; None if it has none.
 
     Such paths come from configurations, from listings of buckets and from lists on the web. None may lead out of its
     folder, be two names of one file, or lie where records are.
@@ -271,11 +271,11 @@ _SET_NAME = re.compile(r"[A-Za-z0-9_-]*[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 def is_set_name(name: str) -> bool:
-    """Return whether a set that we write may have this name: letters, digits, ``-`` and ``_``."""
+    """Return True if a set may have this name: letters, digits, ``-`` and ``_``."""
     return _SET_NAME.fullmatch(name) is not None
 
 
-def unlike_data(path: str) -> str:
+def escape_path(path: str) -> str:
     """Return the path of a record about a file: no two files have the same, and no glob for data matches it.
 
     Other programs take what a glob matches for data in hidden folders, too.
@@ -288,18 +288,18 @@ def check_writable(folder: str, where: str) -> None:
 
     Args:
         folder: Folder that will be written in; it need not exist.
-        where: in the configuration, for the message.
+        where: Place in the configuration, for the message.
     """
     store_of(folder).check_writable(folder, where)
 
 
 def remove(path: str) -> None:
-    """Delete a file, or a folder that is empty; do nothing if it is not there."""
+    """Delete a file, or an empty folder; do nothing if it is missing."""
     store_of(path).remove(path)
 
 
 def move(source: str, target: str) -> None:
-    """Move a file to another place of the same store, in place of what is there."""
+    """Move a file within its store; replace the target."""
     store_of(target).move(source, target)
 
 
@@ -309,18 +309,18 @@ def remove_tree(root: str) -> None:
 
 
 def remove_empty_folders(folder: str, root: str) -> None:
-    """Delete the folder and its parents below the root while they are empty."""
+    """Delete a folder and its parents below the root, if empty."""
     store_of(folder).remove_empty_folders(folder, root)
 
 
 def remove_with_folders(path: str, root: str) -> None:
-    """Delete a file, and the folders below the root that are empty then."""
+    """Delete a file, and the folders below the root left empty."""
     remove(path)
     remove_empty_folders(parent_of(path), root)
 
 
 def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
-    """Return the relative paths of all files below the root, sorted by code point; symbolic links are followed.
+    """Return the relative paths of all files below the root, sorted. Symbolic links are followed.
 
     In a block of `listing_cache` the names are those of its listing.
 
@@ -338,7 +338,7 @@ def list_stats(root: str, *, hidden: bool = False, admits: Callable[[str], objec
 
     Args:
         root: a folder.
-        hidden: as in `list_files`.
+        hidden: Meaning as in `list_files`.
         admits: says of a relative path whether it matters.
     """
     files = _listed_below(root) or store_of(root).listing(root)
@@ -351,7 +351,7 @@ def is_data(relative: str) -> bool:
 
 
 def remove_stale_temporaries(root: str) -> int:
-    """Delete what processes of this machine that are gone have left below the root; return how many files."""
+    """Delete the leftovers of ended processes below the root; return their number."""
     leftovers = store_of(root).leftovers(root)
     for leftover in leftovers:
         store_of(root).discard(leftover)
@@ -362,18 +362,18 @@ def remove_stale_temporaries(root: str) -> int:
 
 
 def is_glob(pattern: str) -> bool:
-    """Return whether it may match several files; in a store that cannot be listed, as the web, nothing does."""
+    """Return True if a pattern may match several files; never in a store without listings."""
     return any(c in pattern for c in "*?[{") and store_of(pattern).can_list
 
 
 def fixed_part(pattern: str) -> str:
-    """Return the folder that all matches of a glob lie in: ``a/b/*/c*.gz`` → ``a/b``; of a plain path its folder."""
+    """Return the folder of all matches of a glob: ``a/b/*/c*.gz`` → ``a/b``. Of a plain path, return its folder."""
     folders = takewhile(lambda part: not is_glob(part), pattern.split("/")[:-1])
     return "/".join(folders) or ("/" if pattern.startswith("/") else "")
 
 
 def glob_folders(pattern: str) -> list[str]:
-    """Return the folders that a glob matches, sorted part by part; as with `expand`, hidden ones only if it says so."""
+    """Return the folders matched by a glob, sorted part by part. Hidden ones need a dot in it, as with `expand`."""
     results = [""]
     for i, part in enumerate(pattern.split("/")):
         if not is_glob(part):
@@ -390,7 +390,7 @@ def glob_folders(pattern: str) -> list[str]:
 
 
 def expand(pattern: str) -> list[tuple[str, str]]:
-    """Return the files that a glob (or plain path) matches: ``(path, path below the fixed part)``, sorted.
+    """Return the files matched by a glob or path: ``(path, path below the fixed part)``, sorted.
 
     Hidden files and folders match only where the pattern itself starts a part with a dot.
 
@@ -431,19 +431,19 @@ def expand_listed(pattern: str) -> list[tuple[str, str, Stat | None]]:
 
 
 def is_hidden(path: str) -> bool:
-    """Return whether a part of a path begins with a dot."""
+    """Return True if a part of a path begins with a dot."""
     return any(part.startswith(".") for part in path.split("/"))
 
 
 def check_names(folder: str, names: Iterable[str]) -> None:
-    """Raise ConfigError if a name cannot be written in records, which are UTF-8."""
+    """Raise ConfigError for a name outside of UTF-8, the encoding of records."""
     for name in names:
         if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
             raise ConfigError(f"{folder}: expected file names in UTF-8, got {os.fsencode(name)!r}; rename the file")
 
 
 def strip_suffix(name: str, suffixes: Sequence[str]) -> str:
-    """Return the name without the longest of the suffixes that it ends in."""
+    """Return the name without the longest matching suffix."""
     for suffix in sorted(suffixes, key=len, reverse=True):
         if name.endswith(suffix):
             return name[: -len(suffix)]
@@ -451,5 +451,5 @@ def strip_suffix(name: str, suffixes: Sequence[str]) -> str:
 
 
 def work_folder(output: str) -> str:
-    """Return the folder in which a mix keeps what is not published yet, and its records."""
+    """Return the folder of unpublished files and records of a mix."""
     return join(output, BOOKKEEPING)

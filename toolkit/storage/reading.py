@@ -90,11 +90,11 @@ class Decompressed(io.RawIOBase):
         return data
 
     def _explained(self, error: BaseException) -> str | None:
-        """Return what a decompressor's error means to the owner of the file; None if it is something else."""
+        """Return a decompressor's error in words; None for other errors."""
         where = f"at byte {self._stored.at:,} ({self._size:,} uncompressed)"
         if isinstance(error, EOFError):
-            what = f"it is truncated, or something else follows it; {DAMAGED}"
-            return f"expected whole compressed data, got the end of the file {where}: {what}"
+            reason = f"it is truncated, or something else follows it; {DAMAGED}"
+            return f"expected whole compressed data, got the end of the file {where}: {reason}"
         if isinstance(error, MemoryError):
             return f"expected compressed data that needs less memory, got data that needs more, before or {where}"
         if isinstance(error, WindowTooLarge):
@@ -118,7 +118,7 @@ class Decompressed(io.RawIOBase):
 
 
 class LongLine(bytes):
-    """The first `HEAD` bytes of a line that is too long.
+    """The first `HEAD` bytes of a too long line.
 
     Attributes:
         size: bytes of the whole line.
@@ -137,7 +137,7 @@ class Lines(Iterator[bytes]):
     Args:
         path: a file, decompressed by its suffix or its first bytes.
         max_bytes: a longer line is an error.
-        digest: whether to compute `content`.
+        digest: True to compute `content`.
         ahead: True if a thread reads the next block meanwhile.
         stored: the file's bytes as stored, if they are not to be read from there.
         long_lines: True if a longer line is no error, but given as `LongLine`.
@@ -195,7 +195,7 @@ class Lines(Iterator[bytes]):
         raise StopIteration
 
     def stored(self) -> int:
-        """Return how many bytes of the file have been read, as they are stored; some lines of them may be to come."""
+        """Return the stored bytes read so far; they may hold more lines."""
         return self._stream.stored()
 
     def blocks(self) -> Iterator[list[bytes]]:
@@ -205,39 +205,39 @@ class Lines(Iterator[bytes]):
             yield block
 
     def give_back(self, block: list[bytes]) -> None:
-        """Take back the last block given, so that its lines are given one by one."""
+        """Take back the last block, to yield its lines one by one."""
         self.number -= len(block)
         self._pending = iter(block)
 
     def _split(self) -> Iterator[list[bytes]]:
         rest: list[bytes] = []
-        held = 0  # bytes of the line that has not ended, of which `rest` has those that are needed
+        open_bytes = 0  # bytes of the line that has not ended, of which `rest` has those that are needed
         while block := self._read():
             if self._hash:
                 self._hash.update(block)
             self.size += len(block)
             lines = block.split(b"\n")
             if len(lines) == 1:
-                held += len(block)
-                rest = self._kept(rest, block, held)
+                open_bytes += len(block)
+                rest = self._extended(rest, block, open_bytes)
                 continue
-            sizes = [held + len(lines[0]), *map(len, lines[1:])]
-            lines[0] = b"".join(self._kept(rest, lines[0], sizes[0]))
-            rest, held = [lines.pop()], sizes.pop()
+            sizes = [open_bytes + len(lines[0]), *map(len, lines[1:])]
+            lines[0] = b"".join(self._extended(rest, lines[0], sizes[0]))
+            rest, open_bytes = [lines.pop()], sizes.pop()
             if max(sizes) > self._max:
-                start = self.size - sum(sizes) - len(sizes) - held
+                start = self.size - sum(sizes) - len(sizes) - open_bytes
                 for i, size in enumerate(sizes):
                     lines[i] = self._bounded(lines[i], size, i, start)
                     start += size + 1
             yield lines
-        if held:
+        if open_bytes:
             self.ended = False
-            yield [self._bounded(b"".join(rest), held, 0, self.size - held)]
+            yield [self._bounded(b"".join(rest), open_bytes, 0, self.size - open_bytes)]
         if self._hash:
             self.content = self._hash.hexdigest()
 
-    def _kept(self, rest: list[bytes], block: bytes, size: int) -> list[bytes]:
-        """Return what is kept of a line of so many bytes when a block comes to it."""
+    def _extended(self, rest: list[bytes], block: bytes, size: int) -> list[bytes]:
+        """Return the retained blocks of a line after one more block."""
         if size <= self._max:
             rest.append(block)
             return rest
@@ -245,7 +245,7 @@ class Lines(Iterator[bytes]):
         return [b"".join((*rest, block))[:HEAD]] if sum(map(len, rest)) < HEAD or len(rest) > 1 else rest
 
     def _bounded(self, line: bytes, size: int, index: int, offset: int) -> bytes:
-        """Return a line, or what is given of it if it is too long."""
+        """Return a line, or a `LongLine` if it is too long."""
         if size <= self._max:
             return line
         self._check(size, index)
@@ -288,7 +288,7 @@ def content_digest(path: str, digest: Digest | None = None) -> str:
 
 
 def version_read(path: str, before: Stat | None, content: str) -> Stat:
-    """Return the version of a file that was read, as it is now.
+    """Return the version of a file after it was read.
 
     Another process that does the same work may have put the same bytes in its place meanwhile.
 
@@ -313,7 +313,7 @@ def version_read(path: str, before: Stat | None, content: str) -> Stat:
 
 
 def stored_digest(path: str, digest: Digest) -> str:
-    """Return the digest (hex) of the bytes of a file as they are stored.
+    """Return the digest (hex) of the stored bytes of a file.
 
     Args:
         path: Path of the file.
@@ -326,13 +326,13 @@ def stored_digest(path: str, digest: Digest) -> str:
 
 
 def lines_at(opened: Lines, numbers: Iterable[int]) -> Iterator[bytes]:
-    """Yield the lines with these numbers, counted from 0, which ascend; what stands behind is not read."""
-    wanted = iter(numbers)
-    next_ = next(wanted, None)
+    """Yield the lines with these ascending numbers from 0; later ones are not read."""
+    remaining = iter(numbers)
+    next_ = next(remaining, None)
     with opened as lines:
         for number, line in enumerate(lines):
             if number == next_:
                 yield line
-                next_ = next(wanted, None)
+                next_ = next(remaining, None)
                 if next_ is None:
                     return

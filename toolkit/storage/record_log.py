@@ -25,7 +25,7 @@ import xxhash
 from toolkit.errors import DataError, Unreadable, in_words
 from toolkit.storage import store_of
 from toolkit.storage.compression import compress_fast, compressor_for, decompress
-from toolkit.storage.json_files import decoded, warn_damage
+from toolkit.storage.json_files import decode, warn_damage
 from toolkit.storage.outputs import RowOutput, Together, Transaction
 from toolkit.storage.paths import drop_listing, join, list_files, remove
 from toolkit.storage.reading import Lines
@@ -70,7 +70,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def rank(self) -> tuple[int, bool, bytes]:
-        """Return what two entries about the same are compared by.
+        """Return the sort key of two entries about the same subject.
 
         Of two with one number, as two attempts at one task write them, a tombstone holds: work that is done twice is no
         loss, work that is believed wrongly is. Of two records either would do, for both are held against the data;
@@ -146,8 +146,8 @@ class Contents:
 
     Attributes:
         path: Path of the file.
-        data: as stored.
-        fault: what is wrong with it, once all are read; empty if nothing.
+        data: Bytes as stored.
+        fault: Fault of the file after all entries are read; empty if it has none.
     """
 
     path: str
@@ -214,15 +214,15 @@ class State:
     def add(self, entries: Iterable[Entry]) -> None:
         """Add entries, in any order."""
         for entry in entries:
-            known = self._loose.get(entry.place)
-            if known is None or known.rank < entry.rank:
+            best = self._loose.get(entry.place)
+            if best is None or best.rank < entry.rank:
                 self._loose[entry.place] = entry
             if len(self._loose) >= LOOSE:
                 self._packed.append(_Packed(self._sorted()))
                 self._loose = {}
 
     def get(self, place: Place) -> Entry | None:
-        """Return the entry of a place that holds; None if there is none."""
+        """Return the valid entry of a place; None if there is none."""
         result = self._loose.get(place)
         for packed in self._packed:
             entry = packed.get(place)
@@ -231,16 +231,16 @@ class State:
         return result
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yield all entries that hold, sorted by place."""
+        """Yield all valid entries, sorted by place."""
         return self._from(("", ""))
 
     def of(self, kind: str) -> Iterator[Entry]:
-        """Yield the entries of a kind that hold, sorted by key."""
+        """Yield the valid entries of a kind, sorted by key."""
         behind = dropwhile(lambda entry: entry.kind < kind, self._from((kind, "")))
         return takewhile(lambda entry: entry.kind == kind, behind)
 
     def _from(self, place: Place) -> Iterator[Entry]:
-        """Yield the entries that hold from a place on, and maybe some before it."""
+        """Yield the valid entries from a place on, or slightly before it."""
         if len(self._packed) == 1 and not self._loose:
             return self._packed[0].entries(place)
         all_ = heapq.merge(self._sorted(), *(packed.entries(place) for packed in self._packed), key=_PLACE)
@@ -250,7 +250,7 @@ class State:
         return sorted(self._loose.values(), key=_PLACE)
 
     def _in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Yield the entries that are in order; others are added."""
+        """Yield the entries in order; add the others."""
         last: Place | None = None
         for entry in entries:
             if last is None or entry.place > last:
@@ -267,23 +267,23 @@ class _Packed:
         self._firsts: list[Place] = []
         self._blocks: list[bytes] = []
         self._unpacked = functools.lru_cache(UNPACKED)(self._unpack)
-        held: list[Entry] = []
+        pending: list[Entry] = []
         size = 0
         for entry in entries:
-            held.append(entry)
+            pending.append(entry)
             size += len(entry.key) + len(entry.record or b"")
             if size >= BLOCK:
-                self._keep(held)
-                held, size = [], 0
-        if held:
-            self._keep(held)
+                self._keep(pending)
+                pending, size = [], 0
+        if pending:
+            self._keep(pending)
 
     def get(self, place: Place) -> Entry | None:
         block = bisect_right(self._firsts, place) - 1
         return self._unpacked(block).get(place) if block >= 0 else None
 
     def entries(self, place: Place) -> Iterator[Entry]:
-        """Yield the entries from the block on that a place would be in."""
+        """Yield the entries from the block of a place on."""
         first = max(bisect_right(self._firsts, place) - 1, 0)
         blocks = map(self._unpack, range(first, len(self._blocks)))
         return chain.from_iterable(unpacked.values() for unpacked in blocks)
@@ -314,7 +314,7 @@ REMEDY = "the toolkit ignores the damaged entries, and does the work that they r
 
 
 class RecordLog:
-    """The records of a dataset, or of an output, as they are when it is made.
+    """The records of a dataset or output at one moment.
 
     Several threads may ask it; one thread writes. What others write meanwhile is seen by a new one.
 
@@ -325,7 +325,7 @@ class RecordLog:
         folder: Folder of the record log.
         known: entries that another record log knew (see `entries`), to work with these alone: nothing is read.
         suffix: Suffix of its files, which are compressed in any case.
-        remedy: what is told of damage, behind what is damaged.
+        remedy: Next step after damage, for the warning.
 
     Raises:
         Unreadable: if it is not known what there is.
@@ -335,7 +335,7 @@ class RecordLog:
         self,
         folder: str,
         *,
-        known: Iterable[Entry] | None = None,
+        entries: Iterable[Entry] | None = None,
         suffix: str = SUFFIX,
         remedy: str = REMEDY,
     ) -> None:
@@ -343,15 +343,15 @@ class RecordLog:
         self._suffix = suffix
         self._remedy = remedy
         self._state, self.damaged = State(), dict[str, str]()
-        if known is None:
+        if entries is None:
             self._state, _, self.damaged = self._read()
         else:
-            self._state.add(known)
+            self._state.add(entries)
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
     def get(self, kind: str, key: str) -> bytes | None:
-        """Return a record, which is JSON; None if there is none."""
+        """Return a record as JSON; None if there is none."""
         entry = self._state.get((kind, key))
         return entry.record if entry else None
 
@@ -361,7 +361,7 @@ class RecordLog:
         if record is None:
             return None
         try:
-            return decoded(record, type_)
+            return decode(record, type_)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             got = in_words(str(error))
             message = f"expected a record of this version of the toolkit for {kind} {key}, got: {got}; {self._remedy}"
@@ -373,22 +373,22 @@ class RecordLog:
         return [entry.key for entry in self._state.of(kind) if entry.record is not None]
 
     def items(self, kind: str) -> Iterator[tuple[str, bytes]]:
-        """Yield all records of a kind, which are JSON, each behind its key, sorted by this."""
+        """Yield the keys and records of a kind, sorted by key; records are JSON."""
         return ((entry.key, entry.record) for entry in self._state.of(kind) if entry.record is not None)
 
     def entries(self, places: Iterable[Place]) -> list[Entry]:
-        """Return what a worker must know of these places to replace their records."""
+        """Return the entries of these places, for a worker to replace."""
         return [entry for place in places if (entry := self._state.get(place))]
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def forget(self, places: Iterable[Place]) -> None:
-        """Make it durable that there is no record of these places, before their data is replaced.
+        """Delete the records of these places durably, before their data is replaced.
 
         Nothing is written if there is none.
         """
-        known = [entry for place in dict.fromkeys(places) if (entry := self._state.get(place)) and entry.record]
-        self._write([Entry(entry.kind, entry.key, entry.n + 1, None) for entry in known])
+        present = [entry for place in dict.fromkeys(places) if (entry := self._state.get(place)) and entry.record]
+        self._write([Entry(entry.kind, entry.key, entry.n + 1, None) for entry in present])
 
     def save(self, records: Mapping[Place, bytes | None], together: Together | None = None) -> None:
         """Make records durable, in one segment, when their data is durable.
@@ -399,9 +399,9 @@ class RecordLog:
         """
         entries = []
         for place, record in sorted(records.items()):
-            known = self._state.get(place)
+            newest = self._state.get(place)
             line = record and msgspec.json.format(record, indent=-1)
-            entries.append(Entry(*place, known.n + 1 if known else 1, line))
+            entries.append(Entry(*place, newest.n + 1 if newest else 1, line))
         self._write(entries, together)
 
     def _write(self, entries: list[Entry], together: Together | None = None) -> None:
@@ -411,19 +411,19 @@ class RecordLog:
             self._state.add(entries)
 
     def is_apart(self, *, forgive: bool = False) -> bool:
-        """Return whether there is something to `merge`, whoever wrote it; a listing tells."""
+        """Return True if `merge` has work to do; this takes one listing."""
         return forgive if self.damaged else bool(self._segments())
 
     def merge(self, *, forgive: bool = False) -> None:
-        """Put all that there is now into one file, if it is not.
+        """Merge all segments into one file.
 
         The merged file appears first, then what it has taken up is deleted: who reads meanwhile finds the same in
         both. Only one process may do this at a time (see `toolkit.stages.running.merge`); others may read and write.
 
         Args:
-            forgive: whether to merge what is damaged, too, of which nothing is left then but its sound entries: when
-                all that the others may have been about was looked at. Else all stays as it is, so that each command
-                tells of the damage, and a file can be put back from a copy.
+            forgive: True to merge damaged files, too; only their sound entries survive. Use it after all that the lost
+                entries may have been about was checked. Otherwise all files stay, so that each command reports the
+                damage, and a file can be restored from a copy.
         """
         state, segments, damaged = self._read()
         if damaged and not forgive:
@@ -437,7 +437,7 @@ class RecordLog:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def _read(self) -> tuple[State, list[str], dict[str, str]]:
-        """Return the entries, the paths of the segments, and the damaged files with their faults.
+        """Return the entries, the segments' paths, and the faults of damaged files.
 
         Segments that are gone when they are read have been merged meanwhile: what was read may be older than the merge,
         so all is looked at again, and listed anew, also in a block of `listing_cache`.
@@ -500,11 +500,11 @@ class Group(Transaction):
         self._changes: dict[str, _Changes] = {log.folder: _Changes(log)}
 
     def forget(self, *places: Place, log: RecordLog | None = None) -> None:
-        """Note that the data of these places, of the group's record log or another one, will be replaced."""
+        """Note places of data to be replaced. They are in the group's record log or another one."""
         self._of(log).forgotten.extend(places)
 
     def save(self, place: Place, record: bytes, log: RecordLog | None = None) -> None:
-        """Note a record, of the group's record log or another one, of data that belongs to the group, or is durable."""
+        """Note a record of durable data, or of the group's; in its record log or another one."""
         self._of(log).records[place] = record
 
     def _of(self, log: RecordLog | None) -> "_Changes":
@@ -512,12 +512,12 @@ class Group(Transaction):
         return self._changes.setdefault(log.folder, _Changes(log))
 
     def then(self, function: Callable[[], None]) -> None:
-        """Note what is done once all is durable."""
+        """Add a function to call after all is durable."""
         self._then.append(function)
 
     @contextmanager
     def part(self) -> Iterator[None]:
-        """Undo what the ``with`` block has added if it raises: of a shard that fails, nothing appears."""
+        """Discard the additions of the ``with`` block if it raises. So a failed shard leaves nothing."""
         files, then = len(self.files), len(self._then)
         changes = {
             folder: replace(change, forgotten=[*change.forgotten], records={**change.records})
@@ -545,7 +545,7 @@ class Group(Transaction):
             function()
 
     def abort(self) -> None:
-        """Delete the files that are not durable yet."""
+        """Delete the pending files."""
         self.files.abort()
 
 

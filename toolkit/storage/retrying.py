@@ -1,4 +1,4 @@
-"""Requests that fail are made again: the one place where that is decided, for S3 and for the web.
+"""Retries of failed requests, and deadlines of answers.
 
 A host that has answered in this run is waited for up to `storage.give_up`: it is busy, or away for a while. One that
 has never answered is most likely a wrong name, so it is given up soon, and so is one that was waited for in vain, until
@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from toolkit.errors import Unreadable, duration
 from toolkit.interrupts import is_ending, pause
 from toolkit.session import current
-from toolkit.storage.addresses import cleaned
+from toolkit.storage.addresses import redact_text
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ CONNECT = 5.0
 READ, READ_STRANGER = 30.0, 8.0
 """Seconds without a byte of an answer, of a host that has answered before, and of one that has not."""
 
-STRANGER = 6.0
+UNKNOWN_HOST = 6.0
 """Seconds after which a host that has never answered is asked no more."""
 
 FIRST, LONGEST = 0.25, 10.0
@@ -56,15 +56,15 @@ clock = time.monotonic
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """Why a request failed that may succeed later.
+class RetryableError:
+    """Cause of a failed request with a chance of success later.
 
     Attributes:
-        cause: for people, such as ``503 SlowDown``.
-        answered: whether it was the host that said so; else nobody knows whether there is one.
+        cause: Cause in words, such as ``503 SlowDown``.
+        answered: True if the host itself answered; otherwise it may not exist.
         later: seconds that the host asks for.
-        expected: what the request was to give.
-        advice: what to do when it stays so.
+        expected: Expected result of the request.
+        advice: Next step if the trouble lasts.
     """
 
     cause: str
@@ -80,18 +80,18 @@ class _Host:
     Attributes:
         good: when it last did what it was asked for.
         given_up: True if it was waited for in vain since then.
-        said: when it was last said that it is waited for.
+        printed: Time of the last message that it is waited for.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.good = float("-inf")
         self.given_up = False
-        self.said = float("-inf")
+        self.printed = float("-inf")
 
     @property
-    def known(self) -> bool:
-        """Tell whether it has answered in this run."""
+    def is_known(self) -> bool:
+        """Return True if the host has answered in this run."""
         return self.name in current().hosts
 
 
@@ -99,25 +99,25 @@ _lock = threading.Lock()
 
 
 def has_answered(host: str) -> bool:
-    """Return whether a host has answered in this run."""
+    """Return True if a host has answered in this run."""
     return host in current().hosts
 
 
-def patience(host: str) -> tuple[float, float]:
-    """Return the seconds that a connection to a host, and a byte of its answer, are waited for."""
+def timeouts(host: str) -> tuple[float, float]:
+    """Return the timeouts (seconds) of a connection and of a byte."""
     read = READ if has_answered(host) else READ_STRANGER
     return CONNECT, max(1.0, min(read, current().options.give_up))
 
 
 def note_answer(host: str) -> None:
-    """Note that a host has answered, for this session."""
+    """Remember an answer of a host, for this session."""
     current().hosts.add(host)
 
 
-def persist(
-    host: str, path: str, request: Callable[[], T], judge: Callable[[Exception], Trouble | Exception | None]
+def retry(
+    host: str, path: str, request: Callable[[], T], judge: Callable[[Exception], RetryableError | Exception | None]
 ) -> T:
-    """Return what a request gives; make it again while it fails for a reason that may pass.
+    """Return the result of a request; repeat it while it may succeed later.
 
     Args:
         host: Host that is asked.
@@ -138,7 +138,7 @@ def persist(
             judged = judge(error)
             if judged is None:
                 raise
-            if not isinstance(judged, Trouble):
+            if not isinstance(judged, RetryableError):
                 raise judged from None
             trouble = judged
         else:
@@ -150,47 +150,47 @@ def persist(
         attempt += 1
         now = clock()
         began = now if began is None else began
-        limit = current().options.give_up if output.known else STRANGER
+        limit = current().options.give_up if output.is_known else UNKNOWN_HOST
         if output.given_up:
-            limit = STRANGER if trouble.answered else 0.0
+            limit = UNKNOWN_HOST if trouble.answered else 0.0
         left = limit - (now - began)
         if left <= 0 or is_ending():
             if output.good <= began:
                 output.given_up = True
-            raise _given_up(trouble, path, host, now - began, attempt, known=output.known) from None
+            raise _failure(trouble, path, output, now - began, attempt) from None
         seconds = max(SHORTEST, min(left, _wait(attempt, trouble.later)))
         if now - began + seconds >= SILENT:
-            _say(output, trouble.cause, now, now - began, left)
+            _report(output, trouble.cause, now, now - began, left)
         pause(seconds)
 
 
-def _wait(attempt: int, asked: float | None) -> float:
+def _wait(attempt: int, requested: float | None) -> float:
     """Return the seconds before the next attempt: about twice as long each time, and as long as the host asks."""
     seconds = min(LONGEST, FIRST * 2.0 ** min(attempt - 1, 16)) * random.uniform(0.5, 1)  # noqa: S311
-    return max(seconds, min(LONGEST_ASKED, asked or 0.0))
+    return max(seconds, min(LONGEST_ASKED, requested or 0.0))
 
 
-def _given_up(trouble: Trouble, path: str, host: str, waited: float, attempts: int, *, known: bool) -> Unreadable:
+def _failure(trouble: RetryableError, path: str, host: _Host, waited: float, attempts: int) -> Unreadable:
     for_ = f" for {duration(waited)}" if waited >= 1 else ""
     times = f" ({attempts} attempts)" if attempts > 1 else ""
     if is_ending():
         advice = "the run was ended meanwhile"
     elif trouble.advice:
         advice = trouble.advice
-    elif known:
-        advice = f"run again when {host} answers, or raise `storage.give_up`"
+    elif host.is_known:
+        advice = f"run again when {host.name} answers, or raise `storage.give_up`"
     else:
-        advice = f"{host} has never answered: is the address right, and the network there?"
+        advice = f"{host.name} has never answered: is the address right, and the network there?"
     return Unreadable(f"expected {trouble.expected}, got {trouble.cause}{for_}{times}; {advice}", path=path)
 
 
-def _say(host: _Host, cause: str, now: float, waited: float, left: float) -> None:
-    """Say what is waited for: once for all threads, now and then."""
+def _report(host: _Host, cause: str, now: float, waited: float, left: float) -> None:
+    """Print the cause of a pause, once for all threads."""
     with _lock:
-        if now - host.said < SAID:
+        if now - host.printed < SAID:
             return
-        host.said = now
-    option = " (`storage.give_up`)" if host.known else ""
+        host.printed = now
+    option = " (`storage.give_up`)" if host.is_known else ""
     print(
         f"waiting for {host.name}: {cause}; {duration(waited)} so far, at most {duration(left)} more{option}",
         file=sys.stderr,
@@ -198,19 +198,19 @@ def _say(host: _Host, cause: str, now: float, waited: float, left: float) -> Non
     )
 
 
-def bottom(error: BaseException) -> str:
-    """Return what is at the bottom of an error of a library, without the names of its objects."""
+def root_cause(error: BaseException) -> str:
+    """Return the root cause of a library's error, without object names."""
     while True:
         inside = (getattr(error, "kwargs", {}).get("error"), getattr(error, "reason", None), *reversed(error.args))
         inner = next((item for item in inside if isinstance(item, BaseException)), None)
         if inner is None:
-            said = re.sub(r"^(<.*>|\w+\(host=.*?\)): ", "", str(error)).strip().rstrip(".")
-            return cleaned(said)[:SHOWN]
+            text = re.sub(r"^(<.*>|\w+\(host=.*?\)): ", "", str(error)).strip().rstrip(".")
+            return redact_text(text)[:SHOWN]
         error = inner
 
 
-def seconds_asked(header: str | None) -> float | None:
-    """Return the seconds that a ``Retry-After`` asks for, as a number or a date; None if it cannot be understood."""
+def retry_after(header: str | None) -> float | None:
+    """Return the seconds of a ``Retry-After``, a number or a date; None if it is malformed."""
     if header is None:
         return None
     try:
@@ -222,7 +222,7 @@ def seconds_asked(header: str | None) -> float | None:
 
 
 def bound_headers(pools: Any) -> None:
-    """Let whole headers arrive within the timeout of their request, in the connections that pools make from now on.
+    """Bound the time of response headers by the request's timeout. It holds for new connections.
 
     Args:
         pools: A pool manager of urllib3, without connections.
@@ -245,7 +245,7 @@ def bound_headers(pools: Any) -> None:
 
 
 class _Bounded:
-    """A connection that reads the headers of an answer."""
+    """A connection with a deadline for response headers."""
 
     sock: Any
     timeout: float | None

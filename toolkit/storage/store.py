@@ -31,7 +31,7 @@ BUFFER = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """The signs by which a change of a file is noticed without reading it.
+    """Size and stamp of a file, the quick test for a change.
 
     Attributes:
         size: bytes as stored; 0 if the store cannot say.
@@ -43,7 +43,7 @@ class Stat:
 
 
 class Writing(ABC):
-    """A file that is being written: it appears when it is complete, or not at all."""
+    """A file in progress: it appears complete, or not at all."""
 
     @abstractmethod
     def write(self, data: bytes, /) -> object:
@@ -51,19 +51,19 @@ class Writing(ABC):
 
     @abstractmethod
     def commit(self) -> Stat:
-        """Make the file appear, durably, in place of one that there may be. Return its `Stat`."""
+        """Make the file appear durably, and return its `Stat`. It replaces an earlier file."""
 
     def prepare(self) -> Stat:
-        """Finish the file, which `Store.commit_all` makes appear, and return its `Stat`. The default commits it."""
+        """Finish the file for `Store.commit_all`, and return its `Stat`. The default commits it."""
         return self.commit()
 
     @abstractmethod
     def abort(self) -> None:
-        """Delete what has been written. Do nothing after `commit`, or if called again."""
+        """Delete the written bytes. Do nothing after `commit`, or if called again."""
 
 
 class Pieces(ABC):
-    """A file that is open for pieces of it to be read."""
+    """An open file for random access."""
 
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes:
@@ -100,11 +100,11 @@ class Store(ABC):
     # --- names --------------------------------------------------------------------------------------------------------
 
     def absolute(self, path: str) -> str:
-        """Return the path from the root of the store, without a slash at its end."""
+        """Return the path from the store's root, without a trailing slash."""
         return path.rstrip("/")
 
     def normal(self, path: str) -> str:
-        """Return the one spelling of a path by which places are compared.
+        """Return the canonical form of a path, to compare places.
 
         ``.``, ``..`` and empty parts of a key are resolved: a store that keeps ``a//b`` and ``a/b`` apart is no reason
         to write both.
@@ -114,16 +114,16 @@ class Store(ABC):
         return f"{scheme}://{host}{posixpath.normpath('/' + key.lstrip('/')).rstrip('/')}"
 
     def volume(self, path: str) -> str:
-        """Return the beginning of a path within which `move` works, such as ``s3://BUCKET``."""
+        """Return the scope of `move`, a prefix such as ``s3://BUCKET``."""
         scheme, _, rest = path.partition("://")
         return f"{scheme}://{rest.partition('/')[0]}"
 
     def name_of(self, path: str) -> str:
-        """Return what records call a file whose folder does not matter: the last part of its path."""
+        """Return the last part of a path, the name in records."""
         return path.rstrip("/").rpartition("/")[2]
 
     def quoted(self, name: str) -> str:
-        """Return a file's name as it stands in a path of this store."""
+        """Return a file's name quoted for a path of this store."""
         return name
 
     # --- looking ------------------------------------------------------------------------------------------------------
@@ -137,15 +137,15 @@ class Store(ABC):
         """
 
     def age(self, path: str) -> float | None:
-        """Return the seconds since a file was written, by the clock of the store; None if there is no such file."""
+        """Return the seconds since the last write, by the store's clock; None if the file is missing."""
         self._refuse(path)
 
     def is_folder(self, path: str) -> bool:
-        """Return whether a path is a folder, or the beginning of the paths of files."""
+        """Return True for a folder, or a prefix of paths of files."""
         return self.can_list and next(self.files(path), None) is not None
 
     def files(self, root: str) -> Iterator[str]:
-        """Return the paths of all files below a folder, relative to it, sorted by code point; none if it is not there.
+        """Return the relative paths of files below a folder, in code-point order. A missing folder has none.
 
         Raises:
             Unreadable: if the folder cannot be listed, or not to its end.
@@ -153,7 +153,7 @@ class Store(ABC):
         raise ConfigError(f"{root}: expected a single file, {_scheme(root)}:// has no folders to list")
 
     def listing(self, root: str) -> Iterator[tuple[str, Stat | None]]:
-        """Return `files`, in the same order, each with its `stat`, or None where that needs a request for each file."""
+        """Return `files` in the same order, each with its `stat`. It is None if it needs a request for each file."""
         return ((name, None) for name in self.files(root))
 
     def folders(self, root: str) -> list[str]:
@@ -192,7 +192,7 @@ class Store(ABC):
         return io.BufferedReader(_OneVersion(self, path, offset, stat), BUFFER)
 
     def pieces(self, path: str) -> Pieces:
-        """Return a file of which pieces will be read.
+        """Return a file for random access.
 
         Raises:
             FileNotFoundError: if there is no such file; with the first piece at the latest.
@@ -208,7 +208,7 @@ class Store(ABC):
         return _Held(self, path)
 
     def check_named(self, path: str, where: str) -> Stat | None:
-        """Check that a file which a user names can be written; return its `Stat`, None if it is not there.
+        """Check a path named by a user for writing; return its `Stat`, None if it is missing.
 
         Raises:
             ConfigError: if it cannot be; ``where`` is what the user calls it.
@@ -217,11 +217,11 @@ class Store(ABC):
         return self.stat(path)
 
     def named(self, path: str) -> Writing:
-        """Begin a file that a user names. The default makes no difference to `writing`."""
+        """Begin a file named by a user. The default is the same as `writing`."""
         return self.writing(path)
 
     def commit_all(self, prepared: Sequence[Writing], moves: Sequence[tuple[str, str]] = ()) -> None:
-        """Make files appear that are prepared, durably: all are synced before the first of them appears.
+        """Make prepared files appear durably: all are synced before the first appears.
 
         The default only moves, because `Writing.prepare` does not wait. A store replaces both if it can make many files
         durable in less time than one by one.
@@ -233,7 +233,7 @@ class Store(ABC):
         for_each(lambda move: self.move(*move), moves)
 
     def put(self, path: str, data: bytes) -> Stat:
-        """Write a whole file, in place of one that there may be. Nobody sees a part of it. Return its `Stat`."""
+        """Write a whole file and return its `Stat`. It replaces an earlier one; nobody sees a part of it."""
         self._refuse(path)
 
     def create(self, path: str, data: bytes) -> bool:
@@ -244,7 +244,7 @@ class Store(ABC):
         self._refuse(path)
 
     def move(self, source: str, target: str) -> None:
-        """Move a file within its `volume`, in place of one that there may be.
+        """Move a file within its `volume`; replace the target.
 
         Raises:
             FileNotFoundError, Unreadable: if there is no such file.
@@ -260,7 +260,7 @@ class Store(ABC):
         self.remove(source)
 
     def remove(self, path: str) -> None:
-        """Delete a file, or a folder that is empty; do nothing if it is not there."""
+        """Delete a file, or an empty folder; do nothing if it is missing."""
         self._refuse(path)
 
     def remove_tree(self, root: str) -> None:
@@ -269,7 +269,7 @@ class Store(ABC):
             self.remove(f"{root.rstrip('/')}/{name}")
 
     def remove_empty_folders(self, folder: str, root: str) -> None:
-        """Delete a folder and its parents below the root while they are empty; do nothing where files make folders."""
+        """Delete a folder and its parents below the root, if empty. Do nothing in a store without folders."""
         return
 
     def check_writable(self, folder: str, where: str) -> None:
@@ -277,12 +277,12 @@ class Store(ABC):
         if not self.can_write:
             raise ConfigError(f"{where}: expected a folder that may be written in, got {folder}")
 
-    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
-        """Return what killed processes have left below a folder, as names for `discard`; sorted.
+    def leftovers(self, root: str, *, any_owner: bool = False) -> list[str]:
+        """Return the leftovers of killed processes below a folder, sorted. They are names for `discard`.
 
         Args:
             root: the folder.
-            others: also what processes may have left of which nobody here knows whether they still work.
+            any_owner: also what processes may have left of which nobody here knows whether they still work.
         """
         return []
 
@@ -344,7 +344,7 @@ class _Requests(Pieces):
 
 
 class _Held(Writing):
-    """A file that is held in memory until it is complete."""
+    """A file in memory until it is complete."""
 
     def __init__(self, store: Store, path: str) -> None:
         self._store, self._path = store, path
@@ -361,11 +361,11 @@ class _Held(Writing):
 
 
 def note_roots(folders: Iterable[str]) -> None:
-    """Note local folders that are there, for this session.
+    """Remember existing local folders, for this session.
 
     Of one that will only be made, the folder above it that is there is noted: it may be what is mounted.
     """
-    known = current().roots
+    roots = current().roots
     for folder in folders:
         if "://" in folder:
             continue
@@ -373,11 +373,11 @@ def note_roots(folders: Iterable[str]) -> None:
         while (now := _identity(path)) is None and path != "/":
             path = os.path.dirname(path)
         if now and path != "/":
-            known.setdefault(path, now)
+            roots.setdefault(path, now)
 
 
 def check_roots(path: str) -> None:
-    """Raise Unreadable if a file is not there because the folder that it is below has vanished or was unmounted.
+    """Raise Unreadable if the folder above a missing file vanished.
 
     A folder that is unmounted leaves another one in its place, on another device. One that was deleted and made again
     is on the same device, and what an automounter mounts again has its inode.

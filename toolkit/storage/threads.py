@@ -22,10 +22,10 @@ FEW = 4
 
 
 class Thread(threading.Thread):
-    """A thread in the session of the one that makes it."""
+    """A thread in the session of its maker."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._within = copy_context()
 
     def run(self) -> None:
@@ -37,21 +37,21 @@ def pool(size: int) -> "ThreadPoolExecutor":
     from concurrent.futures import ThreadPoolExecutor  # whose import takes as long as that of a module that needs it
 
     class Pool(ThreadPoolExecutor):
-        def submit(self, function: Callable[..., Any], /, *given: Any, **options: Any) -> Any:
-            return super().submit(copy_context().run, function, *given, **options)
+        def submit(self, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+            return super().submit(copy_context().run, function, *args, **options)
 
     return Pool(size)
 
 
 def for_each(function: Callable[[T], R], things: Iterable[T], *, always: bool = False) -> list[R]:
-    """Return what a function gives for each thing, in their order; call it for several at a time, in threads.
+    """Return the results of a function for items, from several threads.
 
     A few are done one after the other, and so are all in a session that has asked only the local store: what it
     answers takes less time than a thread. An error of one is raised once those before it have ended.
 
     Args:
         function: called with each thing.
-        things: in order.
+        things: Items, in order.
         always: begin threads for two things and more, whatever the store is: for calls that wait for a disk, or
             decompress.
     """
@@ -71,16 +71,16 @@ def for_each(function: Callable[[T], R], things: Iterable[T], *, always: bool = 
             if faults:
                 return
 
-    others = [Thread(target=take) for _ in range(min(REQUESTS, len(listed)) - 1)]
-    for thread in others:
+    threads = [Thread(target=take) for _ in range(min(REQUESTS, len(listed)) - 1)]
+    for thread in threads:
         thread.start()
     try:
         take()
-        for thread in others:
+        for thread in threads:
             thread.join()
     except BaseException as error:  # while it waits for the others, which begin no more
         faults[-1] = error
-        for thread in others:
+        for thread in threads:
             thread.join()
         raise
     if faults:

@@ -203,7 +203,7 @@ def _check_writing(store: Store, root: str) -> None:
         writing.abort()
     _equal(list(store.files(root)), ["f/x"], "the files after `abort`")
     _equal(store.stat(path), stat, "`stat` of a file that was not replaced, after `abort`")
-    _equal(store.leftovers(root, others=True), [], "`leftovers` after `abort`")
+    _equal(store.leftovers(root, any_owner=True), [], "`leftovers` after `abort`")
     check_readable_store(store, path, data)
 
 
@@ -224,7 +224,7 @@ def _check_together(store: Store, root: str) -> None:
     for name, said in zip(names[:2], stats, strict=False):
         _equal(store.stat(f"{root}/{name}"), said, f"`stat` of {name} after `commit_all`; `prepare` returned this")
         _equal(store.read(f"{root}/{name}"), name.encode() * 2, f"`read` of {name} after `commit_all`")
-    _equal(store.leftovers(root, others=True), [], "`leftovers` after `commit_all` and `abort`")
+    _equal(store.leftovers(root, any_owner=True), [], "`leftovers` after `commit_all` and `abort`")
 
 
 def _check_versions(store: Store, root: str) -> None:

@@ -15,7 +15,7 @@ from toolkit.describe.model import Facts
 from toolkit.errors import ToolkitError
 from toolkit.pages import card as html
 from toolkit.storage import store_of
-from toolkit.storage.paths import exists, join, lacking, list_files
+from toolkit.storage.paths import exists, join, list_files, missing_reason
 
 _HEAD = re.compile(r"---\s*\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
 
@@ -115,7 +115,7 @@ def _of_files_beside(folder: str, text: str) -> Iterator[str]:
     picture = join(folder, PICTURE)
     if f"]({PICTURE})" in text and not exists(picture):
         number = text[: text.index(f"]({PICTURE})")].count("\n") + 1
-        wanted = f"expected the picture {picture} beside it, got {lacking(picture)}; run `toolkit card`"
+        wanted = f"expected the picture {picture} beside it, got {missing_reason(picture)}; run `toolkit card`"
         yield f"{join(folder, card.NAME)}:{number}: {wanted}"
     path, described = join(folder, html.NAME), join(folder, croissant.NAME)
     if exists(path) and exists(described):

@@ -18,7 +18,7 @@ from toolkit.mix.lock import Lock, LockedPart
 from toolkit.records import identity, ingested
 from toolkit.records.ingested import lost_shards
 from toolkit.storage.compression import compression_in, decompress
-from toolkit.storage.paths import absolute, below, exists, join, lacking, list_files, stat
+from toolkit.storage.paths import absolute, below, exists, join, list_files, missing_reason, stat
 from toolkit.storage.reading import Lines, content_digest, open_stored, stored_digest
 from toolkit.storage.threads import for_each
 from toolkit.text.languages.labels import label_of_path
@@ -46,7 +46,7 @@ def check(path: str, first: int | None, limit: int) -> list[str]:
     if of is None:
         return [f"{path}: expected the file that it is of beside it ({base}{f' or {base}'.join(_OF)}), got none"]
     if not exists(of):
-        return [f"{path}: expected the raw file that it is of, {of}, got {lacking(of)}"]
+        return [f"{path}: expected the raw file that it is of, {of}, got {missing_reason(of)}"]
     pairs = islice(line_index.read(path), first)
     try:
         with open_stored(of) as stream:
@@ -176,7 +176,7 @@ def _faults(folder: str, given: tuple[str, LockedPart]) -> list[str]:
     for file, digest in (part.files or {name: part.sha256}).items():
         path = below(folder, file)
         if not exists(path):
-            faults.append(f"part {name}: expected {path}, got {lacking(path)}")
+            faults.append(f"part {name}: expected {path}, got {missing_reason(path)}")
             continue
         try:
             got = stored_digest(path, hashlib.sha256()) if part.files else content_digest(path, hashlib.sha256())
@@ -215,7 +215,7 @@ def _check_checksums(folder: str) -> Iterator[str]:
                 listed.add(target)
                 there = join(folder, target)
                 if not exists(there):
-                    yield f"{path}:{lines.number}: expected the file {name}, got {lacking(there)}; {DAMAGED}"
+                    yield f"{path}:{lines.number}: expected the file {name}, got {missing_reason(there)}; {DAMAGED}"
                 elif (got := checksums.stored(there, digest)) != digest:
                     expected = f"expected the checksum {digest} of {path}:{lines.number}, got {got}"
                     yield f"{there}: {expected}; {DAMAGED}"
@@ -271,7 +271,7 @@ def _check_manifest(folder: str) -> Iterator[str]:
         path = below(folder, file.path)
         result = stat(path)
         if result is None:
-            yield f"{path}: expected a part that the manifest lists, got {lacking(path)}; {DAMAGED}"
+            yield f"{path}: expected a part that the manifest lists, got {missing_reason(path)}; {DAMAGED}"
         elif result.size != file.size:
             yield f"{path}: expected {file.size} bytes by the manifest, got {result.size}; {DAMAGED}"
         elif (got := stored_digest(path, hashlib.sha256())) != file.sha256:
@@ -279,7 +279,7 @@ def _check_manifest(folder: str) -> Iterator[str]:
     for name, text in manifest.files.items():
         path = below(folder, name)
         if not exists(path):
-            yield f"{path}: expected a checksum file that the manifest lists, got {lacking(path)}; {DAMAGED}"
+            yield f"{path}: expected a checksum file that the manifest lists, got {missing_reason(path)}; {DAMAGED}"
         else:
             with open_stored(path) as stream:
                 if stream.read() != text.encode():

@@ -1,4 +1,4 @@
-"""Attributes that another program wrote as Parquet: a column of ids, maybe one of sources; all others are keys."""
+"""External attributes as Parquet: columns of ids, maybe of sources, and of keys."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -19,7 +19,7 @@ from toolkit.data.tables.from_arrow import (
     types_in,
     types_of,
 )
-from toolkit.data.tables.parquet import batches, opened, table
+from toolkit.data.tables.parquet import batches, open_seekable, table
 from toolkit.errors import DataError, short
 
 IDS = ("id", "doc_id")
@@ -48,7 +48,7 @@ class TableRows:
         self._stored = 0
 
     def rows(self) -> Iterator[bytes]:
-        file = self._stack.enter_context(opened(self._path))
+        file = self._stack.enter_context(open_seekable(self._path))
         schema: Any = None
         for some in batches(file, self._path, lambda names: _checked(names, self._path)):
             self._stored = some.stored
@@ -83,13 +83,13 @@ class TableRows:
 
 
 def _checked(names: list[str], path: str) -> list[str]:
-    """Return the columns that are read: all."""
+    """Return the columns to read: all."""
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"expected columns of different names, got {twice[0]!r} twice", path=path)
     if not _id_of(names):
-        wanted = " or ".join(map(repr, IDS))
+        expected = " or ".join(map(repr, IDS))
         message = (
-            f"expected a column {wanted} of the ids of documents, got none; there are: {', '.join(names)}; "
+            f"expected a column {expected} of the ids of documents, got none; there are: {', '.join(names)}; "
             "`toolkit align` takes another one as `id:`"
         )
         raise DataError(message, path=path)
@@ -97,12 +97,12 @@ def _checked(names: list[str], path: str) -> list[str]:
 
 
 def _id_of(names: Iterable[str]) -> str:
-    there = set(names)
-    return next((name for name in IDS if name in there), "")
+    present = set(names)
+    return next((name for name in IDS if name in present), "")
 
 
 def look(path: str) -> tuple[int, dict[str, Type]]:
-    """Return the number of rows of a table, and the types of its keys.
+    """Return the number of rows and the types of a table's keys.
 
     They are those of the columns; one may be null, unless its statistics count no null. Numbers that JSON does not have
     become null, so that columns of numbers are looked at.
@@ -113,7 +113,7 @@ def look(path: str) -> tuple[int, dict[str, Type]]:
     import pyarrow as pa
 
     check_installed(f"the attributes {path}")
-    with opened(path) as file:
+    with open_seekable(path) as file:
         try:
             with table(file, path) as opened_table:
                 about = opened_table.metadata

@@ -1,4 +1,4 @@
-"""The process in which footers of Parquet files are read first (see `footers`); it ends with its standard input.
+"""The process to read footers of Parquet files first (see `parquet`). It ends with its standard input.
 
 It is run by itself and imports nothing of ours, so that it begins fast and takes little memory.
 """
@@ -17,7 +17,9 @@ MEMORY = 4 << 30
 
 
 def main() -> None:
-    """Answer each footer (8 bytes of its length, little-endian, then itself) with one byte, once pyarrow has read it.
+    """Answer each footer with one byte, after pyarrow has read it.
+
+    A footer comes after 8 bytes of its length, little-endian.
 
     That pyarrow refuses a footer is no matter: whoever asks will be refused, too.
     """
@@ -42,7 +44,7 @@ def main() -> None:
 
 
 def _walk(file: object) -> None:
-    """Read all of the footer that we use anywhere."""
+    """Read all used parts of the footer."""
     about = file.metadata  # type: ignore[attr-defined]  # pyarrow has no types
     with contextlib.suppress(ValueError):
         str(file.schema_arrow)  # type: ignore[attr-defined]

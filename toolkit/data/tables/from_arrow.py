@@ -10,7 +10,7 @@ from toolkit.data.documents import MAX_NESTING
 from toolkit.data.schema import ANY, BOOL, FLOAT, FLOAT32, INT, STR, Type, from_json, list_of, nullable, to_json
 from toolkit.distribution import require_extra
 from toolkit.errors import DAMAGED, DataError
-from toolkit.storage.json_files import decoded
+from toolkit.storage.json_files import decode
 
 READ = 1 << 20
 """Bytes of a column that are read at a time."""
@@ -19,23 +19,23 @@ HELD = 4 << 20
 """Bytes of rows, about, that are objects at a time."""
 
 
-def check_installed(what: str) -> None:
-    """Raise MissingExtra if pyarrow is not there, which reads such files."""
-    require_extra("parquet", what, "pyarrow")
+def check_installed(content: str) -> None:
+    """Raise MissingExtra if pyarrow, the reader of such files, is missing."""
+    require_extra("parquet", content, "pyarrow")
 
 
-def damage(what: str, error: BaseException, path: str, place: str, row: int | None = None) -> DataError:
-    """Return the error of a file that pyarrow cannot read.
+def damage(content: str, error: BaseException, path: str, place: str, row: int | None = None) -> DataError:
+    """Return the error of a file unreadable by pyarrow.
 
     Args:
-        what: the file should be.
+        content: the file should be.
         error: Error of pyarrow.
         path: Path of the file.
-        place: in it, in words.
+        place: Place in the file, in words.
         row: the first one that could not be read.
     """
-    said = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
-    message = f"expected a sound {what}, got damage {place}: {said}; {DAMAGED}"
+    text = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
+    message = f"expected a sound {content}, got damage {place}: {text}; {DAMAGED}"
     return DataError(message, path=path, line=row)
 
 
@@ -53,7 +53,7 @@ def names_in(fields: Iterable[Any]) -> list[str]:
 
 
 def plain_schema(schema: Any, path: str) -> Any:
-    """Return the schema with types whose values Python has: times in microseconds, texts in place of numbers for them.
+    """Return the schema with types of Python. Times are in microseconds, numbers for texts become texts.
 
     Floats of fewer bits become those of 64 with the shortest text that gives back the same float.
 
@@ -78,7 +78,7 @@ def _depth(type_: Any) -> int:
 
 
 def _plain(type_: Any) -> Any:
-    """Return a type whose values can be had as those of Python, and hold the same."""
+    """Return the type of Python's values for the same content."""
     import pyarrow as pa
 
     is_ = pa.types
@@ -95,7 +95,7 @@ def _plain(type_: Any) -> Any:
 
 
 def _with_leaves(type_: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Return a type with other types in place of those that have none inside."""
+    """Return a type with its leaves replaced."""
     import pyarrow as pa
 
     is_ = pa.types
@@ -112,7 +112,7 @@ def _with_leaves(type_: Any, leaf: Callable[[Any], Any]) -> Any:
 
 
 def _as_text(type_: Any) -> Any:
-    """Return a type with texts in place of the floats of 32 bits, which Arrow then writes with the fewest digits."""
+    """Return a type with texts for 32-bit floats. Arrow then writes them with the fewest digits."""
     import pyarrow as pa
 
     is_single = {pa.float16(), pa.float32()}.__contains__
@@ -124,7 +124,7 @@ def objects(piece: Any, schema: Any) -> list[dict[str, Any]]:
 
     Args:
         piece: a record batch.
-        schema: as `plain_schema` gives it.
+        schema: Schema from `plain_schema`.
 
     Raises:
         ValueError: if Python cannot have a value; it names the column.
@@ -137,15 +137,15 @@ def objects(piece: Any, schema: Any) -> list[dict[str, Any]]:
         try:
             values = values_of(column, field.type)
         except (ValueError, OverflowError, KeyError) as error:
-            said = error.args[0] if isinstance(error, KeyError) else error  # of a map, some of whose keys are alike
-            raise ValueError(f"{str(said).rstrip('.')}, in the column {field.name!r}") from None
+            text = error.args[0] if isinstance(error, KeyError) else error  # of a map, some of whose keys are alike
+            raise ValueError(f"{str(text).rstrip('.')}, in the column {field.name!r}") from None
         plain = plain_of(declared[field.name]) if field.name in declared else None
         columns[field.name] = list(map(plain, values)) if plain else values
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def arrow_rows(batch: Any) -> list[dict[str, Any]]:
-    """Return the rows of a record batch as objects, with values as those of documents.
+    """Return the rows of a record batch as objects, like documents.
 
     Raises:
         ValueError: if Python cannot have a value; it names the column.
@@ -199,7 +199,7 @@ def _time(scalar: Any) -> Any:
 
 
 def _far(scalar: Any) -> str:
-    """Return a time that Python does not have, as ISO 8601 has it: `-0043-03-15`, `+12345-01-01T00:00:00Z`."""
+    """Return a time out of Python's range as ISO 8601: `-0043-03-15`, `+12345-01-01T00:00:00Z`."""
     import numpy as np
     import pyarrow as pa
 
@@ -233,7 +233,7 @@ def _text_of(scalar: Any) -> Any:
 
 
 def not_finite(values: Any) -> int:
-    """Return how many numbers there are that JSON does not have, at any depth; they become null."""
+    """Return the number of non-finite numbers, at any depth; they become null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -276,18 +276,18 @@ def entry(set_name: str, types: Mapping[str, Type]) -> dict[bytes, bytes]:
 
 
 def types_in(metadata: Mapping[bytes, bytes] | None) -> dict[str, Type] | None:
-    """Return the types that a footer declares; None of an external file, and where the entry cannot be read."""
+    """Return the types declared in a footer; None without a readable entry."""
     if not metadata or KEY not in metadata:
         return None
     try:
-        result = decoded(metadata[KEY], Declared)
+        result = decode(metadata[KEY], Declared)
         return {key: from_json(value) for key, value in result.types.items()}
     except (msgspec.DecodeError, ValueError):
         return None
 
 
 def plain_of(type_: Type) -> Value | None:
-    """Return what makes a plain value of one as Arrow gives it; None where that is one."""
+    """Return a function from Arrow's values to plain ones; None for identity."""
     inner = plain_of(type_.item) if type_.item else None
     match type_.kind:
         case "any":
@@ -342,7 +342,7 @@ def _leaves(about: Any) -> list[Any]:
 
 
 def leaves_with_nulls(about: Any) -> set[str]:
-    """Return the paths of the leaves of which not all row groups with rows have statistics that count no null."""
+    """Return the paths of leaves without statistics of zero nulls. Row groups without rows do not count."""
     results = set()
     for group in range(about.num_row_groups):
         row_group = about.row_group(group)
@@ -357,7 +357,7 @@ def leaves_with_nulls(about: Any) -> set[str]:
 
 
 def _placed(path: str, type_: Any, nulls: tuple[Collection[str], Collection[str]], *, may_be_null: bool) -> Type:
-    """Return the type of a column, or a field of one, by its path; an object is null where none of its fields tells.
+    """Return the type of a column or field by its path. A nullable object is null where none of its fields tells.
 
     Args:
         path: Path of the column or field.
@@ -371,8 +371,8 @@ def _placed(path: str, type_: Any, nulls: tuple[Collection[str], Collection[str]
         inside = [type_.field(i) for i in range(type_.num_fields)]
         fields = [(item.name, _placed(f"{path}.{item.name}", item.type, nulls, may_be_null=True)) for item in inside]
         result = Type("object", fields=tuple(fields))
-        told = any(inner.kind not in ("nullable", "any") for _, inner in fields)  # of a null object all are
-        return result if told or not may_be_null else nullable(result)
+        is_certain = any(inner.kind not in ("nullable", "any") for _, inner in fields)  # of a null object all are
+        return result if is_certain or not may_be_null else nullable(result)
     has_nulls, become_null = (
         any(leave == path or leave.startswith(f"{path}.") for leave in leaves) for leaves in nulls
     )
@@ -381,7 +381,7 @@ def _placed(path: str, type_: Any, nulls: tuple[Collection[str], Collection[str]
 
 
 def plain_type(type_: Any, *, inner_nulls: bool = True) -> Type:
-    """Return the type of the JSON values that a type of Arrow becomes.
+    """Return the type of Arrow's values as JSON.
 
     Args:
         type_: Type of Arrow.
@@ -403,7 +403,7 @@ def plain_type(type_: Any, *, inner_nulls: bool = True) -> Type:
         return Type("map", inner(type_.item_type))
     if is_.is_list(type_) or is_.is_large_list(type_) or is_.is_fixed_size_list(type_):
         return list_of(inner(type_.value_type))
-    known = (
+    types = (
         (is_.is_boolean, BOOL),
         (is_.is_integer, INT),
         (is_.is_float64, FLOAT),
@@ -414,4 +414,4 @@ def plain_type(type_: Any, *, inner_nulls: bool = True) -> Type:
         (is_.is_timestamp, STR),
         (is_.is_time, STR),
     )
-    return next((result for is_such, result in known if is_such(type_)), ANY)
+    return next((result for is_such, result in types if is_such(type_)), ANY)

@@ -40,11 +40,11 @@ _PROGRAM = Path(__file__).with_name("footer_child.py")
 
 @contextmanager
 def table(stored: IO[bytes], path: str) -> Iterator[Any]:
-    """Give a `pyarrow.parquet.ParquetFile`, which reads some bytes at a time, and checks pages that have checksums.
+    """Provide a `pyarrow.parquet.ParquetFile` with bounded reads and checked pages.
 
     Args:
         stored: the file; one can seek in it.
-        path: for messages.
+        path: Path for messages.
 
     Raises:
         DataError: if reading its footer ends a process, or takes too long or too much memory there.
@@ -69,12 +69,12 @@ def open_parquet(path: str) -> Iterator[Any]:
         DataError: if there is no such file, or reading its footer ends a process, or takes too much there.
         ArrowException, OSError, ValueError: by pyarrow, if it refuses the file.
     """
-    with opened(path) as stored, table(stored, path) as file:
+    with open_seekable(path) as stored, table(stored, path) as file:
         yield file
 
 
 def _footer(stored: IO[bytes]) -> bytes:
-    """Return what is before the length of the footer; nothing if pyarrow will refuse the file for its last bytes."""
+    """Return the footer; empty if pyarrow will refuse the file's last bytes."""
     size = stored.seek(0, os.SEEK_END)
     stored.seek(max(0, size - _TAIL))
     tail = stored.read(_TAIL)
@@ -97,22 +97,22 @@ class _Checks:
     def __init__(self, program: Path = _PROGRAM) -> None:
         self._program = program
         self._lock = threading.Lock()
-        self._known: dict[bytes, str] = {}
+        self._answers: dict[bytes, str] = {}
         self._child: Popen[bytes] | None = None
         self._owner = 0
 
     def lost(self, footer: bytes) -> str:
-        """Return how the process ended that read a footer; nothing if it did not."""
+        """Return the end of a footer's reading process; empty if it survived."""
         digest = hashlib.sha256(footer).digest()
         with self._lock:
-            if digest not in self._known:
-                if len(self._known) == _KNOWN:
-                    self._known.clear()
+            if digest not in self._answers:
+                if len(self._answers) == _KNOWN:
+                    self._answers.clear()
                 result = self._ask(footer)
                 if result and result != _SLOW:  # its end may have come from outside
                     result = self._ask(footer)
-                self._known[digest] = result
-            return self._known[digest]
+                self._answers[digest] = result
+            return self._answers[digest]
 
     def _ask(self, footer: bytes) -> str:
         try:
@@ -147,14 +147,14 @@ class _Checks:
 
     def _death(self, child: "Popen[bytes]") -> str:
         assert child.stderr
-        said = child.stderr.read().decode("utf-8", "replace").strip().splitlines()
+        lines = child.stderr.read().decode("utf-8", "replace").strip().splitlines()
         code = child.wait()
         self.end()
         if code in (-signal.SIGPROF, -signal.SIGALRM):
             return _SLOW
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-        why = next((line.strip().removeprefix("what():").strip() for line in said if "what():" in line), "")
-        why = why or (said[-1] if said else "")
+        why = next((line.strip().removeprefix("what():").strip() for line in lines if "what():" in line), "")
+        why = why or (lines[-1] if lines else "")
         return f"reading it ended a process ({how})" + (f": {why}" if why else "")
 
     def end(self) -> None:
@@ -176,8 +176,8 @@ atexit.register(_CHECKS.end)
 
 
 @contextmanager
-def opened(path: str) -> Iterator[IO[bytes]]:
-    """Give a file in which one can seek: of a bucket only blocks that are asked for are fetched.
+def open_seekable(path: str) -> Iterator[IO[bytes]]:
+    """Provide a seekable file. Of an object in a bucket, it fetches only the requested blocks.
 
     Raises:
         DataError: if there is no such file.
@@ -223,8 +223,8 @@ class Ranges(io.RawIOBase):
             data = store_of(self._path).read(self._path, first, min((missing[-1] + 1) * BLOCK, self._size) - first)
             self._blocks |= {first // BLOCK + i: data[i * BLOCK :][:BLOCK] for i in range(-(-len(data) // BLOCK))}
         start = self._at % BLOCK
-        held = b"".join(self._blocks.get(number, b"") for number in numbers)
-        data = held[start : start + max(0, end - self._at)]
+        blocks = b"".join(self._blocks.get(number, b"") for number in numbers)
+        data = blocks[start : start + max(0, end - self._at)]
         for number in list(self._blocks)[:-BLOCKS]:
             del self._blocks[number]
         buffer[: len(data)] = data
@@ -237,12 +237,12 @@ PENDING = 8 << 20
 
 
 class Sink(io.RawIOBase):
-    """Hands what is written to an output, many bytes at a time. A context manager: its end hands on the rest."""
+    """Passes written bytes to an output, many at a time. A context manager: its end passes the rest."""
 
     def __init__(self, output: Output) -> None:
         super().__init__()
         self._output = output
-        self._held: list[bytes] = []
+        self._pending: list[bytes] = []
         self._size = 0
 
     def writable(self) -> bool:
@@ -253,20 +253,20 @@ class Sink(io.RawIOBase):
 
     def write(self, data: Any, /) -> int:
         result = bytes(data)
-        self._held.append(result)
+        self._pending.append(result)
         self._size += len(result)
         if self._size >= PENDING:
             self._hand_on()
         return len(result)
 
     def close(self) -> None:
-        if not self.closed and self._held:
+        if not self.closed and self._pending:
             self._hand_on()
         super().close()
 
     def _hand_on(self) -> None:
-        self._output.write(b"".join(self._held))
-        self._held, self._size = [], 0
+        self._output.write(b"".join(self._pending))
+        self._pending, self._size = [], 0
 
 
 class Rows(NamedTuple):
@@ -292,7 +292,7 @@ def batches(
 
     Args:
         stored: the file.
-        path: for messages.
+        path: Path for messages.
         choose: returns which of its columns are read.
         row: before the first row group that is read.
         group: this row group.

@@ -23,8 +23,8 @@ def arrow_type(type_: Type, *, maps: bool = False) -> "pa.DataType":
 
     Args:
         type_: the declared one.
-        maps: whether a map is one of Arrow's, and an object without fields, which files cannot have, a JSON text; else
-            a map is a list of structs of ``key`` and ``value``.
+        maps: True for maps of Arrow, and JSON texts for objects without fields, which files cannot have; else a map is
+            a list of structs of ``key`` and ``value``.
     """
     import pyarrow as pa
 
@@ -48,7 +48,7 @@ def arrow_type(type_: Type, *, maps: bool = False) -> "pa.DataType":
 
 
 def may_be_null(type_: Type) -> bool:
-    """Return whether a value of a declared type may be null."""
+    """Return True if a declared type may be null."""
     return type_.kind in ("nullable", "any", "null", "never")
 
 
@@ -64,11 +64,11 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
 
 
 def shape_of(type_: Type, *, maps: bool = False) -> Value | None:
-    """Return what makes a value that Arrow takes of plain data; None where it takes that.
+    """Return a function from plain data to Arrow's values; None for identity.
 
     Args:
         type_: the declared one.
-        maps: as of `arrow_type`.
+        maps: Meaning as in `arrow_type`.
     """
     inner = shape_of(type_.item, maps=maps) if type_.item else None
     match type_.kind:
@@ -146,14 +146,14 @@ def to_text(fields: Iterable[Any]) -> str:
 
 
 def arrow_schema(text: str) -> Any:
-    """Return the schema that `to_text` has written; one without fields for an empty text."""
+    """Return the schema in a text of `to_text`; empty for an empty text."""
     import pyarrow as pa
 
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))) if text else pa.schema([])
 
 
 def unified(a: str, b: str) -> str:
-    """Return the fields of two schemas, each of a type that holds the values of both; without those that have none."""
+    """Return the common fields of two schemas, each of a common type. Fields without one are left out."""
     import pyarrow as pa
 
     if a == b or not (a and b):
@@ -174,7 +174,7 @@ def unified(a: str, b: str) -> str:
 def own_columns(
     arrow: str, types: Mapping[str, Mapping[str, Any]], names: Iterable[str], added: Mapping[str, str]
 ) -> str:
-    """Return the columns that documents bring, for a table that is written, as `to_text` does.
+    """Return the documents' own columns for a written table, as `to_text`.
 
     Args:
         arrow: Schema of the documents' fields, where tables tell it.
@@ -187,11 +187,11 @@ def own_columns(
     if not (arrow or names):
         return ""
 
-    known = {field.name: field for field in arrow_schema(arrow)}
+    columns = {field.name: field for field in arrow_schema(arrow)}
     fields = []
-    for name in dict.fromkeys((*known, *sorted(names))):
-        field, told = known.get(name), types.get("document", {}).get(name)
-        type_ = field.type if field else _scalar(from_json(told)) if told else None
+    for name in dict.fromkeys((*columns, *sorted(names))):
+        field, declared = columns.get(name), types.get("document", {}).get(name)
+        type_ = field.type if field else _scalar(from_json(declared)) if declared else None
         if name == "metadata" and field and added and field.type.num_fields:
             inner = {item.name: item for item in field.type}
             inner |= {key: _field(key, _scalar(from_json(of))) for key, of in added.items()}
@@ -209,12 +209,12 @@ def _field(name: str, type_: Any) -> Any:
 
 
 def _scalar(type_: Type) -> Any:
-    """Return the type of a field of JSON, if it is one for all documents that are checked."""
+    """Return Arrow's type of a JSON field with one type; else None."""
     return arrow_type(type_) if type_.not_null.kind in ("str", "int", "float", "bool") else None
 
 
 def _is_stored(type_: Any) -> bool:
-    """Return whether Parquet has a type, with values that JSON gives back."""
+    """Return True if Parquet stores a type, and JSON restores its values."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -226,7 +226,7 @@ def _is_stored(type_: Any) -> bool:
 
 
 def arrow_array(values: list[Any], type_: Any) -> Any:
-    """Return an array of the values that were of a type before they became JSON.
+    """Return an array of values restored from JSON.
 
     Raises:
         ValueError: if one is none of that type (so are errors of Arrow).
@@ -238,7 +238,7 @@ def arrow_array(values: list[Any], type_: Any) -> Any:
 
 
 def _restore(type_: Any) -> Value | None:
-    """Return what makes a value of a type of its JSON; None where it is the same."""
+    """Return a function from JSON to a type's values; None for identity."""
     import pyarrow as pa
 
     is_ = pa.types
@@ -304,14 +304,14 @@ def _of_date(text: str) -> int:
 
 
 def _since(text: str, unit: Literal["s", "D"]) -> int:
-    """Return the seconds or days of a time since 1970, of any year."""
+    """Return the seconds or days since 1970, of any year."""
     import numpy as np
 
     return int(np.datetime64(text.removeprefix("+"), unit).astype(int))
 
 
 def _is_far(text: str) -> bool:
-    """Return whether a time is of a year that Python does not have."""
+    """Return True for a year outside of Python's range."""
     return text.startswith(("+", "-", "0000"))
 
 
@@ -330,7 +330,7 @@ def _of_duration(text: str) -> int:
 
 
 def _parts(text: str) -> tuple[str, int, str]:
-    """Return a time without its fraction, the nanoseconds of that, and the offset behind it."""
+    """Return a time without fraction, the fraction's nanoseconds, and the offset."""
     if (match := _TIME.fullmatch(text)) is None:
         raise ValueError(f"expected a time of ISO 8601, got {text!r}")
     whole, fraction, offset = match.groups()

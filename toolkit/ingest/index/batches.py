@@ -17,7 +17,7 @@ from toolkit.data.tables.parquet import open_parquet
 from toolkit.data.tables.from_arrow import check_installed
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.index.columns import LANGUAGES
-from toolkit.storage.paths import exists, lacking
+from toolkit.storage.paths import exists, missing_reason
 from toolkit.storage.reading import Lines
 
 _URL = re.compile(r"\w+:/{2}")
@@ -191,7 +191,7 @@ class UrlList:
             ConfigError: if there is no such file or no line, or a line is neither.
         """
         if not exists(path):
-            raise ConfigError(f"expected a file of URLs, hosts or domains, got {lacking(path)} at {path}")
+            raise ConfigError(f"expected a file of URLs, hosts or domains, got {missing_reason(path)} at {path}")
         names = []
         with Lines(path, LONGEST, fixed=True) as lines:
             for line in lines:

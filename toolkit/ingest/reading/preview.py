@@ -19,7 +19,7 @@ from toolkit.ingest.reader import SAMPLE, SAMPLE_BYTES, EndOfSample, Input, Reje
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.ingest.reading.rows import Documents
 from toolkit.ingest.reading.sources import find_damage, open_undamaged
-from toolkit.storage.paths import lacking, stat
+from toolkit.storage.paths import missing_reason, stat
 
 
 class Field(ConfigStruct):
@@ -83,7 +83,7 @@ def preview(work: InputToIngest, count: int) -> Preview:
     """
     result = stat(work.path)
     if result is None:
-        raise DataError(f"expected an input file, got {lacking(work.path)}", path=work.path)
+        raise DataError(f"expected an input file, got {missing_reason(work.path)}", path=work.path)
     open_ = InputBytes(work.path, result).open
     try:
         return _preview(work, count, open_)

@@ -1,4 +1,4 @@
-"""Configurations of the Dolma toolkit 1.2, its mixer's, tagger's and deduper's, as configurations of ours.
+"""Configurations of the Dolma toolkit 1.2 as configurations of ours.
 
 Here: hints for commands, flags and configurations of Dolma that do not run here.
 
@@ -46,24 +46,24 @@ _GROUPS = ("work_dir.", "profile.", "dedupe.", "bloom_filter.", "tokenizer.", "s
 
 
 def is_dolma(source: ConfigNode) -> bool:
-    """Tell whether a configuration is one of Dolma's: with `streams`, `taggers` or `dedupe` and no key of ours."""
+    """Return True for a configuration of Dolma's. It has `streams`, `taggers` or `dedupe` and no key of ours."""
     value = source.value
     if not isinstance(value, dict) or value.keys() & OURS:
         return False
     return bool(value.keys() & {"streams", "taggers", "dedupe"})
 
 
-def of_arguments(given: Sequence[str]) -> str | None:
-    """Return what is here instead of a command line of Dolma's, None if it is none."""
-    command = given[0] if given else ""
+def of_arguments(args: Sequence[str]) -> str | None:
+    """Return a hint for a command line of Dolma's; otherwise None."""
+    command = args[0] if args else ""
     if command in COMMANDS:
         return f"`{command}` is a command of Dolma's: {COMMANDS[command]}"
-    flags = [item for item in given if item.startswith("--") and _is_flag(item[2:].partition("=")[0])]
+    flags = [item for item in args if item.startswith("--") and _is_flag(item[2:].partition("=")[0])]
     flags = flags if flags != ["--dryrun"] else []  # more likely a slip of our own option
     if command not in ("tag", "mix") or not flags:
         return None
     message = f"{flags[0]} is an option of Dolma's: here settings are in a configuration, and KEY=VALUE overrides them"
-    if command == "tag" and (results := _tagger(given[1:])):
+    if command == "tag" and (results := _tagger(args[1:])):
         return f"{message}; write {msgspec.json.encode(results).decode()} into a file, and run `toolkit -c FILE tag`"
     return f"{message}, as in `toolkit -c FILE {command} processes=4`"
 
@@ -72,11 +72,11 @@ def _is_flag(name: str) -> bool:
     return name.removeprefix("no-") in (*_FLAGS, "shuffle") or name.startswith(_GROUPS)
 
 
-def _tagger(given: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration that options of Dolma's tagger come to; empty without documents and taggers."""
+def _tagger(args: Sequence[str]) -> dict[str, Any]:
+    """Return the configuration in options of Dolma's tagger. It is empty without documents and taggers."""
     results: dict[str, Any] = {}
     key = ""
-    for item in given:
+    for item in args:
         if item.startswith("-"):
             key, equals, value = item.lstrip("-").partition("=")
             if key in _LISTS:
@@ -93,7 +93,7 @@ def _tagger(given: Sequence[str]) -> dict[str, Any]:
 
 
 def check(source: ConfigNode, command: str) -> None:
-    """Raise ConfigError for a configuration of another command of Dolma's than the one that reads it."""
+    """Raise ConfigError for a configuration of another command of Dolma's."""
     value = source.value
     if isinstance(value, dict) and not (command == "dedup" and "dedupe" in value):
         for key in value.keys() & SECTIONS.keys():

@@ -111,9 +111,9 @@ def read_deduper(source: ConfigNode) -> Translation:
             "one of another would not be found; put them below one",
         )
     if options.against:
-        given = [options.against] if isinstance(options.against, str) else options.against
+        patterns = [options.against] if isinstance(options.against, str) else options.against
         try:
-            filters = roots_of([_named(item) for item in given], [])
+            filters = roots_of([_named(item) for item in patterns], [])
         except ConfigError as error:
             raise source.error(("against",), str(error)) from None
         entry |= {"within": False, "against": [{"documents": root.dataset("")["documents"]} for root in filters]}
@@ -129,7 +129,7 @@ def read_deduper(source: ConfigNode) -> Translation:
 
 
 def _named(pattern: str) -> str:
-    """Return a pattern with the folder `documents` by its name, where a glob stands for it."""
+    """Return a pattern with the name `documents` in place of a glob."""
     parts = pattern.split("/")
     for i, part in enumerate(parts[:-1]):
         if DOCUMENTS in parts or not is_glob(part) or not glob_regex(part).match(DOCUMENTS):
@@ -141,7 +141,7 @@ def _named(pattern: str) -> str:
 
 
 def _check(source: ConfigNode, options: DeduperOptions) -> None:
-    """Raise ConfigError for what has no equal here."""
+    """Raise ConfigError for options without an equivalent here."""
     dedupe, place = options.dedupe, source.at("dedupe")
     read_only = bool(options.bloom_filter and options.bloom_filter.read_only)
     if read_only and not options.against:
@@ -165,8 +165,12 @@ def _check(source: ConfigNode, options: DeduperOptions) -> None:
         )
     if dedupe.document_dir not in (None, "documents"):
         raise place.error(("document_dir",), f"expected a folder called `documents`, got {dedupe.document_dir!r}")
-    given = options.compression or {}
-    if given.get("input") not in (None, "infer") or given.get("output") not in (None, "infer", given.get("input")):
+    compression = options.compression or {}
+    if compression.get("input") not in (None, "infer") or compression.get("output") not in (
+        None,
+        "infer",
+        compression.get("input"),
+    ):
         raise source.error(("compression",), "expected none: attributes are compressed as their documents")
 
 
@@ -215,12 +219,12 @@ def _expression(path: str) -> str | None:
     """Return the expression of a JSONPath to one field; None if it is not one that expressions know."""
     if not _PATH.fullmatch(path):
         return None
-    first, *others = [a or b for a, b in _STEP.findall(path)]
-    if first in ("text", "id", "source") and not others:
+    first, *keys = [a or b for a, b in _STEP.findall(path)]
+    if first in ("text", "id", "source") and not keys:
         return f"document.{first}"
-    if first != "metadata" or not others:
+    if first != "metadata" or not keys:
         return None
     code = "document.metadata"
-    for item in others:
+    for item in keys:
         code = f"get({code}, {item!r}, None)"
     return code

@@ -135,22 +135,22 @@ def _output(stream: StreamOptions, mixer_options: MixerOptions, place: ConfigNod
 
 
 def _compression(stream: StreamOptions, place: ConfigNode) -> str:
-    given = stream.compression or CompressionOptions()
-    suffix = f".{given.input}"
-    if given.input not in (None, "infer") and not all(
+    compression = stream.compression or CompressionOptions()
+    suffix = f".{compression.input}"
+    if compression.input not in (None, "infer") and not all(
         document.endswith(suffix) or (document.endswith(".zstd") and suffix == ".zst") for document in stream.documents
     ):
         raise place.error(
-            ("compression", "input"), f"expected documents compressed as their suffix says, got {given.input!r}"
+            ("compression", "input"), f"expected documents compressed as their suffix says, got {compression.input!r}"
         )
     names = {None: "gzip", "infer": "gzip", "gz": "gzip", "zst": "zstd", "": "none"}
-    if given.output not in names:
-        raise place.error(("compression", "output"), f"expected gz, zst or '', got {given.output!r}")
-    return names[given.output]
+    if compression.output not in names:
+        raise place.error(("compression", "output"), f"expected gz, zst or '', got {compression.output!r}")
+    return names[compression.output]
 
 
 def _streams(stream: StreamOptions, mixer_options: MixerOptions, place: ConfigNode) -> dict[str, dict[str, Any]]:
-    """Return streams of ours for a stream of Dolma's, one for each root of its documents, by name."""
+    """Return our streams for one of Dolma's, by name; one for each root."""
     if not stream.documents:
         raise place.error((), "expected `documents:`, a list of globs")
     rules = [*_filter_rules(stream, mixer_options), *_span_rules(stream)]

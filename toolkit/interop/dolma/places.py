@@ -74,7 +74,7 @@ def _looked_up(text: str, path: Path, source: ConfigNode, around: tuple[str, ...
 
 
 def _scalar(text: str) -> Any:
-    """Return the number or the truth value that a text is, or else the text."""
+    """Return a text as number or truth value, if possible."""
     try:
         return msgspec.json.decode(text, type=bool | int | float)
     except msgspec.DecodeError:
@@ -110,7 +110,7 @@ class Root:
     order: dict[str, int] = field(default_factory=dict)
 
     def dataset(self, notes: str) -> dict[str, Any]:
-        """Return what `dataset:` of a stream takes.
+        """Return the value of `dataset:` in a stream.
 
         Args:
             notes: folder for our records where there is no place for them beside the documents; empty if there must be.
@@ -128,14 +128,14 @@ class Root:
 
 
 def _may_write(folder: str, notes: str) -> bool:
-    """Tell whether our records go beside documents; in a bucket for a mix only if they are there, as of `tag`."""
+    """Return True if our records go beside documents. In a bucket, for a mix, they must be there, as of `tag`."""
     if not store_of(folder).is_local:
         return not notes or is_folder(join(folder, BOOKKEEPING))
     return os.access(folder, os.W_OK)
 
 
 def roots_of(patterns: list[str], attributes: list[str]) -> list[Root]:
-    """Return the folders of documents that globs reach into, in the order of the globs.
+    """Return the documents folders of globs, in the order of the globs.
 
     Args:
         patterns: Patterns of documents; a folder stands for all below it.
@@ -165,7 +165,7 @@ def roots_of(patterns: list[str], attributes: list[str]) -> list[Root]:
 
 
 def split(pattern: str) -> tuple[str | None, str]:
-    """Return the folder ``documents`` in a path and what is below it; None if there is none."""
+    """Return the folder ``documents`` of a path, and the rest; None without one."""
     parts = pattern.rstrip("/").split("/")
     if DOCUMENTS not in parts:
         return None, pattern
@@ -174,7 +174,7 @@ def split(pattern: str) -> tuple[str | None, str]:
 
 
 def fixed(pattern: str) -> tuple[str, str]:
-    """Return the folder that all matches of a glob (or a file) lie in, and the rest."""
+    """Return the common folder of a glob's matches, and the rest."""
     parts = pattern.rstrip("/").split("/")
     n = next((i for i, part in enumerate(parts) if is_glob(part)), len(parts) - 1)
     return "/".join(parts[:n]) or ("/" if parts[0] == "" else "."), "/".join(parts[n:])

@@ -1,4 +1,4 @@
-"""A configuration of Dolma's tagger becomes a ``tag:`` section of ours, for taggers that we have."""
+"""Dolma's tagger configurations as ``tag:`` sections of ours, for our taggers."""
 
 import functools
 import re
@@ -29,8 +29,8 @@ def _lengths(**types: dict[str, Any]) -> Meaning:
     return {type_: {"tagger": "length_spans", **options} for type_, options in types.items()}
 
 
-def _each(tagger: str, types: Iterable[str] = (), **options: Any) -> Meaning:
-    """Return a tagger of ours whose option `type` has the names that Dolma's types have, all of them or some."""
+def _variants(tagger: str, types: Iterable[str] = (), **options: Any) -> Meaning:
+    """Return a tagger of ours by types, all of them or some. They are names of its option `type`."""
     names = types or choices(TAGGERS.find(tagger), "type")
     return {type_: {"tagger": tagger, "type": type_, **options} for type_ in names}
 
@@ -43,34 +43,34 @@ def _word_lengths(**options: Any) -> Meaning:
 
 @functools.cache
 def meanings() -> dict[str, Meaning]:
-    """Return Dolma's taggers, with the types of spans that each writes, and what writes the same here.
+    """Return Dolma's taggers with their types of spans, and our equivalents.
 
     The types of one, called ``""``, depend on the data: they are the keys of one object.
     """
     return {
         "bytes_length_v1": _lengths(bytes={"unit": "bytes"}),
-        "c4_v1": _each("dolma_c4"),
-        "c4_v2": _each("dolma_c4", version=2),
+        "c4_v1": _variants("dolma_c4"),
+        "c4_v2": _variants("dolma_c4", version=2),
         "cc_re": {"": {"tagger": "dolma_licenses"}},
         "cc_re_fast": {f"cc_{name}": {"tagger": "dolma_license_links", "license": name} for name in LICENCES},
         "char_length_v1": _lengths(length={}),
         "char_length_strip_ws_v1": _lengths(length_no_ws={"unit": "stripped"}),
         "char_length_with_paragraphs_v1": _lengths(paragraph={"per": "line"}, document={}),
         "doc_count_v1": _lengths(docs={"unit": "documents"}),
-        "gopher_v1": _each("dolma_gopher"),
-        "gopher_v2": _each("dolma_gopher", version=2),
+        "gopher_v1": _variants("dolma_gopher"),
+        "gopher_v2": _variants("dolma_gopher", version=2),
         "not_alphanum_paragraph_v1": {"all_punct": {"tagger": "punctuation_lines"}},
         "olmo_pretokenizer_v1": _lengths(length={"unit": "pretokens"}),
         "olmo_pretokenizer_with_paragraphs_v1": _lengths(
             paragraph={"unit": "pretokens", "per": "line"}, document={"unit": "pretokens", "per": "sum"}
         ),
-        "paragraph_repetitions_v1": _each("dolma_repetitions", per="line"),
-        "pii_regex_v1": _each("dolma_pii", [*PII_TYPES, "doc"]),
-        "pii_regex_v2": _each("dolma_pii", [*PII_TYPES, "doc"]),
-        "pii_regex_with_counts_v2": _each("dolma_pii", [*PII_TYPES, "doc", "doc_count"]),
-        "pii_regex_with_counts_fast_v2": _each("dolma_pii", [*PII_TYPES, "doc_count", "doc_frac"], per="line"),
+        "paragraph_repetitions_v1": _variants("dolma_repetitions", per="line"),
+        "pii_regex_v1": _variants("dolma_pii", [*PII_TYPES, "doc"]),
+        "pii_regex_v2": _variants("dolma_pii", [*PII_TYPES, "doc"]),
+        "pii_regex_with_counts_v2": _variants("dolma_pii", [*PII_TYPES, "doc", "doc_count"]),
+        "pii_regex_with_counts_fast_v2": _variants("dolma_pii", [*PII_TYPES, "doc_count", "doc_frac"], per="line"),
         "random_number_v1": {"random": {"tagger": "dolma_random"}},
-        "repetitions_v1": _each("dolma_repetitions"),
+        "repetitions_v1": _variants("dolma_repetitions"),
         "uniseg_length_v1": _lengths(length={"unit": "segments"}),
         "uniseg_length_paragraphs_v1": _word_lengths(),
         "uniseg_length_paragraphs_with_empty_v1": _word_lengths(blank=True),
@@ -160,7 +160,9 @@ def _beside(options: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> lis
 
 
 def _redirected(options: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return datasets whose attributes go to a destination, one for each entry of `documents`; all taggers in one set.
+    """Return datasets with attributes in destinations, all taggers in one set.
+
+    There is one for each entry of `documents`.
 
     As in Dolma paths below it are those below the fixed part of the glob. Where both end in the same folders these are
     part of the paths, so that a mix finds the attributes.
@@ -172,15 +174,15 @@ def _redirected(options: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) ->
         )
     entries = [entry for listed in tag.values() for entry in listed]
     results: dict[tuple[str, str], dict[str, Any]] = {}
-    for pattern, given in zip(options.documents, destinations, strict=True):
+    for pattern, destination in zip(options.documents, destinations, strict=True):
         above, below = fixed(join(pattern.rstrip("/"), "**") if is_folder(pattern) else pattern)
-        target = given.rstrip("/")
+        target = destination.rstrip("/")
         documents, _ = split(above)
         if documents and above != documents and target.endswith(inner := above[len(documents) :]):
             above, below, target = documents, join(inner[1:], below), target[: -len(inner)]
         attributes, _, name = target.rpartition("/")
         if not name or not attributes or attributes.endswith(":/"):
-            raise ConfigError(f"expected a folder such as data/attributes/NAME, got {given!r}")
+            raise ConfigError(f"expected a folder such as data/attributes/NAME, got {destination!r}")
         dataset = results.setdefault(
             (above, target),
             {
@@ -208,7 +210,7 @@ _LIKE = {
 
 
 def _other(name: str) -> str:
-    """Return the name of a tagger that is not here, with what is."""
-    like = next((what for names, what in _LIKE.items() if re.match(names, name)), None)
+    """Return the name of an unavailable tagger, with a hint."""
+    like = next((hint_text for names, hint_text in _LIKE.items() if re.match(names, name)), None)
     hint = f"; {like}: `toolkit taggers`" if like else did_you_mean(name, meanings())
     return repr(name) + (hint or f"; there are: {', '.join(meanings())}")

@@ -15,7 +15,7 @@ from toolkit.learn.annotate.annotator import KEY, PATHS, Annotator, check_addres
 from toolkit.learn.annotate.ledger import Ledger, Limits
 from toolkit.learn.annotate.outcomes import MESSAGE, Failure, Reply, reply_of
 from toolkit.session import current
-from toolkit.storage.addresses import cleaned
+from toolkit.storage.addresses import redact_text
 from toolkit.storage.retrying import bound_headers
 
 CONNECT_SECONDS = 20.0
@@ -83,7 +83,7 @@ class Endpoint:
                 if attempt == self._of.retries:
                     failure.message += f" ({attempt + 1} times)" if attempt else ""
                     if failure.row.unproven and not self.has_answered:
-                        failure.message += f"; is there a server at {cleaned(self._of.endpoint)}?"
+                        failure.message += f"; is there a server at {redact_text(self._of.endpoint)}?"
                     raise
                 pause = min(self._of.backoff * 2 ** min(attempt, 30), self._give_up)
                 self.trouble = failure.message
@@ -211,4 +211,4 @@ def _authorities() -> str:
 def _told(error: Exception) -> str:
     """Return what a library says of a connection, without the objects and addresses in it."""
     said = str(error).rpartition("): ")[2] or str(error)
-    return cleaned(f"expected a reply, got: {said}")[:MESSAGE]
+    return redact_text(f"expected a reply, got: {said}")[:MESSAGE]

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from toolkit.learn.annotate.answers import Status
-from toolkit.storage.addresses import cleaned
-from toolkit.storage.retrying import seconds_asked
+from toolkit.storage.addresses import redact_text
+from toolkit.storage.retrying import retry_after
 
 Scope = Literal["transient", "request", "endpoint"]
 
@@ -251,7 +251,7 @@ def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
     by_status = (name for name, cause in CAUSES.items() if status in cause.http)
     others = "refusal" if 400 <= status < 500 else "server" if status >= 500 else "address"
     cause = next(by_code, None) or next(by_status, others)
-    wait = seconds_asked(headers.get("retry-after"))
+    wait = retry_after(headers.get("retry-after"))
     return Failure(cause, text, http=status, wait=wait, is_free=status not in _GATEWAY_TIMEOUTS)
 
 
@@ -271,4 +271,4 @@ def _error(body: bytes) -> tuple[str, set[str]]:
 
 def _excerpt(body: bytes) -> str:
     text = " ".join(body[: 4 * MESSAGE].decode(errors="replace").split())
-    return cleaned("".join(c for c in text if c.isprintable())[:MESSAGE]) or "(nothing)"
+    return redact_text("".join(c for c in text if c.isprintable())[:MESSAGE]) or "(nothing)"

@@ -28,7 +28,7 @@ from toolkit.ingest.reader import Input
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.learn.evaluate.metrics import Array
 from toolkit.mix.join import JoinedShard, at_document, inputs_of, joint_rows
-from toolkit.storage.paths import lacking, stat
+from toolkit.storage.paths import missing_reason, stat
 from toolkit.storage.reading import Lines
 from toolkit.text.fasttext.labelled import parted
 from toolkit.whole_corpus.expressions import Checked, Evaluator, checked
@@ -472,7 +472,7 @@ def _of_rows(spec: LabelFiles, limit: int) -> Iterator[_Row]:
     for path in entry.inputs():
         result = stat(path)
         if result is None:
-            raise DataError(f"expected a file with labels, got {lacking(path)}", path=path)
+            raise DataError(f"expected a file with labels, got {missing_reason(path)}", path=path)
         for batch in reader.read_batches(Input(path, None, limit, None, InputBytes(path, result).open)):
             for draft in batch:
                 value = value_at(msgspec.json.decode(msgspec.json.encode(draft.extra)), spec.value)

@@ -1,4 +1,4 @@
-"""The stores, a module or a folder each, called as the scheme of their paths is.
+"""The stores: a module or a folder for each scheme.
 
 Each extends `toolkit.storage.store.Store`.
 """

@@ -17,7 +17,7 @@ from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Unreadable
 from toolkit.interrupts import pause
 from toolkit.storage import retrying
-from toolkit.storage.addresses import cleaned
+from toolkit.storage.addresses import redact_text
 from toolkit.storage.objects import (
     CONNECTIONS,
     UPLOAD,
@@ -30,7 +30,7 @@ from toolkit.storage.objects import (
     split,
     trouble,
 )
-from toolkit.storage.retrying import Trouble
+from toolkit.storage.retrying import RetryableError
 from toolkit.storage.store import BUFFER, Stat
 
 MARK = "toolkit_upload"
@@ -72,7 +72,7 @@ class Az(Objects):
                 account, credential = self._account()
                 client = BlobServiceClient(f"https://{account}.blob.core.windows.net", credential, **options)
         except ValueError as error:
-            raise ConfigError(f"az://: expected an account, got: {cleaned(str(error))}; {_ACCOUNT}") from None
+            raise ConfigError(f"az://: expected an account, got: {redact_text(str(error))}; {_ACCOUNT}") from None
         return client, client.url.partition("?")[0]
 
     def _account(self) -> tuple[str, Any]:
@@ -93,7 +93,7 @@ class Az(Objects):
     def _blob(self, path: str) -> Any:
         return self.client.get_blob_client(*split(path))
 
-    def explain(self, error: BaseException, path: str, bucket: str) -> Trouble | Exception | None:
+    def explain(self, error: BaseException, path: str, bucket: str) -> RetryableError | Exception | None:
         from azure.core import exceptions as known
 
         if isinstance(error, known.IncompleteReadError) or is_broken(error):
@@ -101,11 +101,11 @@ class Az(Objects):
         if isinstance(error, known.HttpResponseError) and error.status_code:
             return self._answered(error, path)
         if isinstance(error, known.ClientAuthenticationError | ValueError):
-            what = f"expected credentials, got: {cleaned(str(error))}; set {_CREDENTIALS}"
-            return Unreadable(what, path=path, exit_code=2)
+            message = f"expected credentials, got: {redact_text(str(error))}; set {_CREDENTIALS}"
+            return Unreadable(message, path=path, exit_code=2)
         return trouble(error.inner_exception or error) if isinstance(error, known.AzureError) else None
 
-    def _answered(self, error: Any, path: str) -> Trouble | Exception:
+    def _answered(self, error: Any, path: str) -> RetryableError | Exception:
         """Return the meaning of an answer of Azure."""
         status, code = int(error.status_code), getattr(error, "error_code", None) or ""
         code = str(getattr(code, "value", code))
@@ -122,7 +122,7 @@ class Az(Objects):
         elif status == 412:  # a lease
             status = 409
         headers = error.response.headers if error.response else {}
-        later = retrying.seconds_asked(headers.get("Retry-After"))
+        later = retrying.retry_after(headers.get("Retry-After"))
         message = str(error.message).partition("\n")[0]
         return self.answer(status, f"{error.status_code} {code}".strip(), message, path, later)
 
@@ -141,8 +141,8 @@ class Az(Objects):
 
     def page(self, path: str, prefix: str, token: str | None, *, folders: bool = False, limit: int = 1000) -> Page:
         container = self.client.get_container_client(split(path)[0])
-        asked = {"name_starts_with": prefix, "results_per_page": limit, "include": ["metadata"]}
-        listed = container.walk_blobs(**asked, delimiter="/") if folders else container.list_blobs(**asked)
+        options = {"name_starts_with": prefix, "results_per_page": limit, "include": ["metadata"]}
+        listed = container.walk_blobs(**options, delimiter="/") if folders else container.list_blobs(**options)
         pages = listed.by_page(token)
         results = list(next(pages, ()))
         return Page(
@@ -197,9 +197,9 @@ class Az(Objects):
                 blob.delete_blob(etag=result.etag, match_condition=MatchConditions.IfNotModified)
 
     def copy(self, source: str, target: str, size: int) -> None:
-        """Copy a blob, which Azure does by itself; wait until it has."""
-        asked = self.ask(target, lambda: self._blob(target).start_copy_from_url(self._blob(source).url))
-        status = asked["copy_status"]
+        """Copy a blob within Azure; wait for its end."""
+        copy = self.ask(target, lambda: self._blob(target).start_copy_from_url(self._blob(source).url))
+        status = copy["copy_status"]
         while status == "pending":
             pause(POLL)
             status = self.ask(target, self._blob(target).get_blob_properties).copy.status
@@ -210,7 +210,7 @@ class Az(Objects):
         self._blob(path).delete_blob()
 
     def probe(self, path: str) -> None:
-        """Ask for a blob of a block that nobody has sent: Azure refuses that once it has looked who may write."""
+        """Commit a block nobody has sent. Azure refuses it after it has checked the right to write."""
         from azure.core.exceptions import HttpResponseError
 
         def ask() -> None:
@@ -222,13 +222,13 @@ class Az(Objects):
 
         self.ask(path, ask)
 
-    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
-        """Return blobs of which there are only blocks; nobody knows whose they are."""
-        if not others:
+    def leftovers(self, root: str, *, any_owner: bool = False) -> list[str]:
+        """Return blobs with uncommitted blocks alone; their owner is unknown."""
+        if not any_owner:
             return []
         bucket, key = split(root)
-        asked = {"name_starts_with": prefix_of(key), "include": ["metadata", "uncommittedblobs"]}
-        blobs = self.ask(root, lambda: list(self.client.get_container_client(bucket).list_blobs(**asked)))
+        options = {"name_starts_with": prefix_of(key), "include": ["metadata", "uncommittedblobs"]}
+        blobs = self.ask(root, lambda: list(self.client.get_container_client(bucket).list_blobs(**options)))
         names = {blob.name.removeprefix(prefix_of(key)) for blob in blobs if not _is_folder(blob)}
         return sorted(f"{root.rstrip('/')}/{name}{UPLOAD}" for name in names - {*self.files(root)})
 
@@ -242,7 +242,7 @@ def _stat(blob: Any) -> Stat:
 
 
 def _is_folder(blob: Any) -> bool:
-    """Return whether a blob is a folder of an account with a hierarchical namespace."""
+    """Return True for a folder of an account with a hierarchical namespace."""
     return (blob.metadata or {}).get("hdi_isfolder") == "true"
 
 
@@ -251,7 +251,7 @@ def _is_file(blob: Any) -> bool:
 
 
 class _Version:
-    """A blob for smart_open that reads one version of it, or smart_open would read the latest one each time."""
+    """A blob for smart_open, pinned to one version; smart_open would read the latest one each time."""
 
     def __init__(self, blob: Any, expected: Stat) -> None:
         self._blob, self._expected = blob, expected
@@ -259,9 +259,9 @@ class _Version:
     def get_blob_properties(self) -> dict[str, int]:
         return {"size": self._expected.size}
 
-    def download_blob(self, **asked: Any) -> Any:
+    def download_blob(self, **options: Any) -> Any:
         from azure.core import MatchConditions
 
         etag = f'"{self._expected.stamp.removeprefix("etag ")}"'
         same = {"etag": etag, "match_condition": MatchConditions.IfNotModified}
-        return self._blob.download_blob(**asked, **same, decompress=False)
+        return self._blob.download_blob(**options, **same, decompress=False)

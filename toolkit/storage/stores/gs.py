@@ -13,9 +13,9 @@ from typing import Any, cast
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Unreadable
 from toolkit.storage import retrying
-from toolkit.storage.addresses import cleaned
+from toolkit.storage.addresses import redact_text
 from toolkit.storage.objects import CONNECTIONS, NoUpload, Objects, Page, Part, is_broken, split, trouble
-from toolkit.storage.retrying import Trouble
+from toolkit.storage.retrying import RetryableError
 from toolkit.storage.store import BUFFER, Stat
 
 SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
@@ -44,7 +44,7 @@ class Gs(Objects):
             is_open = self.options.anonymous or EMULATOR in os.environ
             credentials = AnonymousCredentials() if is_open else google.auth.default(scopes=[SCOPE])[0]
         except google.auth.exceptions.GoogleAuthError as error:
-            raise ConfigError(f"gs://: expected credentials, got: {cleaned(str(error))}; {_CREDENTIALS}") from None
+            raise ConfigError(f"gs://: expected credentials, got: {redact_text(str(error))}; {_CREDENTIALS}") from None
         self._session = AuthorizedSession(credentials)
         self._session.mount(url, HTTPAdapter(pool_maxsize=CONNECTIONS))
         self._session.hooks["response"].append(self._note_clock)
@@ -61,13 +61,13 @@ class Gs(Objects):
     @property
     def _once(self) -> dict[str, Any]:
         """Return the arguments of a request: the SDK does not repeat it, see `toolkit.storage.retrying`."""
-        return {"retry": None, "timeout": retrying.patience(self.host)}
+        return {"retry": None, "timeout": retrying.timeouts(self.host)}
 
     def _blob(self, path: str, generation: int | None = None) -> Any:
         bucket, key = split(path)
         return self.client.bucket(bucket).blob(key, generation=generation)
 
-    def explain(self, error: BaseException, path: str, bucket: str) -> Trouble | Exception | None:
+    def explain(self, error: BaseException, path: str, bucket: str) -> RetryableError | Exception | None:
         import google.auth.exceptions as auth
         from google.api_core.exceptions import GoogleAPICallError
         from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
@@ -76,17 +76,17 @@ class Gs(Objects):
             status, message = int(error.code or 0), str(error.message)
             if status == 404:
                 return self._missing(message, path, bucket)
-            later = retrying.seconds_asked(getattr(error.response, "headers", {}).get("Retry-After"))
+            later = retrying.retry_after(getattr(error.response, "headers", {}).get("Retry-After"))
             return self.answer(status, str(status), message, path, later)
         if isinstance(error, auth.RefreshError) and not error.retryable:
-            what = f"expected credentials that can be renewed, got: {cleaned(str(error))}; {_CREDENTIALS}"
-            return Unreadable(what, path=path, exit_code=2)
+            text = f"expected credentials that can be renewed, got: {redact_text(str(error))}; {_CREDENTIALS}"
+            return Unreadable(text, path=path, exit_code=2)
         if isinstance(error, auth.GoogleAuthError | DataCorruption | InvalidResponse) or is_broken(error):
             return trouble(error)
         return None
 
-    def _missing(self, message: str, path: str, bucket: str) -> Trouble | Exception | None:
-        """Return whether the object or its bucket is missing; an answer without its reason does not say."""
+    def _missing(self, message: str, path: str, bucket: str) -> RetryableError | Exception | None:
+        """Return the error for a missing object or bucket. An answer without its reason does not tell them apart."""
         from google.api_core.exceptions import NotFound
 
         if "No such object" not in message:
@@ -134,8 +134,8 @@ class Gs(Objects):
             raise FileExistsError(17, "expected a generation", path)
         version = _Version(self._blob(path, int(generation)))
         # bytes as they are stored, also of objects with `Content-Encoding: gzip`
-        asked = {"chunk_size": BUFFER, "raw_download": True, **self._once}
-        stream = gcs.open(*split(path), "rb", client=cast("Any", version), blob_open_kwargs=asked)
+        options = {"chunk_size": BUFFER, "raw_download": True, **self._once}
+        stream = gcs.open(*split(path), "rb", client=cast("Any", version), blob_open_kwargs=options)
         if offset:
             stream.seek(offset)
         return stream
@@ -154,26 +154,26 @@ class Gs(Objects):
         Returns:
             `Stat` of the object if it was the last part.
         """
-        end = part.at + len(part.body)
-        at = part.at
+        end = part.offset + len(part.body)
+        at = part.offset
         while True:
             place = f"bytes {at}-{end - 1}/{end if part.last else '*'}"
-            answer = self._put(path, upload, part.body[at - part.at :], place)
+            answer = self._put(path, upload, part.body[at - part.offset :], place)
             if answer.status_code in (200, 201):
                 result = answer.json()
                 return Stat(int(result["size"]), f"generation {result['generation']}")
             at = int(answer.headers.get("Range", "bytes=0--1").rpartition("-")[2]) + 1
             if at >= end and not part.last:
                 return None
-            if not part.at <= at < end:
-                message = f"expected Google Cloud Storage to take bytes {part.at:,} to {end:,}, got {at:,} of them"
+            if not part.offset <= at < end:
+                message = f"expected Google Cloud Storage to take bytes {part.offset:,} to {end:,}, got {at:,} of them"
                 raise NoUpload(message, path=path)
 
     def _put(self, path: str, upload: str, body: bytes, place: str) -> Any:
         from google.api_core.exceptions import from_http_response
 
         headers = {"Content-Range": place}
-        answer = self._session.put(upload, data=body, headers=headers, timeout=retrying.patience(self.host))
+        answer = self._session.put(upload, data=body, headers=headers, timeout=retrying.timeouts(self.host))
         if answer.status_code in (404, 410):
             raise NoUpload("expected the upload that this run has begun, got none", path=path)
         if answer.status_code not in (200, 201, 308):
@@ -184,7 +184,7 @@ class Gs(Objects):
         return cast("Stat | None", parts[-1])
 
     def cancel(self, path: str, upload: str) -> None:
-        self._session.delete(upload, timeout=retrying.patience(self.host))
+        self._session.delete(upload, timeout=retrying.timeouts(self.host))
 
     def copy(self, source: str, target: str, size: int) -> None:
         token = None
@@ -208,7 +208,7 @@ def _stat(blob: Any) -> Stat:
 
 
 class _Version:
-    """A client for smart_open that has one version of an object, or it would look for the latest one."""
+    """A client for smart_open, pinned to one version; smart_open would look for the latest one."""
 
     def __init__(self, blob: Any) -> None:
         self._blob = blob

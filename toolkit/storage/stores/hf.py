@@ -35,7 +35,7 @@ class Hf(Store):
         self._trees: dict[str, dict[str, Stat]] = {}
 
     def _split(self, path: str) -> tuple[str, str, str]:
-        """Return the name of the dataset, the commit, and the path in it.
+        """Return the name, the commit, and the path in the dataset.
 
         Raises:
             Unreadable: if there is no such dataset, or no such revision.
@@ -47,13 +47,13 @@ class Hf(Store):
         if (name, revision) not in self._commits:
             status, content, _ = self._ask(f"{name}/revision/{urllib.parse.quote(revision, safe='')}")
             if status != 200:
-                what = f"expected a dataset with the revision {revision}, got none; a private one needs HF_TOKEN"
-                raise Unreadable(what, path=path, exit_code=2)
+                message = f"expected a dataset with the revision {revision}, got none; a private one needs HF_TOKEN"
+                raise Unreadable(message, path=path, exit_code=2)
             self._commits[name, revision] = str(json.loads(content)["sha"])
         return name, self._commits[name, revision], (match[3] or "").strip("/")
 
     def _ask(self, place: str) -> tuple[int, bytes, str | None]:
-        """Return status and body of an answer of the Hub, and the address of the next page."""
+        """Return status, body and next page's URL of an answer."""
         url = place if "://" in place else f"{hub_endpoint()}/api/datasets/{place}"
 
         def fetch() -> tuple[int, bytes, str | None]:
@@ -61,7 +61,7 @@ class Hf(Store):
                 return answer.status_code, answer.content, answer.links.get("next", {}).get("url")
 
         host = urllib.parse.urlsplit(url).netloc.rpartition("@")[2]
-        return retrying.persist(host, url, fetch, lambda error: trouble(error) if is_broken(error) else None)
+        return retrying.retry(host, url, fetch, lambda error: trouble(error) if is_broken(error) else None)
 
     def _headers(self) -> dict[str, str]:
         token = "" if self.options.anonymous else _token()

@@ -18,8 +18,8 @@ from toolkit import distribution
 from toolkit.errors import DataError, Unreadable
 from toolkit.session import cached
 from toolkit.storage import retrying
-from toolkit.storage.addresses import whole
-from toolkit.storage.retrying import Trouble, bound_headers
+from toolkit.storage.addresses import reveal_url
+from toolkit.storage.retrying import RetryableError, bound_headers
 from toolkit.storage.store import BUFFER, Stat, Store
 
 BUSY = (403, 408, 429)
@@ -33,13 +33,13 @@ KNOWN = (401, 404, 405, 410, 416, 501)
 
 
 class Http(Store):
-    """Files on the web, which are read by their names and nothing else."""
+    """Files on the web, read by name alone."""
 
     can_list = False
     can_write = False
 
     def name_of(self, path: str) -> str:
-        """Return the address without what signs it."""
+        """Return the address without user and query."""
         scheme, _, place = path.partition("://")
         host, slash, name = place.partition("/")
         return f"{scheme}://{host.rpartition('@')[2]}{slash}{name.partition('?')[0]}"
@@ -48,7 +48,7 @@ class Http(Store):
         return urllib.parse.quote(name, safe="/=")
 
     def stat(self, path: str) -> Stat | None:
-        """Return what the server says of a file; the stamp is its ETag, or its date."""
+        """Return size and stamp by the server; the stamp is its ETag, or its date."""
         answer = ask(path, "HEAD")
         if answer.status_code in (405, 501):  # a server that knows no HEAD
             answer.close()
@@ -57,7 +57,7 @@ class Http(Store):
             if answer.status_code in (404, 410):
                 return None
             if answer.status_code != 200:
-                raise Unreadable(f"expected the file, got {_said(answer)}", path=path)
+                raise Unreadable(f"expected the file, got {_status_of(answer)}", path=path)
             return _stat(answer)
 
     def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
@@ -81,7 +81,7 @@ class Reading(io.RawIOBase):
         length: Bytes that are wanted, of which a file may have fewer; None for all to its end.
 
     Attributes:
-        found: the version that is read; its size is 0 if the server does not say it.
+        version: the version that is read; its size is 0 if the server does not say it.
 
     Raises:
         Unreadable: if the server does not give them.
@@ -99,7 +99,7 @@ class Reading(io.RawIOBase):
     ) -> None:
         super().__init__()
         self._headers = headers or {}
-        self.found = expected
+        self.version = expected
         self._path = path
         self._at = offset
         self._end = None if length is None else offset + length
@@ -114,7 +114,7 @@ class Reading(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         size = len(buffer)
-        data = retrying.persist(_host(self._path), self._path, lambda: self._receive(size), self._judged)
+        data = retrying.retry(_host(self._path), self._path, lambda: self._receive(size), self._judged)
         buffer[: len(data)] = data
         return len(data)
 
@@ -122,7 +122,7 @@ class Reading(io.RawIOBase):
         return any(end is not None and self._at >= end for end in (self._size, self._end))
 
     def _receive(self, size: int) -> bytes:
-        """Return the bytes that have arrived, at most so many; none at the end."""
+        """Return the bytes received so far, at most this many; none at the end."""
         try:
             if self._answer is None and not self._is_at_end():
                 self._connect()
@@ -138,22 +138,22 @@ class Reading(io.RawIOBase):
         self._at += len(data)
         return data
 
-    def _judged(self, error: Exception) -> Trouble | None:
-        """Return that the connection broke; other errors mean what they say."""
+    def _judged(self, error: Exception) -> RetryableError | None:
+        """Return the trouble of a broken connection; None for other errors."""
         import urllib3.exceptions
 
         if isinstance(error, FileNotFoundError) or not isinstance(error, urllib3.exceptions.HTTPError | OSError):
             return None
-        cause = f"none of it ({retrying.bottom(error)})"
-        return Trouble(cause, expected=f"the rest from byte {self._at:,}")
+        cause = f"none of it ({retrying.root_cause(error)})"
+        return RetryableError(cause, expected=f"the rest from byte {self._at:,}")
 
     def _connect(self) -> None:
-        """Ask for what is not read yet.
+        """Request the rest of the file.
 
         A server may answer with the file from its beginning, which is then skipped, but not with any other part.
         """
         self._answer = answer = ask(
-            self._path, "GET", self._headers | ({"Range": wanted} if (wanted := self._range()) else {})
+            self._path, "GET", self._headers | ({"Range": requested} if (requested := self._range()) else {})
         )
         if answer.status_code in (404, 410):
             self._fail(FileNotFoundError(2, "No such file", self._path))
@@ -165,28 +165,28 @@ class Reading(io.RawIOBase):
             if self._size is None and total == self._at:  # the connection ended just before its end was told
                 self._size = total
                 return self._close_answer()
-            said = f"{self._size:,} bytes, as the server said" if self._size else f"more than {self._at:,} bytes"
-            self._fail(DataError(f"expected a file of {said}, got none after byte {self._at:,}", path=self._path))
+            size = f"{self._size:,} bytes, as the server said" if self._size else f"more than {self._at:,} bytes"
+            self._fail(DataError(f"expected a file of {size}, got none after byte {self._at:,}", path=self._path))
         if answer.status_code not in (200, 206):
-            self._fail(Unreadable(f"expected the file, got {_said(answer)}", path=self._path))
+            self._fail(Unreadable(f"expected the file, got {_status_of(answer)}", path=self._path))
         if answer.status_code == 206 and first != self._at:
             got = answer.headers.get("Content-Range")
             self._fail(DataError(f"expected the bytes from {self._at:,}, got the range {got!r}", path=self._path))
         stat = _stat(answer)
         self._check_same(stat)
-        if self.found is None or stat.size:
-            self.found = stat
+        if self.version is None or stat.size:
+            self.version = stat
             self._size = stat.size or None
         self._before = self._at if answer.status_code == 200 else 0
 
     def _range(self) -> str:
-        """Return the range of what is not read yet; nothing if that is the whole file."""
+        """Return the range of the rest; empty for the whole file."""
         if self._end is None:
             return f"bytes={self._at}-" if self._at else ""
         return f"bytes={self._at}-{self._end - 1}"
 
     def _check_same(self, now: Stat) -> None:
-        before = self.found
+        before = self.version
         if before and (before.stamp != now.stamp or (before.size and now.size and before.size != now.size)):
             self._fail(
                 DataError(
@@ -216,7 +216,7 @@ class Reading(io.RawIOBase):
 
 
 def _receive(answer: Any, size: int) -> bytes:
-    """Return the bytes that have arrived, without waiting for all: a broken connection would lose them."""
+    """Return the bytes received so far. Waiting for more would lose them if the connection breaks."""
     raw = answer.raw
     data: bytes = raw.read1(size) if hasattr(raw, "read1") else raw.read(min(size, 1 << 16))  # urllib3 < 2.1
     return data
@@ -228,7 +228,7 @@ CONNECTIONS = 32
 
 @cached(1)
 def _session(_process: int) -> Any:
-    """Return what keeps connections open between requests, for all threads of a process, which may be a fork."""
+    """Return the HTTP session of this process, shared by all threads."""
     import requests
     from requests.adapters import HTTPAdapter
 
@@ -242,7 +242,7 @@ def _session(_process: int) -> Any:
 
 
 class _Busy(Exception):
-    """An answer that may be another later."""
+    """Raised for an answer of a busy server."""
 
 
 def _host(path: str) -> str:
@@ -250,16 +250,16 @@ def _host(path: str) -> str:
 
 
 def ask(path: str, method: str, headers: dict[str, str] | None = None) -> Any:
-    """Return an answer to a request, once the server is not too busy for it."""
+    """Return an answer to a request; wait while the server is busy."""
     host = _host(path)
 
     def request() -> Any:
         answer = _session(os.getpid()).request(
             method,
-            whole(path),
+            reveal_url(path),
             headers=headers,
             stream=method != "HEAD",  # what is read to its end gives its connection back
-            timeout=retrying.patience(host),
+            timeout=retrying.timeouts(host),
             allow_redirects=True,
         )
         status = answer.status_code
@@ -268,38 +268,38 @@ def ask(path: str, method: str, headers: dict[str, str] | None = None) -> Any:
             raise _Busy(answer)
         return answer
 
-    answer = retrying.persist(host, path, request, lambda error: _judged(error, path))
+    answer = retrying.retry(host, path, request, lambda error: _classify(error, path))
     if answer.status_code >= 400 and answer.status_code not in KNOWN:
         answer.close()
-        raise Unreadable(f"expected the file, got {_said(answer)}", path=path)
+        raise Unreadable(f"expected the file, got {_status_of(answer)}", path=path)
     return answer
 
 
-def _judged(error: Exception, path: str) -> Trouble | Unreadable | None:
-    """Return what an error of a request means; who refuses from the beginning may do so for good."""
+def _classify(error: Exception, path: str) -> RetryableError | Unreadable | None:
+    """Return the meaning of a request's error. A server that refuses from the beginning may do so for good."""
     import requests
 
     if isinstance(error, _Busy):
         answer = error.args[0]
-        later = retrying.seconds_asked(answer.headers.get("Retry-After"))
+        later = retrying.retry_after(answer.headers.get("Retry-After"))
         refuses = answer.status_code == REFUSED
         advice = (
             "the server refuses this address, or asks for patience: try again later, or another one" if refuses else ""
         )
-        return Trouble(_said(answer), answered=not refuses, later=later, expected="the file", advice=advice)
+        return RetryableError(_status_of(answer), answered=not refuses, later=later, expected="the file", advice=advice)
     if not isinstance(error, requests.exceptions.RequestException | ValueError):
         return None
     if _is_hopeless(error):
-        return Unreadable(f"expected an answer, got: {retrying.bottom(error)}", path=path)
-    return Trouble(f"none: {retrying.bottom(error)}")
+        return Unreadable(f"expected an answer, got: {retrying.root_cause(error)}", path=path)
+    return RetryableError(f"none: {retrying.root_cause(error)}")
 
 
-def _said(answer: Any) -> str:
+def _status_of(answer: Any) -> str:
     return f"the answer {answer.status_code} {answer.reason}"
 
 
 def _is_hopeless(error: Exception) -> bool:
-    """Return whether the same request would end the same way."""
+    """Return True if the same request would fail the same way."""
     from requests import exceptions
 
     return (
@@ -310,7 +310,7 @@ def _is_hopeless(error: Exception) -> bool:
 
 @functools.cache
 def _user_agent() -> str:
-    """Return the name by which servers know who asks."""
+    """Return the name of the toolkit for servers."""
     try:
         return f"{distribution.NAME}/{distribution.version()}"
     except importlib.metadata.PackageNotFoundError:
@@ -318,7 +318,7 @@ def _user_agent() -> str:
 
 
 def _content_range(answer: Any) -> tuple[int | None, int]:
-    """Return the first byte and the size of the whole file by ``Content-Range``; None and 0 if it does not say so."""
+    """Return first byte and file size by ``Content-Range``; None and 0 without one."""
     match = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", answer.headers.get("Content-Range", "").strip())
     if not match:
         return None, 0

@@ -1,4 +1,4 @@
-"""Objects in S3, and in servers that speak its protocol (extra ``s3``).
+"""Objects in S3 and compatible servers (extra ``s3``).
 
 Credentials, region and endpoint come from the usual environment and files of AWS, and from `StorageOptions`.
 """
@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Unreadable
-from toolkit.storage.addresses import cleaned, whole
+from toolkit.storage.addresses import redact_text, reveal_url
 from toolkit.storage.objects import (
     CONNECTIONS,
     UPLOAD,
@@ -23,7 +23,7 @@ from toolkit.storage.objects import (
     split,
     trouble,
 )
-from toolkit.storage.retrying import Trouble, seconds_asked
+from toolkit.storage.retrying import RetryableError, retry_after
 from toolkit.storage.store import BUFFER, Stat
 from toolkit.storage.threads import for_each
 from toolkit.storage_options import DEFAULTS, StorageOptions
@@ -103,15 +103,15 @@ class S3(Objects):
                 self._session = boto3.session.Session(
                     profile_name=self.options.profile, region_name=self.options.region
                 )
-            endpoint = self.options.endpoint_url and whole(self.options.endpoint_url)
+            endpoint = self.options.endpoint_url and reveal_url(self.options.endpoint_url)
             client = self._session.client("s3", endpoint_url=endpoint, config=config)
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
             raise ConfigError(
-                f"storage: expected options that S3 can be reached with, got: {cleaned(str(error))}"
+                f"storage: expected options that S3 can be reached with, got: {redact_text(str(error))}"
             ) from None
         return client, client.meta.endpoint_url
 
-    def explain(self, error: BaseException, path: str, bucket: str) -> Trouble | Exception | None:
+    def explain(self, error: BaseException, path: str, bucket: str) -> RetryableError | Exception | None:
         import botocore.exceptions as known
         from botocore.parsers import ResponseParserError
 
@@ -126,53 +126,53 @@ class S3(Objects):
         if isinstance(error, passing | damaged) or is_broken(error):
             return trouble(error, path)
         if isinstance(error, RecursionError):  # boto3 asks each place for the next
-            what = f"an answer of S3, got redirections without end{self.hint}"
+            message = f"an answer of S3, got redirections without end{self.hint}"
         elif isinstance(error, known.NoCredentialsError | known.PartialCredentialsError):
-            what = "credentials, got none; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage.anonymous`"
+            message = "credentials, got none; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage.anonymous`"
         elif isinstance(error, known.BotoCoreError):  # credentials that cannot be fetched, names that no request has
-            what = f"a request that can be sent to S3, got: {cleaned(str(error))}"
+            message = f"a request that can be sent to S3, got: {redact_text(str(error))}"
         else:
             return None
-        return Unreadable(f"expected {what}", path=path, exit_code=2)
+        return Unreadable(f"expected {message}", path=path, exit_code=2)
 
-    def _answered(self, error: Any, path: str) -> Trouble | Exception:
+    def _answered(self, error: Any, path: str) -> RetryableError | Exception:
         """Return the meaning of an answer of S3."""
         code = str(error.response.get("Error", {}).get("Code", ""))
         meta = error.response.get("ResponseMetadata", {})
-        status, asked = int(meta.get("HTTPStatusCode") or 0), error.operation_name
-        said = code if code == str(status) or not status else f"{status} {code}".strip()
+        status, operation = int(meta.get("HTTPStatusCode") or 0), error.operation_name
+        reply = code if code == str(status) or not status else f"{status} {code}".strip()
         is_busy = code in BUSY or status in (408, 429) or (status >= 500 and status != 501)
         if code == "NoSuchBucket":
             return self.no_bucket(path)
         if code == "NoSuchKey":
             return FileNotFoundError(2, "No such object", path)
         if code == "NoSuchUpload":
-            what = "expected the upload that this run has begun, got none; did `toolkit clean` run meanwhile?"
-            return NoUpload(what, path=path)
-        if asked == "HeadObject" and status in (400, 403, 404) and not is_busy:
-            return Unsaid(said)
-        if status >= 400 and code in ("", str(status)) and asked != "HeadObject" and status != 416 and not is_busy:
+            expected = "expected the upload that this run has begun, got none; did `toolkit clean` run meanwhile?"
+            return NoUpload(expected, path=path)
+        if operation == "HeadObject" and status in (400, 403, 404) and not is_busy:
+            return Unsaid(reply)
+        if status >= 400 and code in ("", str(status)) and operation != "HeadObject" and status != 416 and not is_busy:
             cause = f"a broken answer ({status} without its reason)"
-            return Trouble(cause, answered=True, expected="an answer of S3")
+            return RetryableError(cause, answered=True, expected="an answer of S3")
         if code in CREDENTIALS:
-            what = "its own region" if code == "AuthorizationHeaderMalformed" else "to be known to S3"
-            return Unreadable(f"expected {what}, got {said}; {CREDENTIALS[code]}", path=path, exit_code=2)
+            expected = "its own region" if code == "AuthorizationHeaderMalformed" else "to be known to S3"
+            return Unreadable(f"expected {expected}, got {reply}; {CREDENTIALS[code]}", path=path, exit_code=2)
         if code in REGION or status in (301, 307):
-            return Unreadable(f"expected its own region, got {said}; set `storage.region`", path=path, exit_code=2)
+            return Unreadable(f"expected its own region, got {reply}; set `storage.region`", path=path, exit_code=2)
         status = {"InvalidRange": 416, "416": 416, "PreconditionFailed": 412, "412": 412}.get(code, status)
-        later = seconds_asked(meta.get("HTTPHeaders", {}).get("retry-after"))
+        later = retry_after(meta.get("HTTPHeaders", {}).get("retry-after"))
         message = error.response.get("Error", {}).get("Message") or "no message"
         status = 503 if is_busy else 403 if status == 401 else status
-        return self.answer(status, said, message, path, later, asked)
+        return self.answer(status, reply, message, path, later, operation)
 
     def head(self, path: str) -> tuple[Stat, float] | None:
         bucket, key = split(path)
-        said: object = None
+        status: object = None
         for _ in range(HEADS):
             try:
                 result = self.ask(path, lambda: self.client.head_object(Bucket=bucket, Key=key, **self.payer))
             except Unsaid as error:  # why: an answer to HEAD has no body
-                said = error
+                status = error
             else:
                 now = email.utils.parsedate_to_datetime(result["ResponseMetadata"]["HTTPHeaders"]["date"])
                 return Stat(result["ContentLength"], f"etag {result['ETag']}"), (
@@ -182,15 +182,15 @@ class S3(Objects):
                 self.read(path, 0, 1)
             except FileNotFoundError:
                 return None
-        message = f"expected the same answer to HEAD as to GET, got {said} for HEAD only; check the network between"
+        message = f"expected the same answer to HEAD as to GET, got {status} for HEAD only; check the network between"
         raise Unreadable(f"{message} this machine and the bucket, then run again", path=path)
 
     def page(self, path: str, prefix: str, token: str | None, *, folders: bool = False, limit: int = 1000) -> Page:
-        asked: dict[str, Any] = {"Delimiter": "/"} if folders else {}
+        options: dict[str, Any] = {"Delimiter": "/"} if folders else {}
         if token:
-            asked["ContinuationToken"] = token
+            options["ContinuationToken"] = token
         bucket = split(path)[0]
-        page = self.client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=limit, **asked, **self.payer)
+        page = self.client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=limit, **options, **self.payer)
         if "IsTruncated" not in page:  # an answer without content has nothing in it, either
             raise Unreadable("expected a listing, got an answer of S3 without one", path=path)
         following = page.get("NextContinuationToken") if page["IsTruncated"] else None
@@ -208,8 +208,10 @@ class S3(Objects):
 
     def get(self, path: str, offset: int, length: int | None) -> bytes:
         bucket, key = split(path)
-        asked = {"Range": f"bytes={offset}-{'' if length is None else offset + length - 1}"} if offset or length else {}
-        body = self.client.get_object(Bucket=bucket, Key=key, **asked, **self.payer)["Body"]
+        options = (
+            {"Range": f"bytes={offset}-{'' if length is None else offset + length - 1}"} if offset or length else {}
+        )
+        body = self.client.get_object(Bucket=bucket, Key=key, **options, **self.payer)["Body"]
         return cast("bytes", body.read())
 
     def stream(self, path: str, offset: int, expected: Stat) -> Any:
@@ -228,8 +230,8 @@ class S3(Objects):
     def upload(self, path: str, data: bytes, *, new: bool = False) -> Stat:
         bucket, key = split(path)
         condition = {"IfNoneMatch": "*"} if new else {}  # a server that knows none says so
-        done = self.client.put_object(Bucket=bucket, Key=key, Body=data, **condition)
-        return Stat(len(data), f"etag {done['ETag']}")
+        answer = self.client.put_object(Bucket=bucket, Key=key, Body=data, **condition)
+        return Stat(len(data), f"etag {answer['ETag']}")
 
     def begin(self, path: str) -> str:
         bucket, key = split(path)
@@ -238,8 +240,10 @@ class S3(Objects):
 
     def send(self, path: str, upload: str, part: Part) -> Any:
         bucket, key = split(path)
-        done = self.client.upload_part(Bucket=bucket, Key=key, UploadId=upload, PartNumber=part.number, Body=part.body)
-        return {"ETag": done["ETag"], "PartNumber": part.number}
+        answer = self.client.upload_part(
+            Bucket=bucket, Key=key, UploadId=upload, PartNumber=part.number, Body=part.body
+        )
+        return {"ETag": answer["ETag"], "PartNumber": part.number}
 
     def complete(self, path: str, upload: str, parts: list[Any]) -> None:
         bucket, key = split(path)
@@ -252,23 +256,23 @@ class S3(Objects):
     def copy(self, source: str, target: str, size: int) -> None:
         """Copy an object; a large one in pieces."""
         bucket, key = split(target)
-        given = dict(zip(("Bucket", "Key"), split(source), strict=True))
+        copy_source = dict(zip(("Bucket", "Key"), split(source), strict=True))
         if size <= COPIED:
-            self.ask(target, lambda: self.client.copy_object(Bucket=bucket, Key=key, CopySource=given))
+            self.ask(target, lambda: self.client.copy_object(Bucket=bucket, Key=key, CopySource=copy_source))
             return
         writing = ObjectWriting(self, target)
         writing.upload = self.begin(target)
         step = max(COPIED, -(-size // 10_000))
 
         def copy_part(first: int) -> dict[str, Any]:
-            asked = {
+            part = {
                 "UploadId": writing.upload,
                 "PartNumber": first // step + 1,
-                "CopySource": given,
+                "CopySource": copy_source,
                 "CopySourceRange": f"bytes={first}-{min(size, first + step) - 1}",
             }
-            done = self.ask(target, lambda: self.client.upload_part_copy(Bucket=bucket, Key=key, **asked))
-            return {"ETag": done["CopyPartResult"]["ETag"], "PartNumber": asked["PartNumber"]}
+            answer = self.ask(target, lambda: self.client.upload_part_copy(Bucket=bucket, Key=key, **part))
+            return {"ETag": answer["CopyPartResult"]["ETag"], "PartNumber": part["PartNumber"]}
 
         try:
             writing.parts = for_each(copy_part, range(0, size, step))
@@ -285,19 +289,19 @@ class S3(Objects):
         names = list(self.files(root))
         for first in range(0, len(names), 1000):
             objects = [{"Key": prefix_of(key) + name} for name in names[first : first + 1000]]
-            done = self.ask(
+            answer = self.ask(
                 root,
                 lambda objects=objects: self.client.delete_objects(  # type: ignore[misc]
                     Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
                 ),
             )
-            for error in done.get("Errors", ()):
+            for error in answer.get("Errors", ()):
                 got = error.get("Message") or error.get("Code")
                 raise Unreadable(f"expected to delete it, got: {got}", path=f"s3://{bucket}/{error['Key']}")
 
-    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
-        """Return multipart uploads that are neither complete nor aborted; nobody knows whose they are."""
-        if not others:
+    def leftovers(self, root: str, *, any_owner: bool = False) -> list[str]:
+        """Return unfinished multipart uploads; their owner is unknown."""
+        if not any_owner:
             return []
         bucket, key = split(root)
         results: list[str] = []
@@ -316,13 +320,13 @@ class S3(Objects):
 
 
 class _Once:
-    """A client whose bodies raise errors that smart_open does not know, or it would wait and read on by itself."""
+    """A client without retries for smart_open: its bodies raise errors unknown to smart_open."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    def get_object(self, **asked: Any) -> Any:
-        answer = self._client.get_object(**asked)
+    def get_object(self, **options: Any) -> Any:
+        answer = self._client.get_object(**options)
         return answer | {"Body": _Body(answer["Body"])}
 
 

@@ -1,4 +1,4 @@
-"""Files on local disk, and on what is mounted there."""
+"""Files on local disk, and on mounted file systems."""
 
 import io
 import os
@@ -16,8 +16,8 @@ from toolkit.storage.stores.local.writing import (
     begin_named,
     delete,
     delete_tree,
-    moved,
-    opened,
+    move_file,
+    open_regular,
     passes_on,
     refuse_walk,
     sync_folder,
@@ -29,7 +29,7 @@ CALLED_AS_FILES = re.compile(r"\.(gz|zst|zstd|jsonl|json|parquet|txt|bin)$")
 
 
 class Local(Store):
-    """Paths without a scheme, which are those of the operating system."""
+    """Paths without a scheme: those of the operating system."""
 
     is_local = True
 
@@ -37,7 +37,7 @@ class Local(Store):
         return os.path.abspath(path)
 
     def normal(self, path: str) -> str:
-        """Return the path that symbolic links lead to."""
+        """Return the target of symbolic links."""
         return os.path.realpath(path)
 
     def volume(self, path: str) -> str:
@@ -57,7 +57,7 @@ class Local(Store):
         return _is_folder(path)
 
     def files(self, root: str) -> Iterator[str]:
-        """Return all files, also those below symbolic links, but for links to a folder that they are in.
+        """Return all files, also through symbolic links to other folders.
 
         An empty folder whose name ends as those of files do is among them: who reads it gets an error that says so.
         Left out, it would be a file that vanished without a word.
@@ -99,12 +99,12 @@ class Local(Store):
         """Return the file as it is: if a rename replaces it, the one that is open stays."""
         if expected and self.stat(path) != expected:
             raise DataError("expected the file as it was, got one that has changed", path=path)
-        stream = opened(path)
+        stream = open_regular(path)
         stream.seek(offset)
         return stream
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        with translate_os_errors(path), opened(path) as stream:
+        with translate_os_errors(path), open_regular(path) as stream:
             stream.seek(offset)
             return stream.read() if length is None else stream.read(length)
 
@@ -132,14 +132,14 @@ class Local(Store):
         """
         files = [writing for writing in prepared if isinstance(writing, LocalWriting)]
         for_each(LocalWriting.sync, files, always=True)
-        folders = {folder for source, target in moves for folder in moved(source, target)}
+        folders = {folder for source, target in moves for folder in move_file(source, target)}
         for file in files:
             file.appear()
             folders.update(file.folders)
         for_each(sync_folder, sorted(folders), always=True)
 
     def create(self, path: str, data: bytes) -> bool:
-        """Write a small file by a link, which one of several gets."""
+        """Create a small file by a hard link; one process succeeds."""
         writing = LocalWriting(path)
         try:
             writing.write(data)
@@ -148,7 +148,7 @@ class Local(Store):
             writing.abort()
 
     def move(self, source: str, target: str) -> None:
-        for folder in moved(source, target):
+        for folder in move_file(source, target):
             sync_folder(folder)
 
     def remove(self, path: str) -> None:
@@ -175,18 +175,18 @@ class Local(Store):
         if not os.access(existing, os.W_OK | os.X_OK) or existing.startswith("/proc"):
             raise ConfigError(f"{where}: expected a folder that may be written in, got {existing}")
 
-    def leftovers(self, root: str, *, others: bool = False) -> list[str]:
-        """Return temporary files of processes of this machine that are gone; with ``others``, of all machines."""
+    def leftovers(self, root: str, *, any_owner: bool = False) -> list[str]:
+        """Return temporary files of ended processes of this machine; with ``any_owner``, of other machines, too."""
         results = []
         for relative in self.files(root):
             match = re.match(r"^\..+\.([^.]+\.\d+-\d+)\.\d+\.tmp$", os.path.basename(relative))
-            if match and (is_gone(match[1]) or (others and not match[1].startswith(f"{machine()}."))):
+            if match and (is_gone(match[1]) or (any_owner and not match[1].startswith(f"{machine()}."))):
                 results.append(os.path.join(root, relative))
         return results
 
 
 def _stat(path: str) -> os.stat_result | None:
-    """Return what the system says of a file or a folder; None if there is none, below a root that is there."""
+    """Return the system's stat of a path; None if it is missing below an existing root."""
     try:
         with translate_os_errors(path, "a file that can be looked at"):
             return os.stat(path)

@@ -1,4 +1,4 @@
-"""Files that are written in place: scratch files, logs, partial downloads, locks; and folders for the first.
+"""Files written in place: scratch files, logs, partial downloads, locks, and scratch folders.
 
 Whoever reads one knows that it may not be whole. No link is followed. A file's name has its owner, a process of a
 machine. A private folder is used only if nobody but this user can have written to it: each folder on the way is opened
@@ -38,26 +38,26 @@ def owner() -> str:
 
 
 def is_gone(name: str) -> bool:
-    """Return whether an owner was a process of this machine that has ended."""
+    """Return True for the name of an ended process of this machine."""
     match = re.fullmatch(r"([^.]+)\.(\d+)-(\d+)", name)
     return bool(match and match[1] == machine() and not is_running(int(match[2]), int(match[3])))
 
 
 @functools.lru_cache(1)
 def machine() -> str:
-    """Return the name of this machine, as it stands in the names of processes.
+    """Return the name of this machine, for names of processes.
 
     Others may be called the same: a node of another team's cluster that works on the same bucket, a container with its
     own process ids beside this one. So the name has a digest of what tells them apart, which a restart does not change
     but for containers.
     """
     name = os.uname().nodename.replace(".", "-")
-    known = hashlib.sha256("\0".join(_marks()).encode()).hexdigest()[:8]
-    return f"{name}-{known}"
+    digest = hashlib.sha256("\0".join(_marks()).encode()).hexdigest()[:8]
+    return f"{name}-{digest}"
 
 
 def _marks() -> Iterator[str]:
-    """Yield what else tells this machine from others, and the process ids here from those elsewhere."""
+    """Yield marks of this machine and of its process ids."""
     for path in MACHINE_IDS:
         with suppress(OSError), open(path, encoding="ascii", errors="replace") as stream:
             yield stream.read().strip()
@@ -66,7 +66,7 @@ def _marks() -> Iterator[str]:
 
 
 def is_running(pid: int, began: int) -> bool:
-    """Return whether a process of this machine, that began then, has not ended."""
+    """Return True if a process with this start still runs here."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -96,11 +96,11 @@ _OTHERS_WRITE, _OTHERS_PASS, _OTHERS = 0o022, 0o011, 0o077
 
 
 class UnsafeFolder(Exception):
-    """Somebody else may write to a folder, or on the way to it."""
+    """Raised for a folder writable by others, or on such a path."""
 
 
 class PrivateFolder:
-    """A folder that belongs to this user alone. A context manager, that closes it.
+    """A folder of this user alone. A context manager; its end closes the folder.
 
     Args:
         path: Path of the folder; it is made if need be, for this user alone.
@@ -121,7 +121,7 @@ class PrivateFolder:
         os.close(self._descriptor)
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of a file that this user has written; None if there is none."""
+        """Return the bytes of a file of this user; None if there is none."""
         try:
             descriptor = os.open(name, os.O_RDONLY | _FILE, dir_fd=self._descriptor)
         except OSError:
@@ -150,7 +150,7 @@ class PrivateFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Wait for other processes that work with the folder; where they cannot be waited for, go on."""
+        """Wait for other processes in the folder; go on if locks do not work there."""
         with ExitStack() as stack:
             with suppress(OSError):
                 descriptor = os.open("lock", os.O_RDWR | os.O_CREAT | _FILE, 0o600, dir_fd=self._descriptor)
@@ -198,7 +198,7 @@ def _below(descriptor: int, name: str, flags: int, mode: int) -> int:
 
 
 def _check_way(descriptor: int, path: str, owners: set[int], is_closed: bool) -> bool:
-    """Check that nobody else can put another folder in the place of one below; return whether it is closed to them."""
+    """Check for a folder replaceable by others; return True if closed to them."""
     result = os.fstat(descriptor)
     if result.st_uid not in owners:
         raise UnsafeFolder(f"{path} belongs to another user (number {result.st_uid})")
@@ -209,7 +209,7 @@ def _check_way(descriptor: int, path: str, owners: set[int], is_closed: bool) ->
 
 
 def _make_own(descriptor: int, path: str, is_closed: bool) -> None:
-    """Check that a folder is this user's, and nobody else's from now on."""
+    """Check the owner of a folder, and close it to others."""
     result = os.fstat(descriptor)
     if result.st_uid != os.geteuid():
         raise UnsafeFolder(f"it belongs to another user (number {result.st_uid})")
@@ -226,7 +226,7 @@ _NAMED = re.compile(rf"{distribution.NAME}-(.+\.\d+-\d+)\.\w+")
 
 @contextmanager
 def scratch() -> Iterator[str]:
-    """Have a folder of this user alone for temporary files in the ``with`` block; its name says whose it is."""
+    """Provide a private temporary folder, named by its owner."""
     folder = tempfile.mkdtemp(prefix=f"{distribution.NAME}-{owner()}.")
     try:
         yield folder
@@ -235,20 +235,20 @@ def scratch() -> Iterator[str]:
 
 
 def lasting_scratch() -> str:
-    """Return such a folder, which goes when the process ends."""
+    """Return a scratch folder for the rest of the process."""
     stack = ExitStack()
     atexit.register(stack.close)
     return stack.enter_context(scratch())
 
 
 def tidy_scratch() -> None:
-    """Delete scratch folders of this user whose processes, of this machine, were killed."""
+    """Delete the scratch folders of killed processes of this user."""
     folder = tempfile.gettempdir()
     for match in filter(None, map(_NAMED.fullmatch, os.listdir(folder))):
         path = os.path.join(folder, match[0])
         with suppress(OSError):  # another process deletes it, too
-            there = os.lstat(path)
-            if is_gone(match[1]) and stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid():
+            status = os.lstat(path)
+            if is_gone(match[1]) and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
                 shutil.rmtree(path, ignore_errors=True)
 
 
@@ -258,7 +258,7 @@ def open_scratch(path: str, mode: str = "wb") -> IO[bytes]:
 
 
 def append_line(path: str, line: bytes) -> None:
-    """Append a line to a file that is there, durably; nothing of it stays if that fails."""
+    """Append a line to an existing file, durably; an error leaves the file as it was."""
     with open_scratch(path, "r+b") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - 1, 0))
@@ -289,6 +289,6 @@ def move_scratch(source: str, target: str) -> None:
 
 
 def remove_scratch(path: str) -> None:
-    """Delete a file that was written in place, if it is there."""
+    """Delete a file written in place, if it exists."""
     with suppress(FileNotFoundError):
         os.unlink(path)

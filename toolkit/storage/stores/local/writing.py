@@ -1,4 +1,4 @@
-"""Files that are read, that appear (written aside, synced, renamed), and are moved and deleted; what errors mean.
+"""Local files: read, written aside and renamed, moved, deleted; and the meaning of their errors.
 
 Only regular files are read, replaced or deleted. A link, a pipe, a socket or a device where a file of ours belongs is
 an error. Where a user names the file (`begin_named`), a link is followed, and a pipe or a character device takes the
@@ -52,7 +52,7 @@ translate_write_errors = functools.partial(translate_os_errors, missing_passes=F
 
 
 class File(io.FileIO):
-    """A file whose errors name it."""
+    """A file with its name in errors."""
 
     def readinto(self, buffer: Any) -> int:
         with translate_os_errors(str(self.name)):
@@ -76,11 +76,11 @@ OPEN_FILES = ("/dev/fd/", "/dev/std", "/proc/self/fd/")
 
 
 def special(mode: int) -> str:
-    """Return what is neither a file nor a folder, in words; nothing for these two."""
+    """Return the kind of a special file in words; empty for files and folders."""
     return _KINDS.get(stat.S_IFMT(mode), "")
 
 
-def opened(path: str) -> io.BufferedReader:
+def open_regular(path: str) -> io.BufferedReader:
     """Return a file, to be read, and nothing else: a pipe may wait for ever, and gives its bytes once, to one process.
 
     Raises:
@@ -96,11 +96,11 @@ def opened(path: str) -> io.BufferedReader:
 
 
 class LocalPieces(Pieces):
-    """Bytes from anywhere in a file that stays open."""
+    """Random access to an open file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = opened(path)
+        self._file = open_regular(path)
 
     def read(self, offset: int, length: int) -> bytes:
         with translate_os_errors(self._path):
@@ -148,7 +148,7 @@ class LocalWriting(Writing):
         return open(self._temporary, "wb", opener=self._opener)
 
     def _opener(self, path: str, flags: int) -> int:
-        """Return the new file, open to no more people than the one that it replaces."""
+        """Return the new file, with the permissions of its predecessor at most."""
         mode = replaceable(self._path)
         return os.open(path, flags, 0o666 if mode is None else mode & 0o666 | 0o600)
 
@@ -156,7 +156,7 @@ class LocalWriting(Writing):
         return translate_write_errors(self._path, "a file that can be written")
 
     def __del__(self) -> None:
-        """Delete what is left: a signal may come before the ``with`` block begins that would abort."""
+        """Delete the temporary file, if a signal came before the ``with`` block."""
         self._discard()
 
     def write(self, data: bytes) -> None:
@@ -175,7 +175,7 @@ class LocalWriting(Writing):
             return self._ended(sync=False)
 
     def sync(self) -> None:
-        """Make durable what was prepared."""
+        """Make the prepared file durable."""
         with self._translate_errors():
             _sync(self._temporary)
 
@@ -239,7 +239,7 @@ class _PassedOn(Writing):
         return Stat(size, "")
 
     def _target(self) -> IO[bytes]:
-        """Open what takes the bytes; a file that this process has open is written on where it stands."""
+        """Open the target; a file already open in this process is continued."""
         number = re.search(r"\d+$", self._path.replace("stdout", "1").replace("stderr", "2"))
         if self._path.startswith(OPEN_FILES) and number:
             return open(os.dup(int(number[0])), "wb")
@@ -250,7 +250,7 @@ class _PassedOn(Writing):
 
 
 def passes_on(path: str) -> bool:
-    """Return whether a path that a user names takes bytes as they come, and keeps no file.
+    """Return True if a user's path takes bytes and keeps no file.
 
     Raises:
         ConfigError: if it can take none: a socket, a block device, a folder.
@@ -265,12 +265,12 @@ def passes_on(path: str) -> bool:
 
 
 def begin_named(path: str) -> Writing:
-    """Begin a file that a user names: where a link leads, or what a pipe or a character device takes."""
+    """Begin a file named by a user: a link's target, a pipe, or a character device."""
     return _PassedOn(path) if passes_on(path) else LocalWriting(os.path.realpath(path))
 
 
 def replaceable(path: str) -> int | None:
-    """Return the mode of a regular file that may be replaced or deleted; None if nothing is there.
+    """Return the mode of a replaceable regular file; None if there is none.
 
     Raises:
         DataError: if something else is there, which is not of the toolkit.
@@ -300,7 +300,7 @@ def delete(path: str) -> None:
 
 
 def delete_tree(root: str) -> None:
-    """Delete a folder, and all that is in it; a link in it goes, and what it leads to stays.
+    """Delete a folder and its contents. Links are deleted, their targets stay.
 
     Raises:
         DataError: if the folder itself is a link.
@@ -317,7 +317,7 @@ def delete_tree(root: str) -> None:
 
 
 def refuse_walk(error: OSError) -> None:
-    """Raise what goes wrong in a walk, but that a folder is not there (any more)."""
+    """Raise the error of a walk, unless a folder is missing."""
     with (
         suppress(FileNotFoundError, NotADirectoryError),
         translate_os_errors(str(error.filename), "a folder that can be read"),
@@ -325,7 +325,7 @@ def refuse_walk(error: OSError) -> None:
         raise error
 
 
-def moved(source: str, target: str) -> list[str]:
+def move_file(source: str, target: str) -> list[str]:
     """Move a file; return the folders to sync."""
     folder = os.path.dirname(target)
     with translate_write_errors(target, f"that {source} can be moved here"):
@@ -351,7 +351,7 @@ def _make_folder(folder: str) -> None:
 
 
 def _changed_by(path: str) -> list[str]:
-    """Return the folders that change when a file is made whose folder may have to be made first, innermost first.
+    """Return the folders changed by a new file, innermost first: its folder, and those above a missing one.
 
     Raises:
         Unreadable: if they would be made where a mount has vanished.

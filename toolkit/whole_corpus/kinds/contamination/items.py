@@ -20,7 +20,17 @@ from toolkit.data.documents import value_at
 from toolkit.data.tables.parquet import open_parquet
 from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
-from toolkit.storage.paths import expand, is_folder, is_glob, join, lacking, list_files, not_in, stat, strip_suffix
+from toolkit.storage.paths import (
+    expand,
+    is_folder,
+    is_glob,
+    join,
+    list_files,
+    missing_reason,
+    not_in,
+    stat,
+    strip_suffix,
+)
 from toolkit.storage.reading import READ, Decompressed, Lines, stored_digest
 from toolkit.text import LineTable, Words, characters
 from toolkit.text.kernels.compiling import Compiled
@@ -110,7 +120,7 @@ def digest_of(files: Sequence[ItemsFile]) -> str:
             content = stored_digest(file.path, xxhash.xxh3_128())
         except (ToolkitError, FileNotFoundError):
             if stat(file.path) is None:
-                what = f"against: {file.path}: expected a file of items, got {lacking(file.path)}"
+                what = f"against: {file.path}: expected a file of items, got {missing_reason(file.path)}"
                 raise ConfigError(what + (not_in(file.path) or "; put it back, or leave it out")) from None
             raise
         digest.update(msgspec.json.encode([file.benchmark, file.item, content]))
