@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from toolkit.storage.record_log import Contents, Entry, _write_entries
+from toolkit.storage.record_log import LogEntry, LogFile, _write_entries
 
 MADE = 8
 """Shards that are made by the toolkit."""
@@ -88,18 +88,18 @@ def _multiply(root: Path, shards: int) -> None:
                 os.link(file, target)
     for file in files:
         if file.name.partition(".")[0] == "records":
-            entries = sorted(_copied(Contents(str(file), file.read_bytes()), shards), key=lambda each: each.place)
+            entries = sorted(_copied(LogFile(str(file), file.read_bytes()), shards), key=lambda each: each.place)
             _write_entries(str(file), len(entries), entries)
 
 
-def _copied(entries: Contents, shards: int) -> Iterator[Entry]:
+def _copied(entries: LogFile, shards: int) -> Iterator[LogEntry]:
     for entry in entries:
         yield entry
         number = int(entry.key.rpartition("text-")[2][:7])
         for other in range(number + MADE, shards, MADE):
             old, new = _name(number), _name(other)
             record = entry.record.replace(old.encode(), new.encode()) if entry.record else None
-            yield Entry(entry.kind, entry.key.replace(old, new), entry.n, record)
+            yield LogEntry(entry.kind, entry.key.replace(old, new), entry.n, record)
 
 
 def _measure(root: Path, command: str, seconds: float) -> tuple[float, float, int, int]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, tree
 from toolkit.data import line_index, record_logs
-from toolkit.data.dataset import Place, check_apart, is_within, normal, open_dataset
+from toolkit.data.dataset import ConfiguredPath, check_apart, is_within, normal_path, open_dataset
 from toolkit.data.record_logs import ROWS, open_log
 from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError
@@ -235,7 +235,10 @@ def test_places_are_apart_if_neither_is_the_beginning_of_the_other(
     one: list[str], other: list[str], noise: list[list[str]], root: str
 ) -> None:
     shortest = min(len(one), len(other))
-    places = [Place(spelled(root, one, noise), "one"), Place(spelled(root, other, noise[::-1]), "other")]
+    places = [
+        ConfiguredPath(spelled(root, one, noise), "one"),
+        ConfiguredPath(spelled(root, other, noise[::-1]), "other"),
+    ]
     if one[:shortest] == other[:shortest]:
         with pytest.raises(ConfigError, match="expected a path separate from"):
             check_apart(places)
@@ -258,8 +261,8 @@ def test_places_are_apart_if_neither_is_the_beginning_of_the_other(
     ],
 )
 def test_a_path_has_one_normal_spelling(path: str, wanted: str) -> None:
-    assert normal(path) == wanted
-    assert normal(wanted) == wanted
+    assert normal_path(path) == wanted
+    assert normal_path(wanted) == wanted
 
 
 def test_a_root_holds_everything_and_a_beginning_of_a_name_nothing() -> None:
@@ -279,4 +282,4 @@ def test_a_name_that_has_no_fault_stays_below_its_folder(name: str) -> None:
 @pytest.mark.parametrize("path", ["", " ", "a\0b"])
 def test_no_place_is_empty(path: str) -> None:
     with pytest.raises(ConfigError, match="file: expected a folder for the output"):
-        check_apart([Place(path, "the output", "file")])
+        check_apart([ConfiguredPath(path, "the output", "file")])

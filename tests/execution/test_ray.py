@@ -79,7 +79,7 @@ from toolkit.execution import node
 from toolkit.execution.executors import Task
 from toolkit.execution.executors.ray import Ray, RaySettings
 from toolkit.session import InSession, Session
-from toolkit.storage.addresses import hidden
+from toolkit.storage.addresses import redact_url
 
 folder = Path(sys.argv[1])
 os.environ |= {"AWS_SECRET_ACCESS_KEY": sys.argv[2], "TOOLKIT_CACHE": str(folder)}
@@ -103,7 +103,7 @@ with Ray(lambda *report: reports.append(report), begun.append, settings=settings
             found[f"{function.__name__} {result.name}"] = failure or result.value
     session = Session()
     with session.bound():
-        shown = [hidden(f"https://me:{sys.argv[2]}@h/{name}") for name in "xy"]
+        shown = [redact_url(f"https://me:{sys.argv[2]}@h/{name}") for name in "xy"]
     for result in ray.run(InSession(session.part(), address), [Task(name, name) for name in shown]):
         found[f"address {result.name}"] = [result.value.value, sorted(result.value.hosts)]
     version = node.version

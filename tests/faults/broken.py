@@ -6,7 +6,7 @@ from typing import Any
 from toolkit.errors import ToolkitError
 from toolkit.storage import json_files, record_log
 from toolkit.storage.compression import compressor_for
-from toolkit.storage.record_log import Contents
+from toolkit.storage.record_log import LogFile
 from toolkit.storage.stores.local import writing
 
 
@@ -32,11 +32,11 @@ def swallow_errors() -> None:
         _replace(original, load)
     read = record_log._contents
 
-    def contents(path: str) -> Contents:
+    def contents(path: str) -> LogFile:
         try:
             return read(path)
         except ToolkitError:
-            return Contents(path, compressor_for(path)(record_log.header(0) + b"\n"))
+            return LogFile(path, compressor_for(path)(record_log.header(0) + b"\n"))
 
     _replace(read, contents)
 

@@ -45,7 +45,7 @@ class Disk:
         self._open, self._busy, self._seen = builtins.open, False, 0
         builtins.open = self._opening  # type: ignore[assignment]
         _Reading.disk = self
-        writing.File.__bases__ = (_Met,)  # which opens by itself
+        writing.NamedFile.__bases__ = (_Met,)  # which opens by itself
         for name, request in (
             ("stat", "STAT"), ("scandir", "LIST"), ("listdir", "LIST"), ("unlink", "REMOVE"), ("rmdir", "REMOVE"),
             ("replace", "MOVE"), ("link", "MOVE"), ("fsync", "SYNC"),

@@ -21,7 +21,7 @@ from tests.faults.kinds import is_shown, kind_of
 from tests.faults.places import File, State
 from tests.faults.rows import Row
 from toolkit.data.record_logs import INGEST
-from toolkit.storage.record_log import Contents, Entry, Place
+from toolkit.storage.record_log import LogEntry, LogFile, RecordKey
 
 SHARD = re.compile(r"\w/\d\.jsonl\.gz")
 """A shard in a path."""
@@ -276,12 +276,12 @@ def recorded(files: State) -> dict[str, Any]:
     return found
 
 
-def _records(files: State, record_log: str) -> dict[Place, Any]:
+def _records(files: State, record_log: str) -> dict[RecordKey, Any]:
     """The records in the record log of the dataset in a folder."""
-    found: dict[Place, Entry] = {}
+    found: dict[RecordKey, LogEntry] = {}
     for name, file in files.items():
         if re.fullmatch(rf"data/\.toolkit/{record_log}/(segments/[^.]+|records)\.jsonl\.gz", name):
-            for entry in Contents(name, file.data):
+            for entry in LogFile(name, file.data):
                 if entry.place not in found or found[entry.place].rank < entry.rank:
                     found[entry.place] = entry
     return {place: msgspec.json.decode(entry.record) for place, entry in found.items() if entry.record}
@@ -289,7 +289,7 @@ def _records(files: State, record_log: str) -> dict[Place, Any]:
 
 def _says_nothing(name: str, file: File) -> bool:
     """Return whether it is a file of records of which none holds: a failure was noted, and forgotten."""
-    return name.endswith("/record-log/records.records") and not any(entry.record for entry in Contents(name, file.data))
+    return name.endswith("/record-log/records.records") and not any(entry.record for entry in LogFile(name, file.data))
 
 
 def rerun(row: Row, column: Column, undisturbed: Undisturbed, found: Disturbed) -> list[str]:

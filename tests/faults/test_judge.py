@@ -13,7 +13,7 @@ from tests.faults.columns import COLUMNS
 from tests.faults.judge import Disturbed, Undisturbed, judge
 from tests.faults.places import File, State
 from tests.faults.rows import ROWS
-from toolkit.storage.record_log import Entry, header, line_of
+from toolkit.storage.record_log import LogEntry, header, line_of
 
 BY_ID = {cell.id: cell for cell in cells()}
 EIO = next(row for row in ROWS if row.name == "EIO")
@@ -90,12 +90,12 @@ def _file(data: object) -> File:
     return File("1", data.encode() if isinstance(data, str) else json.dumps(data).encode())
 
 
-def _record_log(entry: Entry) -> File:
+def _record_log(entry: LogEntry) -> File:
     return File("1", gzip.compress(b"\n".join([header(1), line_of(entry), b""])))
 
 
 def _input(deleted: bool) -> File:
-    return _record_log(Entry("ingest", SHARD, 1, json.dumps({"shards": {}, "deleted": deleted}).encode()))
+    return _record_log(LogEntry("ingest", SHARD, 1, json.dumps({"shards": {}, "deleted": deleted}).encode()))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def _input(deleted: bool) -> File:
 def test_what_a_run_makes_on_the_way_may_be_whole_or_deleted(there: dict[str, str], deleted: bool, wrong: str) -> None:
     made = {DOCUMENT: _file("d"), VALUES: _file("v")}
     said = msgspec.json.encode({"output": {"sha256": made[VALUES].digest}})
-    record = {INPUT: _input(deleted), RECORD: _record_log(Entry("set k-0", SHARD, 1, said))}
+    record = {INPUT: _input(deleted), RECORD: _record_log(LogEntry("set k-0", SHARD, 1, said))}
     done = {INPUT: _input(True), RECORD: record[RECORD]}
     ran = Ran(1, "", f"/r/{DOCUMENT}: expected x, got: Input/output error; run again")
     undisturbed = Undisturbed({}, Ran(0, "", ""), done, made)

@@ -72,12 +72,12 @@ align:
 
 
 def _read(data: bytes) -> int:
-    with parquet.table(io.BytesIO(data), "x.parquet") as file:
+    with parquet.checked_parquet(io.BytesIO(data), "x.parquet") as file:
         return int(file.metadata.num_rows)
 
 
 def test_one_process_reads_all_footers_and_each_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checks = parquet._Checks()
+    checks = parquet._FooterChecks()
     monkeypatch.setattr(parquet, "_CHECKS", checks)
     good = (place / "in/good.parquet").read_bytes()
     assert _read(good) == 2
@@ -94,7 +94,7 @@ def test_one_process_reads_all_footers_and_each_once(place: Path, monkeypatch: p
 
 
 def test_what_ends_the_process_from_outside_costs_no_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checks = parquet._Checks()
+    checks = parquet._FooterChecks()
     monkeypatch.setattr(parquet, "_CHECKS", checks)
     assert _read((place / "in/good.parquet").read_bytes()) == 2
     assert checks._child
@@ -112,7 +112,7 @@ def test_a_footer_may_take_only_so_long(place: Path, tmp_path: Path, monkeypatch
     slow.write_text(
         text.replace("if __name__", "def _walk(_: object) -> None:\n    while True:\n        pass\n\n\nif __name__")
     )
-    checks = parquet._Checks(slow)
+    checks = parquet._FooterChecks(slow)
     monkeypatch.setattr(parquet, "_CHECKS", checks)
     with pytest.raises(DataError, match=r"x\.parquet: .*in its footer: reading it took too long"):
         _read((place / "in/good.parquet").read_bytes())

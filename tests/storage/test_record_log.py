@@ -20,7 +20,7 @@ from toolkit.errors import Unreadable
 from toolkit.session import Session
 from toolkit.storage import Stat
 from toolkit.storage.paths import join, list_files, listing_cache
-from toolkit.storage.record_log import Contents, Entry, Place, RecordLog, State, entry_of, line_of
+from toolkit.storage.record_log import LogEntry, LogFile, NewestEntries, RecordKey, RecordLog, entry_of, line_of
 from toolkit.testing import MemoryStore
 
 KINDS = ("set a", "rows")
@@ -106,7 +106,7 @@ def _fresh() -> Hooked:
 FOLDER = "memory://x/record-log"
 
 
-def _read(folder: str = FOLDER) -> dict[Place, bytes]:
+def _read(folder: str = FOLDER) -> dict[RecordKey, bytes]:
     record_log = RecordLog(folder)
     found = {
         (kind, key): record for kind in KINDS for key in record_log.keys(kind) if (record := record_log.get(kind, key))
@@ -122,7 +122,7 @@ def _elsewhere() -> Iterator[None]:
         yield
 
 
-def _of(record_log: RecordLog, listed: Iterable[Place]) -> dict[Place, bytes]:
+def _of(record_log: RecordLog, listed: Iterable[RecordKey]) -> dict[RecordKey, bytes]:
     return {place: record for place in listed if (record := record_log.get(*place))}
 
 
@@ -139,11 +139,11 @@ class RecordLogs(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.store = _fresh()
-        self.model: dict[Place, bytes] = {}
+        self.model: dict[RecordKey, bytes] = {}
         self.writers = [RecordLog(FOLDER), RecordLog(FOLDER)]
 
     def _do(
-        self, who: int, action: Callable[[RecordLog], object], after: dict[Place, bytes], killed_at: int | None
+        self, who: int, action: Callable[[RecordLog], object], after: dict[RecordKey, bytes], killed_at: int | None
     ) -> None:
         if killed_at is not None:
             _Once(self.store, killed_at, _kill)
@@ -161,14 +161,14 @@ class RecordLogs(RuleBasedStateMachine):
     kills = st.none() | st.integers(0, 8)
 
     @rule(group=groups, killed_at=kills)
-    def save(self, group: dict[Place, bytes], killed_at: int | None) -> None:
+    def save(self, group: dict[RecordKey, bytes], killed_at: int | None) -> None:
         for who in (0, 1):
             mine = {place: record for place, record in group.items() if PLACES.index(place) % 2 == who}
             if mine:
                 self._do(who, lambda one, mine=mine: one.save(mine), self.model | mine, killed_at)  # type: ignore[misc]
 
     @rule(listed=places, killed_at=kills)
-    def forget(self, listed: list[Place], killed_at: int | None) -> None:
+    def forget(self, listed: list[RecordKey], killed_at: int | None) -> None:
         for who in (0, 1):
             mine = [place for place in listed if PLACES.index(place) % 2 == who]
             after = {place: record for place, record in self.model.items() if place not in mine}
@@ -206,16 +206,16 @@ TestRecordLogs.settings = settings(max_examples=60, stateful_step_count=20, dead
 @given(st.lists(groups, min_size=1, max_size=4), groups, st.integers(0, 12), st.booleans(), st.booleans())
 @example(written=[{PLACES[0]: b"1"}], new={PLACES[1]: b"2"}, number=1, merges=False, listed=True)
 def test_who_reads_while_others_merge_or_write_finds_the_state_before_or_after(
-    written: list[dict[Place, bytes]], new: dict[Place, bytes], number: int, merges: bool, listed: bool
+    written: list[dict[RecordKey, bytes]], new: dict[RecordKey, bytes], number: int, merges: bool, listed: bool
 ) -> None:
     """And who writes while others merge loses nothing; who reads what was listed for others before finds no less."""
     store = _fresh()
     writer = RecordLog(FOLDER)
-    before: dict[Place, bytes] = {}
+    before: dict[RecordKey, bytes] = {}
     for group in written:
         writer.save(group)
         before |= group
-    seen: list[dict[Place, bytes]] = []
+    seen: list[dict[RecordKey, bytes]] = []
     if merges:  # a merge is interrupted by a reader and a writer
 
         def meanwhile() -> None:
@@ -285,7 +285,7 @@ def test_of_a_record_and_a_tombstone_with_one_number_the_tombstone_holds() -> No
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 
-def _group(number: int) -> dict[Place, bytes]:
+def _group(number: int) -> dict[RecordKey, bytes]:
     return {("set a", f"{number}/{i}.jsonl.gz"): b'{"value":%d}' % number for i in range(5)}
 
 
@@ -301,8 +301,8 @@ def test_a_lost_segment_costs_its_group(lost: int) -> None:
     assert _of(RecordLog(FOLDER), (place for number in range(3) for place in _group(number))) == expected
 
 
-def _places(store: Hooked, path: str) -> set[Place]:
-    return {entry.place for entry in Contents(path, store.read(path))}
+def _places(store: Hooked, path: str) -> set[RecordKey]:
+    return {entry.place for entry in LogFile(path, store.read(path))}
 
 
 def test_a_file_that_is_cut_between_two_members_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,17 +397,17 @@ def test_what_a_store_does_not_say_is_no_nothing() -> None:
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), st.integers(0, 3), st.none() | values), max_size=40), st.data())
 def test_a_state_holds_the_highest_number_wherever_an_entry_is_kept(
-    found: list[tuple[Place, int, bytes | None]], data: st.DataObject
+    found: list[tuple[RecordKey, int, bytes | None]], data: st.DataObject
 ) -> None:
     """Packed or loose, in order or not."""
-    entries = [Entry(*place, n, record) for place, n, record in found]
+    entries = [LogEntry(*place, n, record) for place, n, record in found]
     packed = data.draw(st.lists(st.sampled_from(entries), max_size=40)) if entries else []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("toolkit.storage.record_log.BLOCK", data.draw(st.sampled_from([1, 300, 1 << 18])))
         patch.setattr("toolkit.storage.record_log.LOOSE", data.draw(st.sampled_from([1, 3, 1000])))
-        state = State(packed)
+        state = NewestEntries(packed)
         state.add(entries)
-    best: dict[Place, Entry] = {}
+    best: dict[RecordKey, LogEntry] = {}
     for entry in entries:
         if entry.place not in best or best[entry.place].rank < entry.rank:
             best[entry.place] = entry
@@ -420,7 +420,7 @@ def test_a_state_holds_the_highest_number_wherever_an_entry_is_kept(
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"])))
 def test_an_entry_is_read_as_it_was_written(kind: str, key: str) -> None:
     for record in (None, b'{"a":"\\n\xc3\xa9"}'):
-        entry = Entry(kind, key, 3, record)
+        entry = LogEntry(kind, key, 3, record)
         line = line_of(entry)
         assert b"\n" not in line
         assert entry_of(line) == entry

@@ -16,7 +16,7 @@ from tests.serving import Server, serving
 from tests.storage.web_server import Behaviour, web
 from toolkit.errors import DataError, Unreadable
 from toolkit.storage import Stat, retrying, store_of
-from toolkit.storage.stores.http import Http, Reading
+from toolkit.storage.stores.http import Http, WebReader
 
 DATA = random.Random(0).randbytes(300_000)
 
@@ -158,7 +158,7 @@ def test_what_servers_lie_about_is_an_error(
     path, served = server
     served.__dict__ |= behaviour
     with pytest.raises(DataError, match=message):
-        Reading(path, 100_000).readall()
+        WebReader(path, 100_000).readall()
 
 
 @pytest.mark.parametrize("etag", [True, False])
@@ -168,7 +168,7 @@ def test_a_file_that_changes_between_two_connections_is_an_error(
     path, behaviour = server
     behaviour.etag = etag
     monkeypatch.setattr(behaviour, "fault", lambda path, size: ("drop", 100_000))
-    stream = Reading(path)
+    stream = WebReader(path)
     assert stream.read(10) == DATA[:10]
     (tmp_path / "file.bin").write_bytes(DATA + (b"" if etag else b"more"))
     if etag:
@@ -181,10 +181,10 @@ def test_a_file_of_another_version_than_expected_is_an_error(server: tuple[str, 
     path, _ = server
     found = store_of(path).stat(path)
     assert found
-    assert Reading(path, 5, found).readall() == DATA[5:]
-    assert Reading(path, len(DATA), found).readall() == b""
+    assert WebReader(path, 5, found).readall() == DATA[5:]
+    assert WebReader(path, len(DATA), found).readall() == b""
     with pytest.raises(DataError, match="got one that has changed"):
-        Reading(path, 5, Stat(found.size, 'etag "other"'))
+        WebReader(path, 5, Stat(found.size, 'etag "other"'))
 
 
 def test_a_part_is_read_though_the_server_knows_no_ranges_and_connections_break_before_it(
@@ -193,7 +193,7 @@ def test_a_part_is_read_though_the_server_knows_no_ranges_and_connections_break_
     path, behaviour = server
     behaviour.ranges = "ignored"
     monkeypatch.setattr(behaviour, "fault", lambda path, size: ("drop", 100_000 * len(behaviour.log)))
-    assert Reading(path, 150_000).readall() == DATA[150_000:]
+    assert WebReader(path, 150_000).readall() == DATA[150_000:]
     assert len(behaviour.log) == 4
 
 

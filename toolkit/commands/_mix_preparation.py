@@ -16,13 +16,13 @@ from toolkit.data import row_index
 from toolkit.data.alignment import is_of_experiment
 from toolkit.data.dataset import (
     SHARD_SUFFIXES,
+    ConfiguredPath,
     Dataset,
-    Place,
     check_apart,
     check_dataset,
+    dataset_folders,
     is_within,
-    normal,
-    of_dataset,
+    normal_path,
 )
 from toolkit.data.excerpts import escaped
 from toolkit.data.row_index import ShardState
@@ -196,9 +196,9 @@ def _check_places(context: Context, settings: MixSettings) -> None:
         ConfigError: naming both places.
     """
     output, rejected = settings.output.path, settings.rejected
-    written = [Place(output, "the output", settings.place)]
+    written = [ConfiguredPath(output, "the output", settings.place)]
     if rejected is not None:
-        written.append(Place(rejected, "`rejected`", settings.place))
+        written.append(ConfiguredPath(rejected, "`rejected`", settings.place))
         check_apart([written[1]])
         if store_of(rejected).volume(rejected) != store_of(output).volume(output):
             raise ConfigError(
@@ -213,16 +213,16 @@ def _check_places(context: Context, settings: MixSettings) -> None:
             _check_notes(dataset, settings)
         else:
             check_dataset(dataset, settings.place)
-    check_apart(written, [place for dataset, name in datasets for place in of_dataset(dataset, name)])
+    check_apart(written, [place for dataset, name in datasets for place in dataset_folders(dataset, name)])
 
 
 def _check_notes(dataset: Dataset, settings: MixSettings) -> None:
     """Raise ConfigError for records of a stream among parts. The work folder of the output has a place for them."""
-    if is_within(normal(dataset.notes), normal(f"{work_folder(settings.output.path)}/inputs")):
+    if is_within(normal_path(dataset.notes), normal_path(f"{work_folder(settings.output.path)}/inputs")):
         return
     check_apart(
-        [Place(dataset.notes, "`bookkeeping`", settings.place)],
-        [Place(settings.output.path, "the output"), Place(dataset.documents, "the documents")],
+        [ConfiguredPath(dataset.notes, "`bookkeeping`", settings.place)],
+        [ConfiguredPath(settings.output.path, "the output"), ConfiguredPath(dataset.documents, "the documents")],
     )
 
 

@@ -67,7 +67,9 @@ def run(context: Context, options: Options) -> Outcome:
     """
     if options.forget:
         return _forget(context, options)
-    results = {leftover: root for root in _roots(context) for leftover in store_of(root).leftovers(root, any_owner=True)}
+    results = {
+        leftover: root for root in _roots(context) for leftover in store_of(root).leftovers(root, any_owner=True)
+    }
     samples = [folder for folder in _samples(context) if is_folder(folder)]
     if not options.dry_run:
         for leftover, root in results.items():

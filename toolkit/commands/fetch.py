@@ -5,11 +5,11 @@ from typing import Annotated, ClassVar
 
 from toolkit.command_line import CommandResult, Flag, Words, absent
 from toolkit.command_line import Options as Common
-from toolkit.data.dataset import Place, check_apart
+from toolkit.data.dataset import ConfiguredPath, check_apart
 from toolkit.errors import ConfigError, amount, few
 from toolkit.execution.executors import Task
-from toolkit.publish.fetching import FetchJob, Target, fetch, first_parts
-from toolkit.publish.release import MOST_LISTED, Part, Release
+from toolkit.publish.fetching import FetchFolder, FetchJob, fetch, first_parts
+from toolkit.publish.release import MOST_LISTED, Release, ReleasePart
 from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.paths import check_writable
 from toolkit.storage.store import note_roots
@@ -93,10 +93,10 @@ def run(context: Context, options: Options) -> Outcome:
     parts = {label: release.parts(label) for label in options.label}
     folder = options.to or release.name
     note_roots([folder])
-    check_apart([Place(folder, "what is fetched", "--to")], [Place(release.address, "the release")])
+    check_apart([ConfiguredPath(folder, "what is fetched", "--to")], [ConfiguredPath(release.address, "the release")])
     check_writable(folder, "--to")
-    target = Target(folder, release)
-    chosen: dict[str, list[Part]] = {}
+    target = FetchFolder(folder, release)
+    chosen: dict[str, list[ReleasePart]] = {}
     rows = [["label", "parts", "of", "bytes", "of"]]
     for label, release_parts in parts.items():
         chosen[label] = target.with_those_there(release_parts, len(first_parts(label, release_parts, options.most)))

@@ -15,7 +15,7 @@ from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _mix_tables as tables
 from toolkit.commands import _sections as sections
 from toolkit.config.settings import stages
-from toolkit.data.dataset import Dataset, Inside, Place, check_dataset, of_dataset
+from toolkit.data.dataset import ConfiguredPath, Dataset, Inside, check_dataset, dataset_folders
 from toolkit.errors import ConfigError, NothingThere, ToolkitError, Unreadable, amount, few, quoted
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import Work
@@ -295,7 +295,7 @@ def _check_places(context: Context, works: Iterable[ingest_plan.InputToIngest]) 
     """
     dataset = context.dataset
     check_dataset(dataset, context.options.config or "")
-    inside = Inside([*of_dataset(dataset), *_of_mix(context.config.mix)])
+    inside = Inside([*dataset_folders(dataset), *_of_mix(context.config.mix)])
     for where, file in ((work.entry.place, file) for work in works for file in work.files):
         if store_of(file.path).can_write and (place := inside.of(file.path)):
             raise ConfigError(
@@ -304,14 +304,18 @@ def _check_places(context: Context, works: Iterable[ingest_plan.InputToIngest]) 
             )
 
 
-def _of_mix(mix: dict[str, Any]) -> list[Place]:
+def _of_mix(mix: dict[str, Any]) -> list[ConfiguredPath]:
     """Return the folders in a ``mix:`` section, without reading it."""
     output = mix.get("output")
     named = [
         (output.get("path") if isinstance(output, dict) else None, "the output"),
         (mix.get("rejected"), "rejected"),
     ]
-    return [Place(path, name) for path, name in named if isinstance(path, str) and path.strip() and "\0" not in path]
+    return [
+        ConfiguredPath(path, name)
+        for path, name in named
+        if isinstance(path, str) and path.strip() and "\0" not in path
+    ]
 
 
 def run(

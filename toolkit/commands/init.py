@@ -15,7 +15,7 @@ from toolkit.command_line import Flag, Words
 from toolkit.command_line import Options as CommonOptions
 from toolkit.config import recipes
 from toolkit.config import settings as config
-from toolkit.data.dataset import SHARD_SUFFIXES, is_within, normal
+from toolkit.data.dataset import SHARD_SUFFIXES, is_within, normal_path
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER
 from toolkit.errors import ConfigError, DataError, NothingThere, amount
 from toolkit.ingest import folders
@@ -468,7 +468,9 @@ def name_of(path: str) -> str:
 
 def _free(root: str, data: DataFiles) -> str:
     """Return a folder for a dataset that holds no file of those that are read."""
-    inside = any(is_within(normal(path), normal(root)) for path, _, _ in data.files[:1] if store_of(path).is_local)
+    inside = any(
+        is_within(normal_path(path), normal_path(root)) for path, _, _ in data.files[:1] if store_of(path).is_local
+    )
     return f"{root}-corpus" if inside else root
 
 

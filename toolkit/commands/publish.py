@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 from toolkit.command_line import CommandResult, Flag, Looking, Words, absent
 from toolkit.commands import _sections as sections
 from toolkit.commands import validate
-from toolkit.data.dataset import Place as Written
+from toolkit.data.dataset import ConfiguredPath as Written
 from toolkit.data.dataset import check_apart
 from toolkit.distribution import NAME
 from toolkit.errors import ConfigError, amount
@@ -13,8 +13,8 @@ from toolkit.execution.executors import Task
 from toolkit.execution.progress import Progress
 from toolkit.publish.fetching import FetchJob, fetch
 from toolkit.publish.hub import BATCH, Repository
-from toolkit.publish.publishing import Place, credentials, files_of
-from toolkit.publish.release import FORM, File, is_hub, parse
+from toolkit.publish.publishing import PublicationFolder, credentials, files_of
+from toolkit.publish.release import FORM, ReleaseFile, is_hub, parse
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage.paths import check_writable, join
 from toolkit.storage.store import note_roots
@@ -81,7 +81,7 @@ def run(context: Context, options: Options) -> Outcome:
         note_roots([options.to])
         check_apart([Written(options.to, "what is published", "--to")], [Written(output, "the output")])
         check_writable(options.to, "--to")
-        place, repository = Place(options.to, files), None
+        place, repository = PublicationFolder(options.to, files), None
     findings = [*credentials(output, files), *_findings(context, options, output)]
     size = sum(file.size for file in files)
     result = Publication(output=output, to=options.to, bytes=size, files=[file.path for file in files])
@@ -113,7 +113,9 @@ def _summary(listed: str, became: dict[str, str], deleted: list[str]) -> str:
     return f"{listed}; {len(became) - unchanged} written, {unchanged} were there, {len(deleted)} of before deleted"
 
 
-def _upload(repository: Repository, options: Options, files: list[File], listed: str, result: Publication) -> Outcome:
+def _upload(
+    repository: Repository, options: Options, files: list[ReleaseFile], listed: str, result: Publication
+) -> Outcome:
     """Upload the files missing on the Hub, commit and verify them."""
     missing = repository.missing
     became: dict[str, str] = {file.path: repository.became(file) for file in files}
@@ -140,7 +142,7 @@ def _visibility(repository: Repository | None) -> str:
     return ", a private dataset" if repository.private else ", a public dataset"
 
 
-def _copy(context: Context, output: str, place: Place, files: list[File]) -> list[Any]:
+def _copy(context: Context, output: str, place: PublicationFolder, files: list[ReleaseFile]) -> list[Any]:
     """Copy files; return the results."""
     jobs = [
         FetchJob(join(output, file.path), join(place.folder, file.path), file, place.may_replace(file))

@@ -87,11 +87,11 @@ class ConfigNode:
         for key in path:
             value = value[key]
         lines = {p[len(path) :]: line for p, line in self.lines.items() if p[: len(path)] == path}
-        return _Part(value, self.name, lines, root=self.root, parent=self, prefix=path)
+        return _NodePart(value, self.name, lines, root=self.root, parent=self, prefix=path)
 
 
 @dataclass
-class _Part(ConfigNode):
+class _NodePart(ConfigNode):
     parent: ConfigNode | None = None
     prefix: Path = ()
 

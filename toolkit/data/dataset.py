@@ -310,7 +310,7 @@ def _globs(value: object, where: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Place:
+class ConfiguredPath:
     """A folder (or a file) of a configuration.
 
     Attributes:
@@ -326,7 +326,7 @@ class Place:
     is_flat: bool = False
 
 
-def normal(path: str) -> str:
+def normal_path(path: str) -> str:
     """Return the canonical form of a path: absolute, without trailing slash.
 
     Local paths are followed through symbolic links.
@@ -335,17 +335,17 @@ def normal(path: str) -> str:
 
 
 def is_within(inner: str, outer: str) -> bool:
-    """Return True if a path is another one or below it. Both are as `normal` gives them."""
+    """Return True if a path is another one or below it. Both are as `normal_path` gives them."""
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
-def check_folder(place: Place) -> None:
+def check_folder(place: ConfiguredPath) -> None:
     """Raise ConfigError for an empty path or one with NUL."""
     if not place.path.strip() or "\0" in place.path:
         raise ConfigError(f"{_at(place)}expected a folder for {place.role}, got {place.path!r}")
 
 
-def check_apart(written: Iterable[Place], read: Iterable[Place] = ()) -> None:
+def check_apart(written: Iterable[ConfiguredPath], read: Iterable[ConfiguredPath] = ()) -> None:
     """Check the written places for overlaps, also with the others.
 
     Args:
@@ -355,10 +355,10 @@ def check_apart(written: Iterable[Place], read: Iterable[Place] = ()) -> None:
     Raises:
         ConfigError: if a path is empty, or one is, holds or lies in another.
     """
-    places = [(place, normal(place.path)) for place in read]
+    places = [(place, normal_path(place.path)) for place in read]
     for place in written:
         check_folder(place)
-        path = normal(place.path)
+        path = normal_path(place.path)
         for other, result in places:
             below = is_within(path, result) and not (other.is_flat and path != result)
             if below or is_within(result, path):
@@ -372,32 +372,32 @@ def check_apart(written: Iterable[Place], read: Iterable[Place] = ()) -> None:
 class Inside:
     """Folders without inputs; many files are looked up."""
 
-    def __init__(self, places: Iterable[Place]) -> None:
-        self._places = [(place, normal(place.path)) for place in places]
-        self._cache: dict[str, Place | None] = {}
+    def __init__(self, places: Iterable[ConfiguredPath]) -> None:
+        self._places = [(place, normal_path(place.path)) for place in places]
+        self._cache: dict[str, ConfiguredPath | None] = {}
 
-    def of(self, path: str) -> Place | None:
+    def of(self, path: str) -> ConfiguredPath | None:
         """Return the place of a file; None if it is in no place."""
         folder = os.path.dirname(path)
         if folder not in self._cache:
-            result = normal(folder or ".")
+            result = normal_path(folder or ".")
             self._cache[folder] = next((place for place, root in self._places if is_within(result, root)), None)
         return self._cache[folder]
 
 
-def _at(place: Place) -> str:
+def _at(place: ConfiguredPath) -> str:
     return f"{place.where}: " if place.where else ""
 
 
-def of_dataset(dataset: Dataset, name: str = "") -> list[Place]:
+def dataset_folders(dataset: Dataset, name: str = "") -> list[ConfiguredPath]:
     """Return the folders of a dataset: its documents, its attributes, and the records that lie outside both.
 
     Records that a stream keeps in the work folder of the output are part of that.
     """
     suffix = f" of the stream {name}" if name else ""
-    documents = Place(dataset.documents, f"the documents{suffix}", is_flat=dataset.is_flat)
-    places = [documents, Place(dataset.attributes, f"the attributes{suffix}")]
-    return places if dataset.notes else [*places, Place(dataset.bookkeeping, f"the records{suffix}")]
+    documents = ConfiguredPath(dataset.documents, f"the documents{suffix}", is_flat=dataset.is_flat)
+    places = [documents, ConfiguredPath(dataset.attributes, f"the attributes{suffix}")]
+    return places if dataset.notes else [*places, ConfiguredPath(dataset.bookkeeping, f"the records{suffix}")]
 
 
 def check_dataset(dataset: Dataset, where: str) -> None:
@@ -408,7 +408,7 @@ def check_dataset(dataset: Dataset, where: str) -> None:
     Raises:
         ConfigError: if one would be taken for the other.
     """
-    documents, attributes = normal(dataset.documents), normal(dataset.attributes)
+    documents, attributes = normal_path(dataset.documents), normal_path(dataset.attributes)
     chosen = bool(dataset.include or dataset.exclude or dataset.is_flat) and documents != attributes
     if is_within(documents, attributes) or (is_within(attributes, documents) and not chosen):
         raise ConfigError(

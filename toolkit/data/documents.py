@@ -121,11 +121,11 @@ class Rejected(msgspec.Struct, frozen=True):
     values: dict[str, Any] = {}
 
 
-class _RejectedRow(msgspec.Struct):
+class _RowWithRejection(msgspec.Struct):
     rejected: Rejected | None = None
 
 
-_REJECTED = msgspec.json.Decoder(_RejectedRow)
+_REJECTED = msgspec.json.Decoder(_RowWithRejection)
 
 
 def _no_words(text: str) -> list[str]:
@@ -437,10 +437,10 @@ def explain_bad_row(line: bytes | msgspec.Raw, error: Exception) -> str:
         )
     if isinstance(error, msgspec.ValidationError):
         return in_words(text)
-    return f"expected a JSON object{_why_not(bytes(line), text)}"
+    return f"expected a JSON object{_reason(bytes(line), text)}"
 
 
-def _why_not(line: bytes, text: str) -> str:
+def _reason(line: bytes, text: str) -> str:
     """Return the reason why a line is not a JSON object."""
     if match := _NOT_IN_JSON.search(line, *_place_in(text)):
         return f", got {match[0].decode()} in it, a number that JSON does not have; write null"

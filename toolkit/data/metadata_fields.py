@@ -44,18 +44,18 @@ _PATTERNS = 4096
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class _Headers(msgspec.Struct, gc=False, rename="kebab"):
+class _WarcHeaders(msgspec.Struct, gc=False, rename="kebab"):
     warc_record_id: Any = None
     warc_date: Any = None
 
 
-_HEADERS = msgspec.json.Decoder(_Headers)
+_HEADERS = msgspec.json.Decoder(_WarcHeaders)
 
 
 class _OfRecord(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """Metadata of a WARC record alone, by far the most frequent."""
 
-    warc_headers: _Headers
+    warc_headers: _WarcHeaders
 
 
 _OF_RECORD, _BEGIN = msgspec.json.Decoder(_OfRecord), b'{"warc_headers":{'
@@ -182,7 +182,7 @@ def _add_metadata(paths: list[str], value: Any, fields: Mapping[str, Any]) -> No
         return
     headers = metadata.get("warc_headers")
     if isinstance(headers, msgspec.Raw):
-        decoded = _HEADERS.decode(headers) if memoryview(headers)[0] == _BRACE else _Headers()
+        decoded = _HEADERS.decode(headers) if memoryview(headers)[0] == _BRACE else _WarcHeaders()
         headers = {"warc-record-id": decoded.warc_record_id, "warc-date": decoded.warc_date}
     if isinstance(headers, dict):
         for same, (name, header) in _SAME.items():

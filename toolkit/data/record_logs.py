@@ -21,7 +21,7 @@ from collections.abc import Callable
 from toolkit.data.dataset import Dataset
 from toolkit.session import current
 from toolkit.storage.paths import join
-from toolkit.storage.record_log import SUFFIX, UNLIKE_DATA, Place, RecordLog
+from toolkit.storage.record_log import SUFFIX, UNLIKE_DATA, RecordKey, RecordLog
 
 FOLDER = "record-log"
 INPUTS = "inputs"
@@ -33,7 +33,7 @@ INGEST = "ingest"
 MAKES_INPUTS = "run `toolkit ingest`, which makes again what is lost"
 
 
-def place_in_set(set_name: str, shard: str) -> Place:
+def place_in_set(set_name: str, shard: str) -> RecordKey:
     """Return the place of a shard's completion record in a set."""
     return f"set {set_name}", shard
 

@@ -21,13 +21,13 @@ import os
 import struct
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import xxhash
 
 from toolkit.data import record_logs
-from toolkit.data.dataset import Dataset, normal
+from toolkit.data.dataset import Dataset, normal_path
 from toolkit.data.documents import (
     BAD_ROW,
     DOCUMENT_DECODER,
@@ -52,8 +52,6 @@ from toolkit.storage.record_log import Group
 from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     import numpy as np
 
 P = TypeVar("P")
@@ -148,7 +146,7 @@ def reader_of(dataset: Dataset) -> str:
 def root_of(dataset: Dataset) -> str:
     """Return the documents root as records name it: nothing if it is beside them, so that both can be moved."""
     beside = os.path.dirname(dataset.documents) == os.path.dirname(dataset.bookkeeping)
-    return "" if beside else normal(dataset.documents)
+    return "" if beside else normal_path(dataset.documents)
 
 
 def row_hash(source: str, id: str) -> int:
@@ -156,11 +154,11 @@ def row_hash(source: str, id: str) -> int:
     return xxhash.xxh3_64_intdigest(f"{source}\0{id}".encode())
 
 
-class _Metadata(msgspec.Struct):
+class _CopyNumber(msgspec.Struct):
     copy: Any = None
 
 
-_METADATA = msgspec.json.Decoder(_Metadata)
+_METADATA = msgspec.json.Decoder(_CopyNumber)
 
 
 def key_of(source: str, id: str, metadata: msgspec.Raw) -> bytes:
@@ -231,7 +229,7 @@ def _inline_keys(row: DocumentRow) -> tuple[str, ...]:
         return ()
 
 
-class RowIndexOutput:
+class RowIndexOutput(Output):
     """Writes the row index of a shard while its rows pass by; a context manager that leaves nothing on failure.
 
     A compressed shard that turns out to be the beginning of what was indexed before, from its first stored byte, has
@@ -249,6 +247,7 @@ class RowIndexOutput:
         self._dataset, self._shard, self._group = dataset, shard, group
         self._is_ephemeral = group is None and ephemeral.is_needed(dataset.bookkeeping)
         base = ephemeral.path_of(dataset.bookkeeping, shard) if self._is_ephemeral else _dataset_base(dataset, shard)
+        super().__init__(base + ".bin", group.files if group else None, digest=False)
         self._base = base
         self._documents = dataset.shard_path(shard)
         self._reader = reader_of(dataset)
@@ -259,11 +258,6 @@ class RowIndexOutput:
         self.inline = False
         self.inline_keys: set[str] = set()
         self._fields = FieldCounts()
-
-    def __enter__(self) -> Self:
-        self._output = Output(self._base + ".bin", self._group.files if self._group else None, digest=False)
-        self._output.__enter__()
-        return self
 
     def add(self, entry: "Entry", offset: int) -> None:
         """Add a row, in order; `offset` is that of its first byte in the uncompressed shard."""
@@ -282,7 +276,7 @@ class RowIndexOutput:
 
     def _flush(self) -> None:
         data = b"".join(self._rows)
-        self._output.write(data)
+        self.write(data)
         self._digest.update(data)
         self._rows = []
 
@@ -310,17 +304,9 @@ class RowIndexOutput:
                 line=self.rows + 1,
             )
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: "TracebackType | None"
-    ) -> None:
-        try:
-            if kind is None:
-                self._flush()
-                self._check_not_cut_short()
-        except BaseException as failure:
-            self._output.__exit__(type(failure), failure, tb)
-            raise
-        self._output.__exit__(kind, error, tb)
+    def _finish(self) -> None:
+        self._flush()
+        self._check_not_cut_short()
 
     def finish(
         self, stat: Stat, content: str, lines: ShardLines | None = None, head: bytes | None = None
@@ -432,11 +418,11 @@ def build(dataset: Dataset, shard: str, max_bytes: int, group: Group | None = No
     return index.state
 
 
-class _PlainRow(DocumentRow, forbid_unknown_fields=True):
+class _StrictRow(DocumentRow, forbid_unknown_fields=True):
     """A row without other fields."""
 
 
-_PLAIN_DECODER = msgspec.json.Decoder(_PlainRow)
+_PLAIN_DECODER = msgspec.json.Decoder(_StrictRow)
 
 
 class Indexing:
@@ -473,7 +459,7 @@ class Indexing:
             document = Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
             document.utf8 = row.text.encode()  # stays for who compares texts
             keys = None if row.attributes is NO_ATTRIBUTES else _inline_keys(row)
-            fields = msgspec.structs.asdict(row) if isinstance(row, _PlainRow) else line
+            fields = msgspec.structs.asdict(row) if isinstance(row, _StrictRow) else line
             try:
                 output.add(entry(row.source, row.id, len(row.text), len(document.utf8), keys, fields), self._offset)
             except DataError as error:
@@ -494,7 +480,7 @@ def indexing(dataset: Dataset, shard: str, max_bytes: int, group: Group | None =
     index.state = output.finish(version_read(path, before, content), content, lines)
 
 
-Place = tuple[str, int, int]
+RecordLocation = tuple[str, int, int]
 """Path of a WARC file, and the offset and the length of a record as it is stored there."""
 
 
@@ -502,20 +488,22 @@ def _records_path(dataset: Dataset, shard: str) -> str:
     return _dataset_base(dataset, shard) + ".records.gz"
 
 
-def write_places(dataset: Dataset, shard: str, places: Iterable[Place | None], together: Together | None) -> None:
+def write_places(
+    dataset: Dataset, shard: str, places: Iterable[RecordLocation | None], together: Together | None
+) -> None:
     """Write the places of the WARC records of a shard's rows."""
     with RowOutput(_records_path(dataset, shard), together=together) as output:
         output.write_rows([msgspec.json.encode(place) for place in places])
 
 
-def places(dataset: Dataset, shard: str) -> Iterator[Place | None]:
+def places(dataset: Dataset, shard: str) -> Iterator[RecordLocation | None]:
     """Yield the place of each row's WARC record; None if unknown.
 
     Raises:
         DataError: if the shard was not made of WARC records by `ingest`.
     """
     with Lines(_records_path(dataset, shard), 1 << 20, fixed=True) as lines:
-        yield from (msgspec.json.decode(line, type=Place | None) for line in lines)
+        yield from (msgspec.json.decode(line, type=RecordLocation | None) for line in lines)
 
 
 def clear_places(dataset: Dataset, shard: str, rows: Collection[int], together: Together | None) -> None:

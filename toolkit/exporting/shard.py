@@ -13,7 +13,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import line_index, record_logs, row_index
-from toolkit.data.dataset import SHARD_SUFFIXES, Dataset, normal
+from toolkit.data.dataset import SHARD_SUFFIXES, Dataset, normal_path
 from toolkit.data.schema import Type, to_json
 from toolkit.data.tables import TABLE
 from toolkit.data.tables.attributes import SOURCE
@@ -46,7 +46,7 @@ from toolkit.storage.paths import (
     strip_suffix,
 )
 from toolkit.storage.reading import open_stored
-from toolkit.storage.record_log import Place, RecordLog
+from toolkit.storage.record_log import RecordKey, RecordLog
 
 VERSION = 1
 """Of the files; those of another are made again."""
@@ -96,12 +96,12 @@ class ShardToExport(ConfigStruct):
         return join(self.folder, self.joined.set, file + TABLE)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RecordKey:
         """Return the key of the record."""
         return place_of(self.joined.set, self.work.shard)
 
 
-def place_of(set_name: str, shard: str) -> Place:
+def place_of(set_name: str, shard: str) -> RecordKey:
     return f"exported {set_name}", shard
 
 
@@ -122,7 +122,7 @@ def origin_of(dataset: Dataset) -> Origin:
         for shard in origins.least(records.recorded_shards(dataset, name)):
             if record := records.load_record(dataset, name, shard):
                 contents[f"{name}/{shard}"] = record.output.content
-    return Origin(datasets={dataset.attributes: normal(dataset.attributes)}, shards=contents)
+    return Origin(datasets={dataset.attributes: normal_path(dataset.attributes)}, shards=contents)
 
 
 def check_source(folder: str, dataset: Dataset, *, overwrite: bool) -> str:

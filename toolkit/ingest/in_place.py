@@ -14,7 +14,7 @@ import msgspec
 
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.data.dataset import Dataset, is_within, normal
+from toolkit.data.dataset import Dataset, is_within, normal_path
 from toolkit.data.dataset import open_dataset as open_places
 from toolkit.data.in_place import START, Begin, Sieve
 from toolkit.data.own_types import OwnTypes
@@ -180,7 +180,7 @@ def open_dataset(
         result = open_places(dataset, documents, attributes, notes, files)
     except ConfigError as error:
         raise config_node.error((), str(error)) from None
-    if files and files.is_folder and is_within(normal(result.attributes), normal(result.documents)):
+    if files and files.is_folder and is_within(normal_path(result.attributes), normal_path(result.documents)):
         raise config_node.error(
             ("documents", "path"),
             f"expected a folder of documents that does not contain the attributes, got "

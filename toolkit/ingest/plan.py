@@ -374,7 +374,7 @@ def _input_file(
         relative=relative,
         key=join(common.source or "", relative),
         stat=stat,
-        address="" if selected or store_of(path).can_list else whole(path),
+        address="" if selected or store_of(path).can_list else reveal_url(path),
         selected=selected,
     )
 

@@ -19,7 +19,7 @@ from toolkit.config.plugin_code import code_of
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import record_logs, row_index, schema
-from toolkit.data.dataset import Dataset, Place, check_apart
+from toolkit.data.dataset import ConfiguredPath, Dataset, check_apart
 from toolkit.data.documents import DOCUMENT_DECODER, Document
 from toolkit.errors import ConfigError, DataError, MissingExtra, UnknownPlugin, Unreadable, in_words, mismatch
 from toolkit.execution.blocks import in_order, threads_for
@@ -153,8 +153,11 @@ def _check_root(entry: Entry, place: ConfigNode, dataset: Dataset) -> None:
     if makes_documents:
         if dataset.in_place:
             raise place.error(("stage",), "expected documents that `ingest` has made, got a dataset in place")
-        home = Place(entry.root, "the new documents", place.where(()))
-        check_apart([home], [Place(dataset.documents, "the documents"), Place(dataset.attributes, "the attributes")])
+        home = ConfiguredPath(entry.root, "the new documents", place.where(()))
+        check_apart(
+            [home],
+            [ConfiguredPath(dataset.documents, "the documents"), ConfiguredPath(dataset.attributes, "the attributes")],
+        )
 
 
 def roots(section: ConfigNode) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import xxhash
 
-from toolkit.data.dataset import Dataset, normal
+from toolkit.data.dataset import Dataset, normal_path
 from toolkit.errors import ConfigError, amount, few
 from toolkit.mix import plan
 from toolkit.mix.assemble import PartRecord, StoredFile, staged_path
@@ -329,7 +329,7 @@ def check_rejected(output: str, folder: str) -> None:
     ours = _published(output)
     for relative in list_files(folder):
         path = join(folder, relative)
-        if normal(path) not in ours and not is_unfinished(output) and normal(path) not in _published(output):
+        if normal_path(path) not in ours and not is_unfinished(output) and normal_path(path) not in _published(output):
             raise ConfigError(
                 f"{path}: expected an empty folder for dropped documents, or that of an earlier mix; "
                 "choose another `rejected:`, or move the files away"
@@ -339,7 +339,7 @@ def check_rejected(output: str, folder: str) -> None:
 def _published(output: str) -> set[str]:
     """Return the comparable paths of the files of an output."""
     manifest = load_manifest(output)
-    return {normal(below(output, path)) for path in manifest.paths} if manifest else set()
+    return {normal_path(below(output, path)) for path in manifest.paths} if manifest else set()
 
 
 def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, str]:

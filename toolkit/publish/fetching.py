@@ -14,7 +14,7 @@ from typing import Literal
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.mix import publish
-from toolkit.publish.release import File, Listing, Pace, Part, Release, listing_of
+from toolkit.publish.release import Listing, MinimumPace, Release, ReleaseFile, ReleasePart, listing_of
 from toolkit.storage import store_of
 from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import exists, join, stat
@@ -28,11 +28,11 @@ ATTEMPTS = 2
 MOST_UNANNOUNCED = Size.parse("4 GiB")
 """Bytes of a file whose size nobody announces, at most, unless the user says more."""
 
-Became = Literal["there", "fetched", "replaced"]
+FileState = Literal["there", "fetched", "replaced"]
 """The fate of a file: it was there and right, was not there, or was there and other than it should be."""
 
 
-def first_parts(label: str, parts: Sequence[Part], most: int | None) -> list[Part]:
+def first_parts(label: str, parts: Sequence[ReleasePart], most: int | None) -> list[ReleasePart]:
     """Return the first parts of at most so many stored bytes; all by default.
 
     Parts are taken in the order of their numbers, none is left out: so a folder has the numbers 1 to n.
@@ -49,7 +49,7 @@ def first_parts(label: str, parts: Sequence[Part], most: int | None) -> list[Par
             "expected the size of the file, which --max needs, got none from the server; fetch without --max",
             path=unknown,
         )
-    chosen, size = list[Part](), 0
+    chosen, size = list[ReleasePart](), 0
     for part in parts:
         size += part.size
         if size > most:
@@ -67,7 +67,7 @@ def _bytes(size: int) -> str:
     return f"{size:,} bytes ({size_in_words(size)})" if size >= 10**5 else f"{size:,} bytes"
 
 
-class Target:
+class FetchFolder:
     """The target folder of a fetch; it may have parts of an earlier one.
 
     Raises:
@@ -82,21 +82,21 @@ class Target:
                 f"{folder}: expected a folder for fetched files, got the output of a mix; choose another --to"
             )
 
-    def with_those_there(self, parts: Sequence[Part], chosen: int) -> list[Part]:
+    def with_those_there(self, parts: Sequence[ReleasePart], chosen: int) -> list[ReleasePart]:
         """Return the chosen first parts, and the existing ones after them. A fetch of more parts left those."""
         while chosen < len(parts) and all(self._has(file) for file in parts[chosen].files):
             chosen += 1
         return list(parts[:chosen])
 
-    def _has(self, file: File) -> bool:
+    def _has(self, file: ReleaseFile) -> bool:
         result = stat(self.path(file))
         return result is not None and result.size == file.size
 
-    def path(self, file: File) -> str:
+    def path(self, file: ReleaseFile) -> str:
         """Return the target path of a file."""
         return join(self.folder, file.path)
 
-    def was_fetched(self, file: File) -> bool:
+    def was_fetched(self, file: ReleaseFile) -> bool:
         """Return True if a checksum file in the folder lists the file."""
         return file.path in self._listing(file.listed)
 
@@ -109,7 +109,7 @@ class Target:
                 self._old[path] = {}
         return self._old[path]
 
-    def check(self, files: Iterable[File]) -> None:
+    def check(self, files: Iterable[ReleaseFile]) -> None:
         """Check the folder for files of another version of the release. Files fetched anew may be there.
 
         Raises:
@@ -126,7 +126,7 @@ class Target:
                         f"{self._release.address}, got one of another version; delete it, or choose another --to"
                     )
 
-    def list_files(self, files: Iterable[File]) -> list[str]:
+    def list_files(self, files: Iterable[ReleaseFile]) -> list[str]:
         """Write the checksum files of existing files; return their paths. Their form is that of sha256sum.
 
         What others of the folder they listed before, of labels with the same checksum file, stays.
@@ -160,12 +160,12 @@ class FetchJob:
 
     source: str
     target: str
-    file: File
+    file: ReleaseFile
     may_replace: bool
     most: int | None = None
 
 
-def fetch(job: FetchJob, report: Callable[[int, int], None]) -> Became:
+def fetch(job: FetchJob, report: Callable[[int, int], None]) -> FileState:
     """Fetch a file, unless it is there and right; it appears complete and right, or not at all.
 
     Raises:
@@ -203,7 +203,7 @@ def _copy(job: FetchJob, report: Callable[[int, int], None]) -> None:
     most = job.most or job.file.size or MOST_UNANNOUNCED
     try:
         with open_stored(job.source) as stream, Output(job.target) as out:
-            pace = Pace(job.source)
+            pace = MinimumPace(job.source)
             while block := stream.read1(READ):
                 pace.check(len(block))
                 if size + len(block) > most:

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from toolkit.distribution import NAME, missing_extra
 from toolkit.errors import ConfigError, DataError, Forbidden, ToolkitError, Unreadable
-from toolkit.publish.fetching import Became
-from toolkit.publish.publishing import earlier
-from toolkit.publish.release import Address, File
+from toolkit.publish.fetching import FileState
+from toolkit.publish.publishing import published_paths
+from toolkit.publish.release import Address, ReleaseFile
 from toolkit.storage import retrying, store_of
 from toolkit.storage.addresses import hub_endpoint, redact_text
 from toolkit.storage.paths import fault_of_name, join
@@ -39,14 +39,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class _Found:
+class _RemoteFile:
     """A file of a repository: its sha256 if it is a large one, else the digest that git gives it."""
 
     size: int
     sha256: str | None
     blob: str
 
-    def is_(self, file: File, path: str) -> bool:
+    def is_(self, file: ReleaseFile, path: str) -> bool:
         """Return True for the bytes of a file at a path."""
         if self.sha256 is not None:
             return self.sha256 == file.digest
@@ -65,7 +65,7 @@ class _Tree:
 
     commit: str | None
     private: bool
-    files: dict[str, _Found] = field(default_factory=dict)
+    files: dict[str, _RemoteFile] = field(default_factory=dict)
 
 
 class Repository:
@@ -86,7 +86,7 @@ class Repository:
         Unreadable: if the Hub does not answer, or refuses.
     """
 
-    def __init__(self, address: Address, output: str, files: Sequence[File], *, public: bool) -> None:
+    def __init__(self, address: Address, output: str, files: Sequence[ReleaseFile], *, public: bool) -> None:
         if not store_of(output).is_local:
             raise ConfigError(f"{output}: expected an output on a disk for {address}; copy it there, with its .toolkit")
         self.address, self._output, self._public = address, output, public
@@ -101,18 +101,18 @@ class Repository:
         self.replaced: set[str] = set()
         if tree:
             with scratch() as folder:
-                self._published = earlier(
+                self._published = published_paths(
                     str(address), set(self._files), sorted(tree.files), lambda path: self._read(path, folder)
                 )
             self.up_to_date = {path for path, file in self._files.items() if self._is_there(tree, file)}
             self.replaced = {path for path in self._files if path in tree.files} - self.up_to_date
 
     @property
-    def missing(self) -> list[File]:
+    def missing(self) -> list[ReleaseFile]:
         """Return the files to send, in order."""
         return [file for path, file in self._files.items() if path not in self.up_to_date]
 
-    def became(self, file: File) -> Became:
+    def became(self, file: ReleaseFile) -> FileState:
         """Return the outcome of a publication for a file."""
         return "there" if file.path in self.up_to_date else "replaced" if file.path in self.replaced else "fetched"
 
@@ -125,7 +125,7 @@ class Repository:
                 )
             )
 
-    def upload(self, files: Sequence[File]) -> None:
+    def upload(self, files: Sequence[ReleaseFile]) -> None:
         """Upload the content of files; nobody sees it yet.
 
         Raises:
@@ -191,11 +191,11 @@ class Repository:
             if tree is None or not self._is_there(tree, file):
                 yield f"{join(str(self.address), path)}: expected the sha256 {file.digest}, got another file; run again"
 
-    def _is_there(self, tree: _Tree, file: File) -> bool:
+    def _is_there(self, tree: _Tree, file: ReleaseFile) -> bool:
         result = tree.files.get(file.path)
         return result is not None and result.is_(file, self._path(file))
 
-    def _path(self, file: File) -> str:
+    def _path(self, file: ReleaseFile) -> str:
         return join(self._output, file.path)
 
     def _tree(self) -> _Tree | None:
@@ -216,7 +216,7 @@ class Repository:
         listed = self._api.list_repo_tree(name, repo_type="dataset", revision=revision, recursive=True)
         refs = info.sha if revision == "main" else self._api.repo_info(name, repo_type="dataset", revision=revision).sha
         files = {
-            item.path: _Found(item.size, item.lfs.sha256 if item.lfs else None, item.blob_id)
+            item.path: _RemoteFile(item.size, item.lfs.sha256 if item.lfs else None, item.blob_id)
             for item in listed
             if isinstance(item, RepoFile)
         }

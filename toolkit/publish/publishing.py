@@ -15,7 +15,7 @@ from toolkit.errors import ConfigError
 from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
-from toolkit.publish.release import File, listing_of
+from toolkit.publish.release import ReleaseFile, listing_of
 from toolkit.storage import store_of
 from toolkit.storage.addresses import CREDENTIALS, has_secret
 from toolkit.storage.paths import (
@@ -66,7 +66,7 @@ NEEDED = {card.NAME: "`toolkit card`", croissant.NAME: "`toolkit croissant`"}
 """Descriptions that a published output has, and what writes them."""
 
 
-def files_of(output: str) -> list[File]:
+def files_of(output: str) -> list[ReleaseFile]:
     """Return the files to publish, in order: parts, checksums, descriptions, the card.
 
     Raises:
@@ -87,11 +87,11 @@ def files_of(output: str) -> list[File]:
             "away first"
         )
     parts = [file for part in manifest.parts if part.label != REJECTED for file in part.files]
-    files = [File(file.path, file.sha256, file.size, "the manifest") for file in parts]
+    files = [ReleaseFile(file.path, file.sha256, file.size, "the manifest") for file in parts]
     for path, text in manifest.files.items():
         if ".." not in path.split("/"):  # or it lists dropped documents, whose folder is apart from the output
             data = text.encode()
-            files.append(File(path, hashlib.sha256(data).hexdigest(), len(data), "the manifest"))
+            files.append(ReleaseFile(path, hashlib.sha256(data).hexdigest(), len(data), "the manifest"))
     described = sorted(filter(targets.is_description, list_files(output)), key=_last)
     return [*files, *(_described(output, path) for path in described)]
 
@@ -101,16 +101,16 @@ def _last(path: str) -> tuple[int, str]:
     return [croissant.NAME, card.NAME].index(path) + 1 if path in NEEDED else 0, path
 
 
-def _described(output: str, path: str) -> File:
+def _described(output: str, path: str) -> ReleaseFile:
     whole = join(output, path)
-    return File(path, stored_digest(whole, hashlib.sha256()), size_of(whole), "the output")
+    return ReleaseFile(path, stored_digest(whole, hashlib.sha256()), size_of(whole), "the output")
 
 
 def _text(path: str) -> str:
     return store_of(path).read(path).decode(errors="replace")
 
 
-def credentials(output: str, files: list[File]) -> Iterator[str]:
+def credentials(output: str, files: list[ReleaseFile]) -> Iterator[str]:
     """Yield a message for each credential in the descriptions of an output."""
     for file in files:
         if file.path in targets.DESCRIPTIONS and not file.path.endswith(".png"):
@@ -119,7 +119,7 @@ def credentials(output: str, files: list[File]) -> Iterator[str]:
                 yield f"{path}:{line}: expected no credentials, got {kind}; take it out, and write the file again"
 
 
-def earlier(place: str, coming: set[str], paths: Sequence[str], read: Callable[[str], bytes]) -> set[str]:
+def published_paths(place: str, coming: set[str], paths: Sequence[str], read: Callable[[str], bytes]) -> set[str]:
     """Return the paths of an earlier publication: checksum files, and what they list.
 
     Args:
@@ -147,7 +147,7 @@ def earlier(place: str, coming: set[str], paths: Sequence[str], read: Callable[[
     return published
 
 
-class Place:
+class PublicationFolder:
     """The target folder of a publication; it may have an earlier one.
 
     Attributes:
@@ -157,18 +157,18 @@ class Place:
         ConfigError: if something else is there that would be taken for its data, or that it would replace.
     """
 
-    def __init__(self, folder: str, files: list[File]) -> None:
+    def __init__(self, folder: str, files: list[ReleaseFile]) -> None:
         self.folder = folder
         self._coming = {file.path for file in files}
         if publish.load_manifest(folder) is not None:
             raise ConfigError(f"--to: {folder}: expected a folder to publish in, got the output of a mix")
-        self.published = earlier(folder, self._coming, list(list_files(folder)), self._read)
+        self.published = published_paths(folder, self._coming, list(list_files(folder)), self._read)
 
     def _read(self, path: str) -> bytes:
         address = join(self.folder, path)
         return store_of(address).read(address)
 
-    def may_replace(self, file: File) -> bool:
+    def may_replace(self, file: ReleaseFile) -> bool:
         """Return True if a file was published before, or describes the publication."""
         return file.path in self.published or targets.is_description(file.path)
 

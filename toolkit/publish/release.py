@@ -81,7 +81,7 @@ SLOWEST = 1024
 """Bytes of a file that must come in a second, on average, once it has taken longer than `storage.give_up`."""
 
 
-class Pace:
+class MinimumPace:
     """Raises for a file with a very slow stream.
 
     Args:
@@ -117,7 +117,7 @@ _AS_OURS = re.compile(r"(?:.*/)?(?P<label>[^/]+)/(?P=label)(?:_part_\d+)?(?:\.\w
 
 
 @dataclass(frozen=True)
-class File:
+class ReleaseFile:
     """A file of a release.
 
     Attributes:
@@ -134,10 +134,10 @@ class File:
 
 
 @dataclass(frozen=True)
-class Part:
+class ReleasePart:
     """A part of a release: its file, and those that belong to it."""
 
-    files: tuple[File, ...]
+    files: tuple[ReleaseFile, ...]
 
     @property
     def size(self) -> int:
@@ -195,7 +195,7 @@ class Release:
         """Return the address of a file."""
         return join(self.address, self._store.quoted(path))
 
-    def parts(self, label: str) -> list[Part]:
+    def parts(self, label: str) -> list[ReleasePart]:
         """Return the parts of a label, in the order of their numbers.
 
         Raises:
@@ -232,7 +232,7 @@ class Release:
             return None
 
     def _read(self, path: str) -> bytes:
-        data, pace = b"", Pace(path)
+        data, pace = b"", MinimumPace(path)
         with self._store.open(path) as stream:
             while piece := stream.read1(READ):
                 data += piece
@@ -242,7 +242,7 @@ class Release:
                     raise DataError(f"{message}; raise --max-list if this one is right", path=path)
         return data
 
-    def _recorded(self, label: str) -> list[Part]:
+    def _recorded(self, label: str) -> list[ReleasePart]:
         """Return the parts of a label by the manifest."""
         manifest = self._manifest
         assert manifest
@@ -259,11 +259,12 @@ class Release:
         ):
             raise DataError("expected a checksum file that lists it, got none in the manifest", path=self.at(unlisted))
         files = [
-            [File(file.path, file.sha256, file.size, listed[file.path]) for file in part.files] for part in part_records
+            [ReleaseFile(file.path, file.sha256, file.size, listed[file.path]) for file in part.files]
+            for part in part_records
         ]
-        return _in_order([Part(tuple(file)) for file in files])
+        return _in_order([ReleasePart(tuple(file)) for file in files])
 
-    def _listed(self, label: str) -> list[Part]:
+    def _listed(self, label: str) -> list[ReleasePart]:
         """Return the parts of a label by its first checksum file."""
         candidates, failure = _candidates(label), None
         for path in candidates:
@@ -278,19 +279,19 @@ class Release:
             return self._looked_at(path)
         raise failure or self._no_such(label, f"no {candidates[0]} there")
 
-    def _looked_at(self, listing: str) -> list[Part]:
+    def _looked_at(self, listing: str) -> list[ReleasePart]:
         """Return the parts in a checksum file, with stored sizes."""
         digests = self.listings[listing]
-        parts: dict[str, list[File]] = {}
+        parts: dict[str, list[ReleaseFile]] = {}
         for (path, digest), stat in zip(digests.items(), stat_each([*map(self.at, digests)]), strict=True):
             if stat is None:
                 raise DataError(f"expected the file that {listing} lists, got nothing there", path=self.at(path))
             folder, name = os.path.split(path)
             stem = join(folder, name.partition(".")[0])  # of a file, and of an index beside it
-            parts.setdefault(stem, []).append(File(path, digest, stat.size, listing))
+            parts.setdefault(stem, []).append(ReleaseFile(path, digest, stat.size, listing))
         if not parts:
             raise DataError("expected files with their checksums, got none", path=self.at(listing))
-        return _in_order([Part(tuple(files)) for files in parts.values()])
+        return _in_order([ReleasePart(tuple(files)) for files in parts.values()])
 
     def _no_such(self, label: str, got: str) -> ConfigError:
         labels = self.labels()
@@ -365,10 +366,10 @@ def _fault_of_data(path: str, label: str | None) -> str | None:
     return None
 
 
-def _in_order(parts: list[Part]) -> list[Part]:
+def _in_order(parts: list[ReleasePart]) -> list[ReleasePart]:
     """Return parts sorted by folder, then by number."""
 
-    def place(part: Part) -> tuple[str, int, str]:
+    def place(part: ReleasePart) -> tuple[str, int, str]:
         folder, name = os.path.split(part.path)
         return folder, int(results[-1]) if (results := _NUMBER.findall(name)) else 0, name
 

@@ -20,7 +20,7 @@ from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import decoder_of, load, save
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import stored_digest
-from toolkit.storage.record_log import Group, Place
+from toolkit.storage.record_log import Group, RecordKey
 
 _SPANS = (schema.SPANS, schema.list_of(schema.NEVER))
 _DECODER = msgspec.json.Decoder(AttributesRow)
@@ -51,7 +51,7 @@ def _is_current(record: Seen | None, path: str) -> bool:
     return state(record, files=lambda record: [FileRecord(path, record.size, record.stamp)]).is_done
 
 
-def place_of(set_name: str, shard: str) -> Place:
+def place_of(set_name: str, shard: str) -> RecordKey:
     """Return the key of an external file's content in the record log."""
     return f"seen {set_name}", shard
 

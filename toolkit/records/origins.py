@@ -11,7 +11,7 @@ import msgspec
 import xxhash
 
 from toolkit.data import row_index
-from toolkit.data.dataset import Dataset, normal
+from toolkit.data.dataset import Dataset, normal_path
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.storage import json_files
 from toolkit.storage.paths import BOOKKEEPING, join
@@ -89,7 +89,7 @@ def places_of(datasets: Iterable[Dataset]) -> dict[str, str]:
     for dataset in datasets:
         pattern = dataset.in_place.pattern if dataset.in_place else ""
         name = pattern or dataset.documents.removesuffix("/documents")
-        places[name] = normal(dataset.documents) + pattern.removeprefix(dataset.documents)
+        places[name] = normal_path(dataset.documents) + pattern.removeprefix(dataset.documents)
     return places
 
 

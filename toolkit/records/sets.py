@@ -24,7 +24,7 @@ from toolkit.storage.artifact import Artifact, FileRecord, State, files_state, s
 from toolkit.storage.json_files import load_strictly, save
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, read_once, stat, stat_each
-from toolkit.storage.record_log import Group, Place
+from toolkit.storage.record_log import Group, RecordKey
 
 
 class KeySchema(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -260,7 +260,7 @@ class Aligned(msgspec.Struct, frozen=True, kw_only=True):
         return [input_.content for input_ in self.inputs]
 
 
-def place_of_aligned(set_name: str) -> Place:
+def place_of_aligned(set_name: str) -> RecordKey:
     """Return the key of a set's inputs in the record log."""
     return "aligned", set_name
 

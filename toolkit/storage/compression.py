@@ -98,7 +98,7 @@ def compression_in(head: bytes) -> str:
     return next((name for name, pattern in _MAGIC.items() if pattern.match(head)), "")
 
 
-def inflated(path: str, stored: Stored) -> Callable[[int], bytes]:
+def decompressing_reader(path: str, stored: Stored) -> Callable[[int], bytes]:
     """Return a function to read the uncompressed bytes of a file.
 
     It takes a number of bytes and gives up to so many, all if the number is negative, none at the end. It raises

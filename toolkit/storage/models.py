@@ -92,7 +92,7 @@ class ModelFile(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class _Card(msgspec.Struct, frozen=True):
+class _ModelCard(msgspec.Struct, frozen=True):
     files: dict[str, ModelFile]
 
 
@@ -147,7 +147,7 @@ def _of_card(folder: str) -> dict[str, ModelFile]:
     card = os.path.join(folder, CARD)
     try:
         with open(card, "rb") as stream:
-            files = msgspec.json.decode(stream.read(), type=_Card).files
+            files = msgspec.json.decode(stream.read(), type=_ModelCard).files
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{card}: expected the card of a model, got: {error}; train the model again") from None
     for name, file in files.items():

@@ -58,7 +58,7 @@ class Page(NamedTuple):
     next: str | None = None
 
 
-class Part(NamedTuple):
+class UploadPart(NamedTuple):
     """A part of an object: its number from 1, its offset, its bytes, and whether it is the last one."""
 
     number: int
@@ -146,7 +146,7 @@ class Objects(Store):
         """Begin an upload in parts, and return its id. Calls `ask` itself, if it makes a request."""
 
     @abstractmethod
-    def send(self, path: str, upload: str, part: Part) -> Any:
+    def send(self, path: str, upload: str, part: UploadPart) -> Any:
         """Send a part; return its receipt for `complete`."""
 
     @abstractmethod
@@ -275,7 +275,7 @@ class Objects(Store):
         stat = expected or self.stat(path)
         if stat is None:
             raise FileNotFoundError(2, "No such object", path)
-        return io.BufferedReader(Reading(self, path, offset, stat), BUFFER)
+        return io.BufferedReader(ObjectReader(self, path, offset, stat), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         if length == 0:
@@ -362,7 +362,7 @@ def trouble(error: BaseException, path: str = "") -> RetryableError | Unreadable
     return RetryableError("no answer" if name == "ReadTimeoutError" else f"a broken connection ({root_cause(error)})")
 
 
-class Reading(io.RawIOBase):
+class ObjectReader(io.RawIOBase):
     """One version of an object, by smart_open; opened again at the byte where a connection broke."""
 
     def __init__(self, store: Objects, path: str, offset: int, expected: Stat) -> None:
@@ -479,7 +479,7 @@ class ObjectWriting(Writing):
         upload, data = self.upload, b"".join(self._blocks)
         unit = self._store.unit
         end = len(data) if last or unit == 1 else (len(data) - 1) // unit * unit
-        part = Part(len(self.parts) + 1, self._sent, data[:end], last)
+        part = UploadPart(len(self.parts) + 1, self._sent, data[:end], last)
         self._content.update(part.body)
         if part.body:
             self.parts.append(self._store.ask(self._path, lambda: self._store.send(self._path, upload, part)))

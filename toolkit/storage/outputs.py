@@ -132,10 +132,14 @@ class Output:
             self._hash.update(data)
         self.size += len(data)
 
+    def _finish(self) -> None:
+        """Write the end of the file, or refuse it, before it appears."""
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         waits = False
         try:
             if kind is None:
+                self._finish()
                 if self._together is None:
                     self.stat = self._writing.commit()
                 else:
@@ -175,18 +179,13 @@ class NamedOutput(Output):
         with self:
             self.write(data)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        try:
-            if kind is None and store_of(self.path).check_named(self.path, self._where) != self._before:
-                raise DataError(
-                    "expected the file as it was when the command began, got one that has changed since; it stays as "
-                    "it is: run the command again, or write to another file",
-                    path=self.path,
-                )
-        except BaseException as failure:
-            super().__exit__(type(failure), failure, None)
-            raise
-        super().__exit__(kind, error, _)
+    def _finish(self) -> None:
+        if store_of(self.path).check_named(self.path, self._where) != self._before:
+            raise DataError(
+                "expected the file as it was when the command began, got one that has changed since; it stays as "
+                "it is: run the command again, or write to another file",
+                path=self.path,
+            )
 
 
 class Compressing:
@@ -243,8 +242,12 @@ class Compressing:
             if kind is None:
                 self.flush()
         finally:
-            if self._pool:
-                self._pool.shutdown(cancel_futures=True)
+            self.close()
+
+    def close(self) -> None:
+        """End the threads; pending blocks are dropped."""
+        if self._pool:
+            self._pool.shutdown(cancel_futures=True)
 
 
 class RowOutput(Output):
@@ -323,21 +326,18 @@ class RowOutput(Output):
         self._compressing.write(data, self._compress)
         self._block, self._size_of_block = [], 0
 
+    def _finish(self) -> None:
+        if self._block:
+            self._flush()
+        if not self.rows:
+            self.write(self._compress(b""))
+        self._compressing.flush()
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         try:
-            try:
-                if kind is None and self._block:
-                    self._flush()
-                if kind is None and not self.rows:
-                    self.write(self._compress(b""))
-            except BaseException as failure:
-                self._compressing.__exit__(type(failure), failure, tb)
-                raise
-            self._compressing.__exit__(kind, error, tb)
-        except BaseException as failure:
-            super().__exit__(type(failure), failure, tb)
-            raise
-        super().__exit__(kind, error, tb)
+            super().__exit__(kind, error, tb)
+        finally:
+            self._compressing.close()
 
 
 class OptionalRows:

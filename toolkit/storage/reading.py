@@ -12,7 +12,7 @@ import xxhash
 from toolkit.errors import DAMAGED, DataError, advice
 from toolkit.session import current
 from toolkit.storage import Stat, store_of
-from toolkit.storage.compression import Stored, WindowTooLarge, inflated
+from toolkit.storage.compression import Stored, WindowTooLarge, decompressing_reader
 from toolkit.storage.paths import stat
 from toolkit.storage.threads import pool
 
@@ -66,7 +66,7 @@ class Decompressed(io.RawIOBase):
         self._stored = Stored(stored or open_stored(path))
         self._size = 0
         try:
-            self._read = inflated(path, self._stored)
+            self._read = decompressing_reader(path, self._stored)
         except BaseException:
             self.close()
             raise

@@ -46,11 +46,11 @@ UNPACKED = 32
 LOOSE = 50_000
 """Entries that are kept as they are, at most."""
 
-Place = tuple[str, str]
+RecordKey = tuple[str, str]
 """Subject of an entry: a kind of record, and a key within that kind."""
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class LogEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A record, or the tombstone of one.
 
     Attributes:
@@ -65,7 +65,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     record: bytes | None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RecordKey:
         return self.kind, self.key
 
     @property
@@ -91,7 +91,7 @@ class _Header(msgspec.Struct, frozen=True):
     entries: int
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _StoredEntry(msgspec.Struct, frozen=True):
     """An entry as it stands in a file; `xxh3` is the xxh3-64 (hex) of all else."""
 
     kind: str
@@ -103,8 +103,8 @@ class _Line(msgspec.Struct, frozen=True):
 
 _ENCODER = msgspec.json.Encoder()
 _HEADER = msgspec.json.Decoder(_Header)
-_LINE = msgspec.json.Decoder(_Line)
-_PACKED = msgspec.msgpack.Decoder(list[Entry])
+_LINE = msgspec.json.Decoder(_StoredEntry)
+_PACKED = msgspec.msgpack.Decoder(list[LogEntry])
 _BAD = (msgspec.DecodeError, UnicodeDecodeError)
 
 
@@ -113,13 +113,13 @@ def header(entries: int) -> bytes:
     return _ENCODER.encode(_Header(VERSION, entries))
 
 
-def line_of(entry: Entry) -> bytes:
+def line_of(entry: LogEntry) -> bytes:
     """Return the line of an entry."""
     record = b"null" if entry.record is None else entry.record
-    return _ENCODER.encode(_Line(entry.kind, entry.key, entry.n, msgspec.Raw(record), _digest(entry, record)))
+    return _ENCODER.encode(_StoredEntry(entry.kind, entry.key, entry.n, msgspec.Raw(record), _digest(entry, record)))
 
 
-def entry_of(line: bytes) -> Entry:
+def entry_of(line: bytes) -> LogEntry:
     """Return the entry of a line.
 
     Raises:
@@ -127,19 +127,19 @@ def entry_of(line: bytes) -> Entry:
     """
     result = _LINE.decode(line)
     record = bytes(result.record)
-    entry = Entry(result.kind, result.key, result.n, None if record == b"null" else record)
+    entry = LogEntry(result.kind, result.key, result.n, None if record == b"null" else record)
     if _digest(entry, record) != result.xxh3:
         raise msgspec.DecodeError(f"another digest than {result.xxh3}")
     return entry
 
 
-def _digest(entry: Entry, record: bytes) -> str:
+def _digest(entry: LogEntry, record: bytes) -> str:
     named = f"{entry.kind}\0{entry.key}\0{entry.n}\0".encode()
     return xxhash.xxh3_64_hexdigest(named + record)
 
 
 @dataclass
-class Contents:
+class LogFile:
     """The entries of a file, one after the other; those that are damaged are left out.
 
     Iterating raises Unreadable if another version of the toolkit wrote the file.
@@ -154,7 +154,7 @@ class Contents:
     data: bytes
     fault: str = ""
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[LogEntry]:
         count, declared = 0, -1
         try:
             with Lines(self.path, MAX_LINE, stored=io.BytesIO(self.data)) as lines:
@@ -199,19 +199,19 @@ _PLACE = attrgetter("place")
 _RANK = attrgetter("rank")
 
 
-class State:
+class NewestEntries:
     """The newest entry of each place. Several threads may ask it at a time.
 
     Args:
         merged: entries in order, each place once; one that is out of order is kept, too.
     """
 
-    def __init__(self, merged: Iterable[Entry] = ()) -> None:
-        self._loose: dict[Place, Entry] = {}
+    def __init__(self, merged: Iterable[LogEntry] = ()) -> None:
+        self._loose: dict[RecordKey, LogEntry] = {}
         self._packed: list[_Packed] = []
         self._packed.append(_Packed(self._in_order(merged)))
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[LogEntry]) -> None:
         """Add entries, in any order."""
         for entry in entries:
             best = self._loose.get(entry.place)
@@ -221,7 +221,7 @@ class State:
                 self._packed.append(_Packed(self._sorted()))
                 self._loose = {}
 
-    def get(self, place: Place) -> Entry | None:
+    def get(self, place: RecordKey) -> LogEntry | None:
         """Return the valid entry of a place; None if there is none."""
         result = self._loose.get(place)
         for packed in self._packed:
@@ -230,28 +230,28 @@ class State:
                 result = entry
         return result
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[LogEntry]:
         """Yield all valid entries, sorted by place."""
         return self._from(("", ""))
 
-    def of(self, kind: str) -> Iterator[Entry]:
+    def of(self, kind: str) -> Iterator[LogEntry]:
         """Yield the valid entries of a kind, sorted by key."""
         behind = dropwhile(lambda entry: entry.kind < kind, self._from((kind, "")))
         return takewhile(lambda entry: entry.kind == kind, behind)
 
-    def _from(self, place: Place) -> Iterator[Entry]:
+    def _from(self, place: RecordKey) -> Iterator[LogEntry]:
         """Yield the valid entries from a place on, or slightly before it."""
         if len(self._packed) == 1 and not self._loose:
             return self._packed[0].entries(place)
         all_ = heapq.merge(self._sorted(), *(packed.entries(place) for packed in self._packed), key=_PLACE)
         return (max(result, key=_RANK) for _, result in groupby(all_, _PLACE))
 
-    def _sorted(self) -> list[Entry]:
+    def _sorted(self) -> list[LogEntry]:
         return sorted(self._loose.values(), key=_PLACE)
 
-    def _in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+    def _in_order(self, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
         """Yield the entries in order; add the others."""
-        last: Place | None = None
+        last: RecordKey | None = None
         for entry in entries:
             if last is None or entry.place > last:
                 last = entry.place
@@ -263,11 +263,11 @@ class State:
 class _Packed:
     """Entries in order, in compressed blocks."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self._firsts: list[Place] = []
+    def __init__(self, entries: Iterable[LogEntry]) -> None:
+        self._firsts: list[RecordKey] = []
         self._blocks: list[bytes] = []
         self._unpacked = functools.lru_cache(UNPACKED)(self._unpack)
-        pending: list[Entry] = []
+        pending: list[LogEntry] = []
         size = 0
         for entry in entries:
             pending.append(entry)
@@ -278,21 +278,21 @@ class _Packed:
         if pending:
             self._keep(pending)
 
-    def get(self, place: Place) -> Entry | None:
+    def get(self, place: RecordKey) -> LogEntry | None:
         block = bisect_right(self._firsts, place) - 1
         return self._unpacked(block).get(place) if block >= 0 else None
 
-    def entries(self, place: Place) -> Iterator[Entry]:
+    def entries(self, place: RecordKey) -> Iterator[LogEntry]:
         """Yield the entries from the block of a place on."""
         first = max(bisect_right(self._firsts, place) - 1, 0)
         blocks = map(self._unpack, range(first, len(self._blocks)))
         return chain.from_iterable(unpacked.values() for unpacked in blocks)
 
-    def _keep(self, entries: list[Entry]) -> None:
+    def _keep(self, entries: list[LogEntry]) -> None:
         self._firsts.append(entries[0].place)
         self._blocks.append(compress_fast(msgspec.msgpack.encode(entries)))
 
-    def _unpack(self, number: int) -> dict[Place, Entry]:
+    def _unpack(self, number: int) -> dict[RecordKey, LogEntry]:
         return {entry.place: entry for entry in _PACKED.decode(decompress(self._blocks[number], "gzip-fast"))}
 
 
@@ -335,14 +335,14 @@ class RecordLog:
         self,
         folder: str,
         *,
-        entries: Iterable[Entry] | None = None,
+        entries: Iterable[LogEntry] | None = None,
         suffix: str = SUFFIX,
         remedy: str = REMEDY,
     ) -> None:
         self.folder = folder
         self._suffix = suffix
         self._remedy = remedy
-        self._state, self.damaged = State(), dict[str, str]()
+        self._state, self.damaged = NewestEntries(), dict[str, str]()
         if entries is None:
             self._state, _, self.damaged = self._read()
         else:
@@ -376,21 +376,21 @@ class RecordLog:
         """Yield the keys and records of a kind, sorted by key; records are JSON."""
         return ((entry.key, entry.record) for entry in self._state.of(kind) if entry.record is not None)
 
-    def entries(self, places: Iterable[Place]) -> list[Entry]:
+    def entries(self, places: Iterable[RecordKey]) -> list[LogEntry]:
         """Return the entries of these places, for a worker to replace."""
         return [entry for place in places if (entry := self._state.get(place))]
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def forget(self, places: Iterable[Place]) -> None:
+    def forget(self, places: Iterable[RecordKey]) -> None:
         """Delete the records of these places durably, before their data is replaced.
 
         Nothing is written if there is none.
         """
         present = [entry for place in dict.fromkeys(places) if (entry := self._state.get(place)) and entry.record]
-        self._write([Entry(entry.kind, entry.key, entry.n + 1, None) for entry in present])
+        self._write([LogEntry(entry.kind, entry.key, entry.n + 1, None) for entry in present])
 
-    def save(self, records: Mapping[Place, bytes | None], together: Together | None = None) -> None:
+    def save(self, records: Mapping[RecordKey, bytes | None], together: Together | None = None) -> None:
         """Make records durable, in one segment, when their data is durable.
 
         Args:
@@ -401,10 +401,10 @@ class RecordLog:
         for place, record in sorted(records.items()):
             newest = self._state.get(place)
             line = record and msgspec.json.format(record, indent=-1)
-            entries.append(Entry(*place, newest.n + 1 if newest else 1, line))
+            entries.append(LogEntry(*place, newest.n + 1 if newest else 1, line))
         self._write(entries, together)
 
-    def _write(self, entries: list[Entry], together: Together | None = None) -> None:
+    def _write(self, entries: list[LogEntry], together: Together | None = None) -> None:
         if entries:
             path = join(self.folder, SEGMENTS, uuid.uuid4().hex + self._suffix)
             _write_entries(path, len(entries), entries, together=together)
@@ -436,7 +436,7 @@ class RecordLog:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def _read(self) -> tuple[State, list[str], dict[str, str]]:
+    def _read(self) -> tuple[NewestEntries, list[str], dict[str, str]]:
         """Return the entries, the segments' paths, and the faults of damaged files.
 
         Segments that are gone when they are read have been merged meanwhile: what was read may be older than the merge,
@@ -449,12 +449,15 @@ class RecordLog:
                 drop_listing(self.folder)
         raise Unreadable(f"expected records that can be read, they changed {LOOKS} times meanwhile", path=self.folder)
 
-    def _read_once(self) -> tuple[State, list[str], dict[str, str]]:
+    def _read_once(self) -> tuple[NewestEntries, list[str], dict[str, str]]:
         """Do so, once. What a merge may delete is listed before the merged file is read, which then has it."""
-        segments, merged = self._segments(), list[Contents]()
+        segments, merged = self._segments(), list[LogFile]()
         with suppress(FileNotFoundError):  # before the first merge
             merged.append(_contents(self._merged))
-        state, faults = State(chain.from_iterable(merged)), {contents.path: contents.fault for contents in merged}
+        state, faults = (
+            NewestEntries(chain.from_iterable(merged)),
+            {contents.path: contents.fault for contents in merged},
+        )
         for first in range(0, len(segments), AT_ONCE):
             for contents in for_each(_contents, segments[first : first + AT_ONCE]):
                 state.add(contents)
@@ -473,14 +476,14 @@ class RecordLog:
         return [join(folder, name) for name in list_files(folder) if name.endswith(self._suffix)]
 
 
-def _write_entries(path: str, count: int, entries: Iterable[Entry], together: Together | None = None) -> None:
+def _write_entries(path: str, count: int, entries: Iterable[LogEntry], together: Together | None = None) -> None:
     with RowOutput(path, compress=compressor_for(SUFFIX), together=together) as output:
         output.write_row(header(count))
         output.write_rows(map(line_of, entries))
 
 
-def _contents(path: str) -> Contents:
-    return Contents(path, store_of(path).read(path))
+def _contents(path: str) -> LogFile:
+    return LogFile(path, store_of(path).read(path))
 
 
 class Group(Transaction):
@@ -499,11 +502,11 @@ class Group(Transaction):
         self._then: list[Callable[[], None]] = []
         self._changes: dict[str, _Changes] = {log.folder: _Changes(log)}
 
-    def forget(self, *places: Place, log: RecordLog | None = None) -> None:
+    def forget(self, *places: RecordKey, log: RecordLog | None = None) -> None:
         """Note places of data to be replaced. They are in the group's record log or another one."""
         self._of(log).forgotten.extend(places)
 
-    def save(self, place: Place, record: bytes, log: RecordLog | None = None) -> None:
+    def save(self, place: RecordKey, record: bytes, log: RecordLog | None = None) -> None:
         """Note a record of durable data, or of the group's; in its record log or another one."""
         self._of(log).records[place] = record
 
@@ -554,5 +557,5 @@ class _Changes:
     """The entries of a group in a record log: places without a record, then records."""
 
     log: RecordLog
-    forgotten: list[Place] = field(default_factory=list)
-    records: dict[Place, bytes] = field(default_factory=dict)
+    forgotten: list[RecordKey] = field(default_factory=list)
+    records: dict[RecordKey, bytes] = field(default_factory=dict)

@@ -197,7 +197,7 @@ class Store(ABC):
         Raises:
             FileNotFoundError: if there is no such file; with the first piece at the latest.
         """
-        return _Requests(self, path)
+        return _RangeRequests(self, path)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class Store(ABC):
         """Begin a file, and return it. The default holds it in memory until it is complete, then calls `put`."""
         if not self.can_write:
             self._refuse(path)
-        return _Held(self, path)
+        return _BufferedWriting(self, path)
 
     def check_named(self, path: str, where: str) -> Stat | None:
         """Check a path named by a user for writing; return its `Stat`, None if it is missing.
@@ -330,7 +330,7 @@ class _OneVersion(io.RawIOBase):
             )
 
 
-class _Requests(Pieces):
+class _RangeRequests(Pieces):
     """Pieces of a file by a request for each."""
 
     def __init__(self, store: Store, path: str) -> None:
@@ -343,7 +343,7 @@ class _Requests(Pieces):
         pass
 
 
-class _Held(Writing):
+class _BufferedWriting(Writing):
     """A file in memory until it is complete."""
 
     def __init__(self, store: Store, path: str) -> None:

@@ -21,7 +21,7 @@ from toolkit.execution.executors import Run
 from toolkit.session import cached
 from toolkit.storage.artifact import Artifact, FileRecord, state, stored_sha256
 from toolkit.storage.paths import absolute, join, parent_of
-from toolkit.storage.record_log import Place
+from toolkit.storage.record_log import RecordKey
 
 NAMES = "names.jsonl.gz"
 """Of each row ``{"source":…,"id":…}``, in order: what is needed of the documents to write attributes."""
@@ -235,7 +235,7 @@ def signatures_folder(dataset: Dataset, set_name: str) -> str:
     return join(set_folder(dataset, set_name), "signatures")
 
 
-def place_of(set_name: str, shard: str) -> Place:
+def place_of(set_name: str, shard: str) -> RecordKey:
     """Return the place of the record of a shard's signatures in the record log of its dataset."""
     return f"signatures {set_name}", shard
 
@@ -281,7 +281,7 @@ def save_resolution(
 ) -> None:
     """Save what was resolved, at once, after the records of attributes of another resolution are forgotten."""
     before, kind = load_resolved(dataset, set_name), f"resolved {set_name}"
-    records: dict[Place, bytes | None] = {(kind, shard): None for shard in before.keys() - shards.keys()}
+    records: dict[RecordKey, bytes | None] = {(kind, shard): None for shard in before.keys() - shards.keys()}
     changed = (shard for shard, resolved in shards.items() if before.get(shard) != resolved)
     records |= {(kind, shard): msgspec.json.encode(shards[shard]) for shard in changed}
     record_logs.of(dataset).save({**records, (kind, ""): msgspec.json.encode(resolution)})

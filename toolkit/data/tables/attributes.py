@@ -19,7 +19,7 @@ from toolkit.data.tables.from_arrow import (
     types_in,
     types_of,
 )
-from toolkit.data.tables.parquet import batches, open_seekable, table
+from toolkit.data.tables.parquet import batches, checked_parquet, open_seekable
 from toolkit.errors import DataError, short
 
 IDS = ("id", "doc_id")
@@ -115,7 +115,7 @@ def look(path: str) -> tuple[int, dict[str, Type]]:
     check_installed(f"the attributes {path}")
     with open_seekable(path) as file:
         try:
-            with table(file, path) as opened_table:
+            with checked_parquet(file, path) as opened_table:
                 about = opened_table.metadata
             schema = about.schema.to_arrow_schema()
         except (pa.ArrowException, OSError, ValueError) as error:

@@ -39,7 +39,7 @@ _PROGRAM = Path(__file__).with_name("footer_child.py")
 
 
 @contextmanager
-def table(stored: IO[bytes], path: str) -> Iterator[Any]:
+def checked_parquet(stored: IO[bytes], path: str) -> Iterator[Any]:
     """Provide a `pyarrow.parquet.ParquetFile` with bounded reads and checked pages.
 
     Args:
@@ -69,7 +69,7 @@ def open_parquet(path: str) -> Iterator[Any]:
         DataError: if there is no such file, or reading its footer ends a process, or takes too much there.
         ArrowException, OSError, ValueError: by pyarrow, if it refuses the file.
     """
-    with open_seekable(path) as stored, table(stored, path) as file:
+    with open_seekable(path) as stored, checked_parquet(stored, path) as file:
         yield file
 
 
@@ -87,7 +87,7 @@ def _footer(stored: IO[bytes]) -> bytes:
     return footer
 
 
-class _Checks:
+class _FooterChecks:
     """Answers of a child process about footers, each asked for once. Threads may share it.
 
     Args:
@@ -171,7 +171,7 @@ class _Checks:
                     continue
 
 
-_CHECKS = _Checks()
+_CHECKS = _FooterChecks()
 atexit.register(_CHECKS.end)
 
 
@@ -269,7 +269,7 @@ class Sink(io.RawIOBase):
         self._pending, self._size = [], 0
 
 
-class Rows(NamedTuple):
+class TableBatch(NamedTuple):
     """Some rows of a table.
 
     Attributes:
@@ -287,7 +287,7 @@ class Rows(NamedTuple):
 
 def batches(
     stored: IO[bytes], path: str, choose: Callable[[list[str]], Sequence[str]], row: int = 0, group: int = 0
-) -> Iterator[Rows]:
+) -> Iterator[TableBatch]:
     """Yield the rows of a Parquet file.
 
     Args:
@@ -304,7 +304,7 @@ def batches(
 
     place, read = "in its footer", 0
     try:
-        with table(stored, path) as file:
+        with checked_parquet(stored, path) as file:
             names_in(file.schema_arrow)
             names = list(choose(file.schema_arrow.names))
             groups = file.metadata.num_row_groups
@@ -314,7 +314,7 @@ def batches(
                 read += sum(about.column(i).total_compressed_size for i in range(about.num_columns))
                 some = max(1, HELD * about.num_rows // max(1, about.total_byte_size))
                 for batch in file.iter_batches(some, row_groups=[number], columns=names, use_threads=False):
-                    yield Rows(row, number, batch.select(names), read)
+                    yield TableBatch(row, number, batch.select(names), read)
                     row += batch.num_rows
                 if row - before != about.num_rows:
                     raise ValueError(f"{row - before:,} rows of {about.num_rows:,}")

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from toolkit.data.tables.parquet import open_parquet
 from toolkit.data.tables.from_arrow import check_installed
+from toolkit.data.tables.parquet import open_parquet
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.index.columns import LANGUAGES
 from toolkit.storage.paths import exists, missing_reason

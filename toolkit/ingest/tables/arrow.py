@@ -11,7 +11,7 @@ import msgspec
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import Type
 from toolkit.data.tables.from_arrow import HELD, not_finite, objects, types_of, values_of
-from toolkit.data.tables.parquet import Ranges, table
+from toolkit.data.tables.parquet import Ranges, checked_parquet
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input
 from toolkit.storage import store_of
@@ -158,7 +158,7 @@ def column_types(source: Input) -> tuple[dict[str, Type], Any]:
     import pyarrow as pa
 
     try:
-        with _opened(source) as stored, table(stored, source.path) as file:
+        with _opened(source) as stored, checked_parquet(stored, source.path) as file:
             return types_of(file.metadata), file.schema_arrow
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"expected a Parquet file, got: {error}", path=source.path) from None

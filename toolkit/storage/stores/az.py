@@ -24,7 +24,7 @@ from toolkit.storage.objects import (
     NoUpload,
     Objects,
     Page,
-    Part,
+    UploadPart,
     is_broken,
     prefix_of,
     split,
@@ -157,7 +157,7 @@ class Az(Objects):
     def stream(self, path: str, offset: int, expected: Stat) -> Any:
         from smart_open import azure
 
-        version = cast("Any", _Version(self._blob(path), expected))
+        version = cast("Any", _PinnedBlob(self._blob(path), expected))
         stream = azure.open(*split(path), "rb", client=version, buffer_size=BUFFER)
         stream.seek(offset)
         return stream
@@ -169,7 +169,7 @@ class Az(Objects):
     def begin(self, path: str) -> str:
         return os.urandom(8).hex()
 
-    def send(self, path: str, upload: str, part: Part) -> tuple[str, int]:
+    def send(self, path: str, upload: str, part: UploadPart) -> tuple[str, int]:
         block = base64.b64encode(f"{upload}-{part.number:06}".encode()).decode()
         self._blob(path).stage_block(block, part.body)
         return block, len(part.body)
@@ -250,7 +250,7 @@ def _is_file(blob: Any) -> bool:
     return not _is_folder(blob) and MARK not in (blob.metadata or {})
 
 
-class _Version:
+class _PinnedBlob:
     """A blob for smart_open, pinned to one version; smart_open would read the latest one each time."""
 
     def __init__(self, blob: Any, expected: Stat) -> None:

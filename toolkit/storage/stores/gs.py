@@ -14,7 +14,7 @@ from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Unreadable
 from toolkit.storage import retrying
 from toolkit.storage.addresses import redact_text
-from toolkit.storage.objects import CONNECTIONS, NoUpload, Objects, Page, Part, is_broken, split, trouble
+from toolkit.storage.objects import CONNECTIONS, NoUpload, Objects, Page, UploadPart, is_broken, split, trouble
 from toolkit.storage.retrying import RetryableError
 from toolkit.storage.store import BUFFER, Stat
 
@@ -132,7 +132,7 @@ class Gs(Objects):
         generation = expected.stamp.removeprefix("generation ")
         if not generation.isdigit():  # a version of something else
             raise FileExistsError(17, "expected a generation", path)
-        version = _Version(self._blob(path, int(generation)))
+        version = _PinnedGeneration(self._blob(path, int(generation)))
         # bytes as they are stored, also of objects with `Content-Encoding: gzip`
         options = {"chunk_size": BUFFER, "raw_download": True, **self._once}
         stream = gcs.open(*split(path), "rb", client=cast("Any", version), blob_open_kwargs=options)
@@ -148,7 +148,7 @@ class Gs(Objects):
     def begin(self, path: str) -> str:
         return str(self.ask(path, lambda: self._blob(path).create_resumable_upload_session(_TYPE, **self._once)))
 
-    def send(self, path: str, upload: str, part: Part) -> Stat | None:
+    def send(self, path: str, upload: str, part: UploadPart) -> Stat | None:
         """Send a part; what Google has of it already, because an answer was lost, it ignores.
 
         Returns:
@@ -207,13 +207,13 @@ def _stat(blob: Any) -> Stat:
     return Stat(int(blob.size), f"generation {blob.generation}")
 
 
-class _Version:
+class _PinnedGeneration:
     """A client for smart_open, pinned to one version; smart_open would look for the latest one."""
 
     def __init__(self, blob: Any) -> None:
         self._blob = blob
 
-    def bucket(self, _name: str) -> "_Version":
+    def bucket(self, _name: str) -> "_PinnedGeneration":
         return self
 
     def get_blob(self, _key: str) -> Any:

@@ -18,7 +18,7 @@ from toolkit.storage import retrying
 from toolkit.storage.addresses import hub_endpoint
 from toolkit.storage.objects import is_broken, trouble
 from toolkit.storage.store import BUFFER, Stat, Store
-from toolkit.storage.stores.http import Reading, ask
+from toolkit.storage.stores.http import WebReader, ask
 from toolkit.storage_options import DEFAULTS, StorageOptions
 
 _PATH = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)(?:@(refs/\w+/[^/]+|[^/@]+))?(?:/(.*))?", re.DOTALL)
@@ -110,7 +110,7 @@ class Hf(Store):
             return io.BufferedReader(io.BytesIO())
         name, commit, inside = self._split(path)
         url = f"{hub_endpoint()}/datasets/{name}/resolve/{commit}/{urllib.parse.quote(inside)}"
-        return io.BufferedReader(Reading(url, offset, headers=self._headers()), BUFFER)
+        return io.BufferedReader(WebReader(url, offset, headers=self._headers()), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         with self.open(path, offset) as stream:

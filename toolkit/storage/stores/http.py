@@ -1,7 +1,7 @@
 """Files on the web, for reading: politely, and going on at the byte where a connection broke.
 
 `requests` keeps connections open between requests and verifies who answers. Its streams, and those of smart_open over
-them, wait for a whole buffer: what has arrived of it is lost when the connection breaks, so `Reading` takes what is
+them, wait for a whole buffer: what has arrived of it is lost when the connection breaks, so `WebReader` takes what is
 there.
 """
 
@@ -61,16 +61,16 @@ class Http(Store):
             return _stat(answer)
 
     def open(self, path: str, offset: int = 0, expected: Stat | None = None) -> io.BufferedReader:
-        return io.BufferedReader(Reading(path, offset, expected), BUFFER)
+        return io.BufferedReader(WebReader(path, offset, expected), BUFFER)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         if length is not None and not length:
             return b""
-        with io.BufferedReader(Reading(path, offset, length=length), BUFFER) as stream:
+        with io.BufferedReader(WebReader(path, offset, length=length), BUFFER) as stream:
             return stream.read()
 
 
-class Reading(io.RawIOBase):
+class WebReader(io.RawIOBase):
     """The bytes of a file; the same version of it to the end, or an error.
 
     Args:

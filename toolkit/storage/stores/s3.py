@@ -17,7 +17,7 @@ from toolkit.storage.objects import (
     Objects,
     ObjectWriting,
     Page,
-    Part,
+    UploadPart,
     is_broken,
     prefix_of,
     split,
@@ -238,7 +238,7 @@ class S3(Objects):
         begun = self.ask(path, lambda: self.client.create_multipart_upload(Bucket=bucket, Key=key))
         return str(begun["UploadId"])
 
-    def send(self, path: str, upload: str, part: Part) -> Any:
+    def send(self, path: str, upload: str, part: UploadPart) -> Any:
         bucket, key = split(path)
         answer = self.client.upload_part(
             Bucket=bucket, Key=key, UploadId=upload, PartNumber=part.number, Body=part.body

@@ -51,7 +51,7 @@ def translate_os_errors(path: str, expected: str = "a readable file", *, missing
 translate_write_errors = functools.partial(translate_os_errors, missing_passes=False)
 
 
-class File(io.FileIO):
+class NamedFile(io.FileIO):
     """A file with its name in errors."""
 
     def readinto(self, buffer: Any) -> int:
@@ -92,7 +92,7 @@ def open_regular(path: str) -> io.BufferedReader:
         got = f"{kind or 'what another process has open'}; files are read more than once, and by several processes"
         raise DataError(f"expected a file, got {got}: write it to one first", path=path)
     with translate_os_errors(path):
-        return io.BufferedReader(File(path), BUFFER)
+        return io.BufferedReader(NamedFile(path), BUFFER)
 
 
 class LocalPieces(Pieces):
