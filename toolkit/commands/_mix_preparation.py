@@ -24,7 +24,6 @@ from toolkit.data.dataset import (
     is_within,
     normal_path,
 )
-from toolkit.data.excerpts import escaped
 from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError, ToolkitError, choices, did_you_mean, quoted
 from toolkit.exchange import thresholds
