@@ -16,8 +16,8 @@ from toolkit.text import (
     Int64s,
     LineTable,
     UInt32s,
-    characters,
     compiled,
+    numbers_of_all,
 )
 
 QUOTES = '"\u201c\u201d\u201e\xab\xbb\u300d\u300f\u301e\u301f\uff02\uff63'
@@ -30,7 +30,7 @@ TERMINAL, MARK, CLOSER, WHITE, LETTER, SMALL, BRACKET = (1 << bit for bit in ran
 PHRASES = (("lorem ipsum", LOREM), ("javascript", JAVASCRIPT), *((policy, POLICY) for policy in POLICIES))
 
 
-class Seen(NamedTuple):
+class LineFeatures(NamedTuple):
     """Of each line, in code points of all texts in a row: where it begins; where what counts of it begins and ends;
     bits of what it has in it; its sentences; its words in citations. And where all citations begin and end.
     """
@@ -38,35 +38,38 @@ class Seen(NamedTuple):
     starts: Int64s
     begins: Int64s
     ends: Int64s
-    found: Int64s
+    bits: Int64s
     sentences: Int64s
     cited: Int64s
     citation_starts: Int64s
     citation_ends: Int64s
 
 
-def look(texts: Sequence[str], lines: LineTable, max_word_chars: int) -> Seen:
-    """Return what lines of texts have in them; words of more characters are noted."""
+def look(texts: Sequence[str], lines: LineTable, max_word_chars: int) -> LineFeatures:
+    """Return the features of lines.
+
+    `max_word_chars` limits the length of a word.
+    """
     whole = "".join(text if text.endswith("\n") or not text else text + "\n" for text in texts) + "\n"
     points = np.frombuffer(whole.encode("utf-32-le"), dtype=np.uint32)
     n = len(lines.starts)
     starts = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(lines.chars + 1 + (lines.utf8[lines.ends] == ord("\r")), out=starts[1:])
     citations = np.zeros((2, whole.count("[") + 1), dtype=np.int64)
-    seen = Seen(starts, *np.zeros((5, n), dtype=np.int64), *citations)
-    _look_at(points, lines.chars, n, _roles(), max_word_chars, _Notes(NOTES, NOTE_BOUNDS), seen)
+    result = LineFeatures(starts, *np.zeros((5, n), dtype=np.int64), *citations)
+    _look_at(points, lines.chars, n, _roles(), max_word_chars, _Notes(NOTES, NOTE_BOUNDS), result)
     cited, cited_ends = citations[:, citations[1] > 0]
-    return seen._replace(found=seen.found | _phrases(lines), citation_starts=cited, citation_ends=cited_ends)
+    return result._replace(bits=result.bits | _phrases(lines), citation_starts=cited, citation_ends=cited_ends)
 
 
 def _phrases(lines: LineTable) -> Array:
-    """Return bits of the phrases that each line has in it."""
+    """Return bits for the phrases in each line."""
     lower, result = lines.utf8.tobytes().lower(), np.zeros(len(lines.ends), dtype=np.int64)
     for phrase, bit in PHRASES:
-        wanted, hits, at = phrase.encode(), [], 0
-        while (at := lower.find(wanted, at)) >= 0:
+        encoded, hits, at = phrase.encode(), [], 0
+        while (at := lower.find(encoded, at)) >= 0:
             hits.append(at)
-            at += len(wanted)
+            at += len(encoded)
         result[np.searchsorted(lines.ends, hits, side="right")] |= bit
     return result
 
@@ -74,11 +77,9 @@ def _phrases(lines: LineTable) -> Array:
 @functools.cache
 def _roles() -> Array:
     """Return bits of each code point."""
-    table = characters()
-    kinds = table.classes.reshape(-1, 256)
+    kinds = numbers_of_all()
     small = np.where(kinds & LOWER, LETTER | SMALL, LETTER)
-    result = np.where(kinds & (ALPHA | NUMBER), small, np.where(kinds & SPACE, WHITE, 0)).astype(np.int8)
-    roles = result[table.blocks].ravel()
+    roles = np.where(kinds & (ALPHA | NUMBER), small, np.where(kinds & SPACE, WHITE, 0)).astype(np.int8)
     for some, role in ((TERMINALS, TERMINAL | MARK), (QUOTES, MARK), (CLOSERS, CLOSER), ("[{", BRACKET)):
         roles[list(map(ord, some))] |= role
     return roles
@@ -91,13 +92,13 @@ class _Notes(NamedTuple):
     bounds: Int64s
 
 
-@compiled("uint32* int64* int64 int8* int64", _Notes, Seen)
+@compiled("uint32* int64* int64 int8* int64", _Notes, LineFeatures)
 def _look_at(  # noqa: C901, PLR0912, PLR0915  # one loop over the characters, without calls
-    text: Any, sizes: Any, n: Any, roles: Any, longest: Any, in_brackets: _Notes, seen: Seen
+    text: Any, sizes: Any, n: Any, roles: Any, longest: Any, in_brackets: _Notes, features: LineFeatures
 ) -> None:
-    """Fill what `Seen` has of n lines, but for phrases."""
+    """Fill `LineFeatures` of n lines, but for phrases."""
     notes, bounds = in_brackets
-    starts, begins, ends, result, sentences, cited, citation_starts, citation_ends = seen
+    starts, begins, ends, result, sentences, cited, citation_starts, citation_ends = features
     n_citations = 0
     for line in range(n):
         at, end = starts[line], starts[line] + sizes[line]

@@ -1,4 +1,4 @@
-r"""Counts and shares of a text as the corpus of EuroLingua has them, flaws included; in plain Python.
+r"""Counts and shares of EuroLingua's corpus, flaws included, in plain Python.
 
 Source: found by comparing with 1,000 documents of that corpus, as how they were computed is published nowhere; the
 names are those of ml_filter (Modalities, formerly EuroLingua-GPT), ``documentation/data_format.md``. What they mean is
@@ -26,7 +26,7 @@ LONGEST_REPEATED = 1000  # of what is repeated, so that time stays linear
 
 
 class _Kinds(dict[str, SpacyKind]):
-    """Of each word what it is, kept."""
+    """Cache of the kind of each word."""
 
     def __missing__(self, word: str) -> SpacyKind:
         kind = spacy_kind(word)
@@ -41,12 +41,12 @@ _kinds = _Kinds()
 
 
 def eurolingua_statistics(text: str, language: str | None, bad_words: frozenset[str] | None) -> dict[str, Any]:
-    """Return all that is counted of a text, by the names of the corpus.
+    """Return all statistics of a text, by the names of the corpus.
 
     Args:
         text: Text of any length; time is linear in it.
         language: chooses the stop words.
-        bad_words: in lower case; without them their rate is null, with an empty set 0.
+        bad_words: Bad words in lower case; without them their rate is null, with an empty set 0.
     """
     tokens = spacy_words(text, "xx")
     kinds = list(map(_kinds.__getitem__, tokens))
@@ -64,7 +64,7 @@ def eurolingua_statistics(text: str, language: str | None, bad_words: frozenset[
     again, again_chars = _repeated(lines)
     paragraphs_again, paragraphs_again_chars = _repeated(paragraphs)
     letters = sum(any(map(str.isalpha, token)) for token in tokens)
-    known = stop_words(language) if language else frozenset()
+    stops = stop_words(language) if language else frozenset()
     n, size, n_words, n_tokens = len(lines), len(text), len(words), len(tokens) - len(spaces)
     counted = {
         "num_lines": n,
@@ -133,7 +133,7 @@ def eurolingua_statistics(text: str, language: str | None, bad_words: frozenset[
         **_rounded({"avg_para_len": sum(map(len, paragraphs))}, len(paragraphs)),
         **_rounded({"avg_words_per_line": _words_before_the_last_line(tokens, kinds)}, n - 1),
         "unigram_entropy": round(-sum(c / n_words * math.log(c / n_words) for c in counts.values()), DECIMALS) + 0.0,
-        "pct_stopwords": round(_share(sum(map(known.__contains__, low)), n_words), DECIMALS) if known else None,
+        "pct_stopwords": round(_share(sum(map(stops.__contains__, low)), n_words), DECIMALS) if stops else None,
         "bad_word_rate": None if bad_words is None else _bad_word_rate(text, bad_words),
     }
 
@@ -167,15 +167,17 @@ def _bad_word_rate(text: str, bad: frozenset[str]) -> float:
 
 
 def _repeated_words(text: str) -> int:
-    r"""Count matches of ``(\w+)\s+\1{3,}``, which the module `re` finds in quadratic time.
+    r"""Count matches of ``(\w+)\s+\1{3,}``.
+
+    The module `re` finds them in quadratic time.
 
     The group is the longest end of a word that the next word begins with three times.
     """
-    count = done = 0
+    count = end_of_last = 0
     for gap in MAYBE_REPEATED.finditer(text):
         left, right = gap.span()
         word = WORD.match(text, right)
-        most = min((word.end() - right) // 3 if word else 0, left - done, LONGEST_REPEATED)
+        most = min((word.end() - right) // 3 if word else 0, left - end_of_last, LONGEST_REPEATED)
         for size in range(most, 0, -1):
             if text[left - size] == text[right] and text[left - size : left] == text[right : right + size]:
                 group = text[right : right + size]
@@ -183,6 +185,6 @@ def _repeated_words(text: str) -> int:
                 while text.startswith(group, end):
                     end += size
                 if end - right >= 3 * size:
-                    count, done = count + 1, end
+                    count, end_of_last = count + 1, end
                     break
     return count

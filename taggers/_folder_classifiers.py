@@ -20,34 +20,28 @@ from toolkit.text import (
 
 
 class FolderClassifier(Tagger):
-    """Predictions of a model in a folder; `asked` says what computes them."""
+    """Predictions of a model in a folder; `request` says what computes them.
 
-    model: Annotated[ModelFolder, msgspec.Meta(description="the folder of a model on this machine")]
-    max_tokens: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        msgspec.Meta(
-            description="the largest number of tokens of a text, or of a piece of it, special tokens included; "
-            "null: as trained, or 512"
-        ),
-    ] = None
-    window: Annotated[
-        WindowOption, msgspec.Meta(description="which part of a text the model sees; null: the same as in its training")
-    ] = None
-    target: Annotated[
-        str | None,
-        msgspec.Meta(
-            description="if the model has several targets: the one that the value is about; null: all of them"
-        ),
-    ] = None
-    targets: Annotated[
-        list[str] | None, msgspec.Meta(description="names of the targets of a model of ml_filter, in their order")
-    ] = None
+    Attributes:
+        model: the folder of a model on this machine
+        max_tokens: the largest number of tokens of a text, or of a piece of it, special tokens included; null: as
+            trained, or 512
+        window: the part of a text that the model sees; null: the same as in its training
+        target: the target that the value is about, if the model has several; null: all of them
+        targets: names of the targets of a model of ml_filter, in their order
+    """
+
+    model: ModelFolder
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    window: WindowOption = None
+    target: str | None = None
+    targets: list[str] | None = None
     batch: BatchOption = Batches()
     device: Annotated[Device, Neutral] = "auto"
 
     @property
-    def asked(self) -> ClassifierAsked:
-        """Return what is asked of the folder."""
+    def request(self) -> ClassifierAsked:
+        """Return the request for the folder's classifier."""
         return ClassifierAsked(
             model=self.model,
             targets=tuple(self.targets or ()),
@@ -57,10 +51,8 @@ class FolderClassifier(Tagger):
         )
 
     def check(self) -> None:
-        if self.window is not None:
-            self.window.check()
-        check_classifier(self.asked)
+        check_classifier(self.request)
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Said]:
         texts = [document.text for document in documents]
-        return load_classifier(self.asked).predict(texts, self.batch, self.window)
+        return load_classifier(self.request).predict(texts, self.batch, self.window)

@@ -1,4 +1,4 @@
-"""Options that several taggers have."""
+"""Options of several taggers."""
 
 from typing import Annotated, Literal
 
@@ -38,12 +38,17 @@ OwnSplitter = Annotated[
 
 
 def words_in(batch: Batch, splitter: Splitter, language: str | None) -> Words:
-    """Return the words of all texts, which only dictionaries split by language."""
+    """Return the words of all texts.
+
+    Only dictionaries split by language.
+    """
     return batch.words(splitter, language if splitter == "dictionary" else "")
 
 
 def check_language(variant: str, language: str | None, splitter: str = "") -> None:
-    """Check that words of the language can be split, and that the variant is one that splits them by language.
+    """Check a variant's support for words of the language.
+
+    Other variants take no language.
 
     Raises:
         ConfigError: if not.

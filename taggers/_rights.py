@@ -46,13 +46,13 @@ _IN_QUERY = re.compile(r"[:/?#\[\]@!'()+,;]")
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A licence, and where it is named: `start` and `end` are offsets in the text, in the HTML, or in the URL.
+    """A licence and its place; `start` and `end` are offsets in text, HTML or URL.
 
     Attributes:
         license: The licence, such as `by-sa` or `zero`.
         version: The version of the licence; null if none is given.
         language: The language of the deed, or the country that the licence is adapted to; null if none is given.
-        place: Where it is named: `text`, `html` or `url`.
+        place: Place of the name: `text`, `html` or `url`.
         start: Offset in that place, in code points, where the name or address begins.
         end: Offset in that place, in code points, behind the name or address.
     """
@@ -69,8 +69,8 @@ class Statement(msgspec.Struct, frozen=True):
     """A statement of a site or a page.
 
     Attributes:
-        line: As it stands there.
-        form: Where it stands: `robots.txt`, `ai.txt`, `tdmrep.json`, `header`, `meta`, `link` or `text`.
+        line: Text of the statement, unchanged.
+        form: Place of the statement: `robots.txt`, `ai.txt`, `tdmrep.json`, `header`, `meta`, `link` or `text`.
         by: Who says it: the site, or the address of the page.
         as_of: When it was captured; null if that is not known.
         number: Number of the line in a file, from 1; null elsewhere.
@@ -84,7 +84,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Site(NamedTuple):
-    """The scheme, host and port of a page, and its path with the query."""
+    """Site of a page: scheme, host and port; and its path with the query."""
 
     origin: str
     path: str
@@ -118,25 +118,31 @@ def site_of(url: str | None) -> Site | None:
         return None
     if parts.scheme not in _PORTS or not parts.hostname:
         return None
-    shown = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
+    suffix = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
     query = f"?{parts.query}" if "?" in url.partition("#")[0] else ""  # an empty one is a part of the address, too
-    return Site(f"{parts.scheme}://{parts.hostname}{shown}", (parts.path or "/") + query)
+    return Site(f"{parts.scheme}://{parts.hostname}{suffix}", (parts.path or "/") + query)
 
 
 def page(document: Document) -> tuple[str, str | None, Mapping[str, Any], Mapping[str, Any], list[str]]:
-    """Return the URL of a page, when it was captured, its headers and meta elements, and which of the two are known."""
+    """Return the URL, capture date, headers and meta elements of a page.
+
+    Return also the forms among the two that are known.
+    """
     metadata = document.metadata
     http, warc = metadata.get("http"), metadata.get("warc_headers")
     http = http if isinstance(http, dict) else {}
     date = warc.get("warc-date") if isinstance(warc, dict) else None
-    known = [form for form, key in (("header", "headers"), ("meta", "meta")) if isinstance(http.get(key), dict)]
-    headers, meta = (http[key] if form in known else {} for form, key in (("header", "headers"), ("meta", "meta")))
-    return url_of({"metadata": metadata}) or "", date if isinstance(date, str) else None, headers, meta, known
+    forms = [form for form, key in (("header", "headers"), ("meta", "meta")) if isinstance(http.get(key), dict)]
+    headers, meta = (http[key] if form in forms else {} for form, key in (("header", "headers"), ("meta", "meta")))
+    return url_of({"metadata": metadata}) or "", date if isinstance(date, str) else None, headers, meta, forms
 
 
 def stated(document: Document) -> tuple[list[tuple[str, Statement]], list[str]]:
-    """Return what the headers and meta elements of a page say, by name, and which of the two are known."""
-    url, date, headers, meta, known = page(document)
+    """Return the statements in a page's headers and meta elements, by name.
+
+    Return also the forms among the two that are known.
+    """
+    url, date, headers, meta, forms = page(document)
     results = [
         (name, Statement(value, form, url, date))
         for form, fields in (("header", headers), ("meta", meta))
@@ -144,7 +150,7 @@ def stated(document: Document) -> tuple[list[tuple[str, Statement]], list[str]]:
         for value in (values if isinstance(values, list) else [values])
         if isinstance(value, str)
     ]
-    return results, known
+    return results, forms
 
 
 # --- captured files ---------------------------------------------------------------------------------------------------
@@ -196,7 +202,7 @@ def lines_of(body: bytes) -> Iterator[tuple[int, str, str, str]]:
     for number, line in enumerate(_LINE.split(text), 1):
         key, colon, value = line.partition("#")[0].partition(":")
         if colon:
-            yield number, key.strip().lower(), value.strip(), _shown(line.strip())
+            yield number, key.strip().lower(), value.strip(), _printable(line.strip())
 
 
 @functools.lru_cache(4096)
@@ -221,7 +227,10 @@ def groups_of(body: bytes) -> dict[str, list[Rule]]:
 
 
 def rule_for(body: bytes, agent: str, path: str) -> Rule | None:
-    """Return the rule that decides about a path; None if none does. Of equally long ones, ``allow`` wins."""
+    """Return the rule for a path; None without one.
+
+    Of equally long ones, ``allow`` wins.
+    """
     groups = groups_of(body)
     rules = groups.get(agent.lower(), groups.get("*", []))
     if path.partition("?")[0] == "/robots.txt":
@@ -252,15 +261,18 @@ def _decoded(byte: int) -> bytes:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Return whether a path begins as a pattern has it: ``*`` is anything, ``$`` at its end the end of the path."""
+    """Return True if a path begins as a pattern.
+
+    ``*`` is anything, ``$`` at its end the end of the path.
+    """
     anchored = pattern.endswith("$")
-    first, *others = pattern.removesuffix("$").split("*")
+    first, *parts = pattern.removesuffix("$").split("*")
     if not path.startswith(first):
         return False
     at = len(first)
-    if not others:
+    if not parts:
         return not anchored or at == len(path)
-    *inner, last = others
+    *inner, last = parts
     for part in inner:
         at = path.find(part, at)
         if at < 0:
@@ -271,7 +283,7 @@ def matches(pattern: str, path: str) -> bool:
     return path.find(last, at) >= 0
 
 
-def _shown(line: str) -> str:
+def _printable(line: str) -> str:
     return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")[:1000]
 
 

@@ -14,7 +14,7 @@ THREE = ["lid-0.text_language.label", "lid-1.text_language.label", "lid-2.text_l
 
 
 class Agreed(msgspec.Struct, frozen=True):
-    """The label with most votes, its votes, how many sets have voted, and the share of these that gave it.
+    """The label with most votes, its votes, all votes, and its share.
 
     Attributes:
         label: The label with most votes; null if no set has one, or none has enough votes.
@@ -30,48 +30,47 @@ class Agreed(msgspec.Struct, frozen=True):
 
 
 class Agreement(Tagger):
-    """The label that most of several sets give, and the share of them that agree on it.
+    """The label with most votes of several sets, and their agreement.
 
     A set whose label is null does not vote. If several labels have the most votes, the label of the set that comes
     first in `of` wins (``tie: first``), or no label wins (``tie: none``). If sets disagree, ``agreement`` is below 1.
+
+    Attributes:
+        of: labels of other sets, each `SET.KEY[.field]`
+        min_votes: the fewest votes for a label; with fewer, the label is null
+        tie: the winner if several labels have the most votes: the one that is first in `of`, or none
     """
 
     EXAMPLES = (
         Example(
             "",
-            {"label": None, "votes": 0, "voters": 0, "agreement": 0.0},
+            Agreed(None, 0, 0, 0.0),
             options={"of": THREE},
             attributes={"of[0]": None, "of[1]": None, "of[2]": None},
         ),
         Example(
             "Das ist ein Satz.",
-            {"label": "de", "votes": 2, "voters": 3, "agreement": 0.6666666666666666},
+            Agreed("de", 2, 3, 0.6666666666666666),
             options={"of": THREE},
             attributes={"of[0]": "nl", "of[1]": "de", "of[2]": "de"},
         ),
         Example(
             "Žluťoučký kůň.",
-            {"label": "sk", "votes": 1, "voters": 2, "agreement": 0.5},
+            Agreed("sk", 1, 2, 0.5),
             options={"of": THREE},
             attributes={"of[0]": "sk", "of[1]": None, "of[2]": "cs"},
         ),
         Example(
             "Žluťoučký kůň.",
-            {"label": None, "votes": 1, "voters": 2, "agreement": 0.5},
+            Agreed(None, 1, 2, 0.5),
             options={"of": THREE, "tie": "none"},
             attributes={"of[0]": "sk", "of[1]": None, "of[2]": "cs"},
         ),
     )
 
-    of: Annotated[
-        list[Annotated[str, Attribute("label", str | None)]],
-        msgspec.Meta(min_length=2, description="labels of other sets, each `SET.KEY[.field]`"),
-    ]
-    min_votes: Annotated[int, msgspec.Meta(ge=1, description="with fewer votes, the label is null")] = 1
-    tie: Annotated[
-        Literal["first", "none"],
-        msgspec.Meta(description="if several labels have the most votes: the one that is first in `of`"),
-    ] = "first"
+    of: Annotated[list[Annotated[str, Attribute("label", str | None)]], msgspec.Meta(min_length=2)]
+    min_votes: Annotated[int, msgspec.Meta(ge=1)] = 1
+    tie: Literal["first", "none"] = "first"
 
     def check(self) -> None:
         if len({*self.of}) < len(self.of):

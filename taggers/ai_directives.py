@@ -5,7 +5,6 @@ Source: ``noai`` and ``noimageai`` (DeviantArt, 2022) in ``<meta name="robots">`
 """
 
 import re
-from typing import Annotated
 
 import msgspec
 
@@ -41,7 +40,8 @@ class Directives(msgspec.Struct, frozen=True):
     Attributes:
         agents: The answer for each crawler: `disallowed` by `noai`, else `unknown`.
         directives: All that is said, in order: file, header, meta.
-        looked_in: Where was looked: `robots.txt`, `ai.txt`, `header`, `meta`; what is not listed was not captured.
+        looked_in: Places of the search: `robots.txt`, `ai.txt`, `header`, `meta`; a place that is not listed was not
+            captured.
     """
 
     agents: dict[str, Answer]
@@ -50,7 +50,7 @@ class Directives(msgspec.Struct, frozen=True):
 
 
 class AiDirectives(Tagger):
-    """Statements of the page and its site about AI, with each line as it stands.
+    """Statements of the page and its site about AI, unchanged.
 
     - ``noai`` in a robots meta element or in ``X-Robots-Tag`` is an answer, for the crawler that is named before it or
       in the name of the element, or for all. ``noimageai`` says nothing of text.
@@ -58,6 +58,9 @@ class AiDirectives(Tagger):
       100 of a file.
     - Header and meta elements are known of documents of `format: warc` alone; the files need `captures`. No directive
       does not mean that something is allowed: the answer is ``unknown``.
+
+    Attributes:
+        captures: a WARC file, or a folder of them, with files of the sites
     """
 
     EXAMPLES = (
@@ -80,9 +83,7 @@ class AiDirectives(Tagger):
         ),
     )  # fmt: skip
 
-    captures: Annotated[
-        Files | None, msgspec.Meta(description="a WARC file, or a folder of them, with files of the sites")
-    ] = None
+    captures: Files | None = None
     agents: Agents = ("*",)
 
     def check(self) -> None:
@@ -90,34 +91,34 @@ class AiDirectives(Tagger):
 
     def tag(self, document: Document) -> Directives:
         ai_directives, looked_in = self._in_files(document)
-        said, known = stated(document)
-        for name, statement in said:
+        statements, forms = stated(document)
+        for name, statement in statements:
             if name in _SIGNALS:
                 ai_directives.append(AiDirective(name, None, None, statement))
             elif "noai" in statement.line.lower() or "noimageai" in statement.line.lower():
-                given = _FOR.fullmatch(statement.line) if name == "x-robots-tag" else None
-                agent = given[1].lower() if given else None if name in ("robots", "x-robots-tag") else name
+                match = _FOR.fullmatch(statement.line) if name == "x-robots-tag" else None
+                agent = match[1].lower() if match else None if name in ("robots", "x-robots-tag") else name
                 answer: Answer | None = "disallowed" if _NOAI.search(statement.line) else None
                 ai_directives.append(AiDirective(name, answer, agent, statement))
         refused = {ai_directive.agent for ai_directive in ai_directives if ai_directive.answer}
         answers: dict[str, Answer] = {
             agent: "disallowed" if {None, agent.lower()} & refused else "unknown" for agent in self.agents
         }
-        return Directives(answers, ai_directives, looked_in + known)
+        return Directives(answers, ai_directives, looked_in + forms)
 
     def _in_files(self, document: Document) -> tuple[list[AiDirective], list[str]]:
-        """Return the lines of files of the site, and which files were captured."""
+        """Return the directives in files of the site, and the captured files."""
         site = site_of(url_of({"metadata": document.metadata}))
-        ai_directives, known = list[AiDirective](), list[str]()
+        ai_directives, forms = list[AiDirective](), list[str]()
         for path in ("/robots.txt", "/ai.txt", "/.well-known/ai.txt") if site else ():
             assert site is not None
             file = site_file(self.captures, site.origin, path)
             if file is None:
                 continue
             form = path.rpartition("/")[2]
-            known += [form] if form not in known else []
+            forms += [form] if form not in forms else []
             lines = lines_of(file.body) if file.status == 200 else ()
             for number, key, _, line in [line for line in lines if form == "ai.txt" or line[1] in _SIGNALS][:_MOST]:
                 statement = Statement(line, form, site.origin, file.date or None, number)
                 ai_directives.append(AiDirective(form if form == "ai.txt" else key, None, None, statement))
-        return ai_directives, known
+        return ai_directives, forms

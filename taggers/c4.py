@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from taggers._c4_lines import CURLY, JAVASCRIPT, LONG, LOREM, NO_MARK, POLICIES, POLICY, Seen, look
+from taggers._c4_lines import CURLY, JAVASCRIPT, LONG, LOREM, NO_MARK, POLICIES, POLICY, LineFeatures, look
 from taggers._options import Label
 from toolkit import Batch, Document, Example, Files, Span, Tagger, cached
 from toolkit.text import (
@@ -49,10 +49,10 @@ class Page(msgspec.Struct, frozen=True):
         few_words: Lines that are removed because they have too few words.
         javascript: Lines that are removed because they name JavaScript.
         policy: Lines that are removed because they name a policy, terms of use or cookies.
-        lorem_ipsum: Whether the page has "lorem ipsum" in it.
-        curly_bracket: Whether the page has a curly bracket in it.
-        lorem_first: Whether the page has "lorem ipsum" in it, and no curly bracket in a line before.
-        bad_word: Whether the page has an entry of the list of bad words in it; null without a list for its language.
+        lorem_ipsum: True if the page has "lorem ipsum" in it.
+        curly_bracket: True if the page has a curly bracket in it.
+        lorem_first: True if the page has "lorem ipsum" in it, and no curly bracket in a line before.
+        bad_word: True if the page has an entry of the list of bad words in it; null without a list for its language.
         paragraphs: Lines that are long enough to be paragraphs.
         line_ends: Spans of the line ends that are left and are no line feed; the programs put a line feed there.
     """
@@ -83,7 +83,7 @@ NOTHING = {
 
 
 class C4(Tagger):
-    r"""The lines that C4 removes from a page, what is left, and the reasons for which C4 would drop the whole page.
+    r"""The lines removed by C4, the rest, and reasons to drop pages.
 
     The tagger looks at each line without the citation marks of Wikipedia (``[1]``, ``[]``, ``[edit]``, ``[citation
     needed]``) and without the white space around it. It removes a line for the first of these reasons:
@@ -123,6 +123,15 @@ class C4(Tagger):
       in the whole page, and sentences are those of spaCy's English sentencizer.
 
     Dolma's spans are those of `dolma_c4`.
+
+    Attributes:
+        variant: the project whose definitions are used
+        min_words: a line with fewer words is removed; null: 5, for `datatrove` 3
+        end_marks: true removes lines that do not end in an end mark; FineWeb keeps them
+        max_word_chars: a line with a longer word (code points) is removed
+        paragraph_chars: a line with at least this many code points is a paragraph
+        bad_words: words and phrases, one on each line: a file, or a folder of files `en`, `en.txt` …
+        language: the language of the document; chooses the list of bad words
     """
 
     VERSION = "3"
@@ -168,29 +177,13 @@ class C4(Tagger):
         ),
     )
 
-    variant: Annotated[
-        Literal["paper", "code", "datatrove"], msgspec.Meta(description="the project whose definitions are used")
-    ] = "paper"
-    min_words: Annotated[
-        Annotated[int, msgspec.Meta(ge=0)] | None,
-        msgspec.Meta(description="a line with fewer words is removed; null: 5, for `datatrove` 3"),
-    ] = None
-    end_marks: Annotated[
-        bool, msgspec.Meta(description="whether lines that do not end in an end mark are removed; FineWeb keeps them")
-    ] = True
-    max_word_chars: Annotated[
-        int, msgspec.Meta(ge=1, description="a line with a longer word (code points) is removed")
-    ] = 1000
-    paragraph_chars: Annotated[
-        int, msgspec.Meta(ge=0, description="a line with at least this many code points is a paragraph")
-    ] = 200
-    bad_words: Annotated[
-        Files | None,
-        msgspec.Meta(description="words and phrases, one on each line: a file, or a folder of files `en`, `en.txt` …"),
-    ] = None
-    language: Annotated[
-        Label, msgspec.Meta(description="the language of the document; chooses the list of bad words")
-    ] = None
+    variant: Literal["paper", "code", "datatrove"] = "paper"
+    min_words: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    end_marks: bool = True
+    max_word_chars: Annotated[int, msgspec.Meta(ge=1)] = 1000
+    paragraph_chars: Annotated[int, msgspec.Meta(ge=0)] = 200
+    bad_words: Files | None = None
+    language: Label = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Page]:
         batch = Batch.of(documents)
@@ -208,27 +201,27 @@ class C4(Tagger):
     def _of_paper(self, batch: Batch, languages: Sequence[str | None]) -> list[Page]:
         lines, words = batch.lines, batch.words()
         texts = [document.text for document in batch]
-        seen = look(texts, lines, self.max_word_chars)
-        n_words = np.diff(words.of_lines()) - seen.cited
+        measured = look(texts, lines, self.max_word_chars)
+        n_words = np.diff(words.of_lines()) - measured.cited
         no_mark = NO_MARK if self.end_marks else 0
         reasons = np.select(
-            [seen.found & LONG > 0, seen.found & no_mark > 0, n_words < self._least]
-            + [seen.found & bit > 0 for bit in (JAVASCRIPT, POLICY)],
+            [measured.bits & LONG > 0, measured.bits & no_mark > 0, n_words < self._least]
+            + [measured.bits & bit > 0 for bit in (JAVASCRIPT, POLICY)],
             [1, 2, 3, 4, 5],
             0,
         )
-        kept = reasons == 0
-        lorem, curly = (_first_lines(lines, seen.found & bit > 0) for bit in (LOREM, CURLY))
+        stays = reasons == 0
+        lorem, curly = (_first_lines(lines, measured.bits & bit > 0) for bit in (LOREM, CURLY))
         columns = (
-            _cuts(texts, lines, seen, kept),
+            _cuts(texts, lines, measured, stays),
             np.diff(lines.bounds).tolist(),
-            lines.sums(kept).tolist(),
-            lines.sums(np.where(kept, n_words, 0)).tolist(),
-            lines.sums(np.where(kept, seen.sentences, 0)).tolist(),
+            lines.sums(stays).tolist(),
+            lines.sums(np.where(stays, n_words, 0)).tolist(),
+            lines.sums(np.where(stays, measured.sentences, 0)).tolist(),
             *(lines.sums(reasons == reason).tolist() for reason in (1, 2, 3, 4, 5)),
-            (lorem < len(kept)).tolist(),
-            (curly < len(kept)).tolist(),
-            ((lorem < len(kept)) & (lorem <= curly)).tolist(),
+            (lorem < len(stays)).tolist(),
+            (curly < len(stays)).tolist(),
+            ((lorem < len(stays)) & (lorem <= curly)).tolist(),
             self._bad_words(words, languages),
             lines.sums(lines.chars >= self.paragraph_chars).tolist(),
         )
@@ -236,14 +229,14 @@ class C4(Tagger):
 
     def _bad_words(self, words: Words, languages: Sequence[str | None]) -> list[bool | None]:
         listed = [self._entries(language) for language in languages]
-        known = [None if entries is None else _by_first_word(entries) for entries in listed]
-        results = [None if item is None else False for item in known]
-        places = places_among(words.folded, words.bounds, [item and item.hashes for item in known])
+        indexes = [None if entries is None else _by_first_word(entries) for entries in listed]
+        results = [None if item is None else False for item in indexes]
+        places = places_among(words.folded, words.bounds, [item and item.hashes for item in indexes])
         hits = np.flatnonzero(places >= 0)
         texts = np.searchsorted(words.bounds, hits, side="right") - 1
         ends = words.bounds[texts + 1]
         for hit, place, text, end in zip(*(item.tolist() for item in (hits, places[hits], texts, ends)), strict=True):
-            if (here := known[text]) and not results[text]:
+            if (here := indexes[text]) and not results[text]:
                 results[text] = any(
                     hit + n <= end and _stretch(words, hit, hit + n) == entry for n, entry in here.entries[place]
                 )
@@ -263,7 +256,7 @@ class C4(Tagger):
         lorem = curly = first = bad = False
         words = at = behind = 0  # behind the last line that is kept
         broken = Counter[str]()
-        kept: list[str] = []
+        texts: list[str] = []
         left: list[tuple[int, int]] = []  # stretches of the text
         lines = text.splitlines(keepends=True)
         for raw in lines:
@@ -282,10 +275,10 @@ class C4(Tagger):
                 continue
             bad = bad or bool(is_bad and not theirs and is_bad(line.lower()))
             words += n_words
-            if kept:
+            if texts:
                 left.append(_line_end(text, behind, begin))
             left += _between((match.span() for match in CITATION.finditer(body)), begin, begin + len(body))
-            kept.append(line)
+            texts.append(line)
             behind = at
         if is_bad and theirs:
             bad = bool(is_bad(text.lower()))
@@ -293,9 +286,9 @@ class C4(Tagger):
         return Page(
             cuts=_rest(text, left),
             lines=len(lines),
-            kept_lines=len(kept),
+            kept_lines=len(texts),
             words=words,
-            sentences=sum(spacy_sentences(line, "en") for line in kept) if theirs else _sentences(kept),
+            sentences=sum(spacy_sentences(line, "en") for line in texts) if theirs else _sentences(texts),
             long_word=broken["long_word"],
             no_end_mark=broken["no_end_mark"],
             few_words=broken["few_words"],
@@ -326,19 +319,23 @@ class C4(Tagger):
 # --- what is cut ------------------------------------------------------------------------------------------------------
 
 
-def _cuts(texts: Sequence[str], lines: LineTable, seen: Seen, kept: Array) -> list[list[Span]]:
-    """Return what is cut of each text, so that its kept lines are left."""
-    bases = seen.starts[lines.bounds[:-1]]
+def _cuts(texts: Sequence[str], lines: LineTable, measured: LineFeatures, stays: Array) -> list[list[Span]]:
+    """Return the cuts of each text; the other lines stay."""
+    bases = measured.starts[lines.bounds[:-1]]
     ends = bases + np.array(list(map(len, texts)), dtype=np.int64)
-    left = np.flatnonzero(kept)
-    begins, stops, text = seen.begins[left], seen.ends[left], np.searchsorted(lines.bounds, left, side="right") - 1
+    left = np.flatnonzero(stays)
+    begins, stops, text = (
+        measured.begins[left],
+        measured.ends[left],
+        np.searchsorted(lines.bounds, left, side="right") - 1,
+    )
     first = np.diff(text, prepend=-1) > 0  # of the kept lines of a text
     last = np.roll(first, -1)
-    line_feeds = seen.starts[left + 1] - 1
+    line_feeds = measured.starts[left + 1] - 1
     none = np.setdiff1d(np.arange(len(texts)), text)
-    cited, cited_ends = seen.citation_starts, seen.citation_ends
-    line = np.searchsorted(seen.starts, cited, side="right") - 1
-    inside = kept[line] & (cited >= seen.begins[line]) & (cited < seen.ends[line])
+    cited, cited_ends = measured.citation_starts, measured.citation_ends
+    line = np.searchsorted(measured.starts, cited, side="right") - 1
+    inside = stays[line] & (cited >= measured.begins[line]) & (cited < measured.ends[line])
     pairs = (
         (bases[none], ends[none]),
         (np.where(first, bases[text], np.roll(line_feeds, 1) + 1), begins),
@@ -355,7 +352,7 @@ def _cuts(texts: Sequence[str], lines: LineTable, seen: Seen, kept: Array) -> li
 
 
 def _without_margins(text: str, left: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return stretches of a text that are left, without the white space around all of them."""
+    """Return stretches of a text without the white space around them all."""
     begin, end = 0, len(left)
     while begin < end and not text[slice(*left[begin])].strip():
         begin += 1
@@ -370,28 +367,37 @@ def _without_margins(text: str, left: Sequence[tuple[int, int]]) -> list[tuple[i
 
 
 def _rest(text: str, left: Sequence[tuple[int, int]]) -> list[Span]:
-    """Return what is cut where these stretches of a text are left."""
+    """Return the spans between stretches of a text."""
     edges = [0, *(edge for stretch in left for edge in stretch), len(text)]
     return [Span(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
 
 
-def _first_lines(lines: LineTable, found: Array) -> Array:
-    """Return the first line of each text that is among those found; a number behind all lines where there is none."""
-    hits = np.flatnonzero(found)
-    first = np.full(len(lines.bounds) - 1, len(found))
+def _first_lines(lines: LineTable, mask: Array) -> Array:
+    """Return the first marked line of each text.
+
+    Without one, it is a number behind all lines.
+    """
+    hits = np.flatnonzero(mask)
+    first = np.full(len(lines.bounds) - 1, len(mask))
     np.minimum.at(first, np.searchsorted(lines.bounds, hits, side="right") - 1, hits)
     return first
 
 
 def _line_end(text: str, behind: int, begin: int) -> tuple[int, int]:
-    r"""Return the line end that is left between two lines: that of the first, or another in between that is ``\n``."""
+    r"""Return the line end between two lines.
+
+    It is that of the first, or another in between that is ``\n``.
+    """
     at = behind - 1 if text[behind - 1] == "\n" else text.find("\n", behind, begin)
     at = at if at >= 0 else behind - 1
     return at, at + 1
 
 
 def _between(spans: Iterable[tuple[int, int]], begin: int, end: int) -> list[tuple[int, int]]:
-    """Return what is between spans that are counted from `begin`, up to `end`."""
+    """Return the stretches between spans, up to `end`.
+
+    Spans are counted from `begin`.
+    """
     edges = [begin, *(begin + edge for span in spans for edge in span), end]
     return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
 
@@ -411,14 +417,15 @@ def _list(path: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=64)
 def _pattern(listed: frozenset[str], *, anywhere: bool) -> re.Pattern[str]:
-    """Return the pattern that finds a bad word as C4 does."""
+    """Return the pattern for C4's search of bad words."""
     some = "|".join(map(re.escape, sorted(listed)))
     return re.compile(some if anywhere else rf"(?:\W|^)(?:{some})(?:\W|$)")
 
 
 class _Known(NamedTuple):
-    """The hashes of the first words of entries, and for each the entries, from their first word to their last, with
-    their number of words.
+    """The entries of a list by the hash of their first word.
+
+    Each has its number of words, and its text from the first word to the last.
     """
 
     hashes: Array

@@ -4,9 +4,7 @@ Source: Dolma 1.2.1, ``taggers/c4.py``, ``c4_v1`` and ``c4_v2``. The same as cou
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple
-
-import msgspec
+from typing import Literal, NamedTuple
 
 from toolkit import Batch, Document, Example, Model, Span, Tagger, cached
 from toolkit.text import resolve
@@ -32,6 +30,11 @@ class DolmaC4(Tagger):
 
     All types compare in lower case. In version 2, offsets count in the text in lower case, as in Dolma. This text is
     longer by one code point for each ``İ``, so an offset is too large by the number of ``İ`` before it.
+
+    Attributes:
+        type: the type of the spans
+        version: the version of Dolma's tagger
+        bad_words: a list with a word or phrase on each line
     """
 
     EXAMPLES = (
@@ -44,9 +47,9 @@ class DolmaC4(Tagger):
         Example("JavaScript: nö", [[0, 14, 1.0]], options={"type": "has_javascript", "version": 2}),
     )
 
-    type: Annotated[Type, msgspec.Meta(description="the type of the spans")] = "line_count"
-    version: Annotated[Literal[1, 2], msgspec.Meta(description="the version of Dolma's tagger")] = 1
-    bad_words: Annotated[Model | None, msgspec.Meta(description="a list with a word or phrase on each line")] = None
+    type: Type = "line_count"
+    version: Literal[1, 2] = 1
+    bad_words: Model | None = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)
@@ -75,12 +78,12 @@ def _is_bad(lower: str, bad: _Entries) -> bool:
     return not bad.words.isdisjoint(lower.split()) or any(phrase in lower for phrase in bad.phrases)
 
 
-def _page(text: str, found: bool) -> list[Span]:
-    return [Span(0, len(text))] if found else []
+def _page(text: str, is_match: bool) -> list[Span]:
+    return [Span(0, len(text))] if is_match else []
 
 
 def _look_at_all(batch: Batch, version: int) -> list[dict[str, list[Span]]]:
-    """Return the spans of each document by type, without those of bad words."""
+    """Return the spans of each document by type, without bad words."""
     return [_look(document.text, version) for document in batch]
 
 

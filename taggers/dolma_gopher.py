@@ -7,9 +7,8 @@ paper has them: `gopher_quality`, `gopher_repetition`.
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Literal, cast
+from typing import Literal, cast
 
-import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
@@ -30,7 +29,7 @@ REQUIRED = ("the", "be", "to", "of", "and", "that", "have", "with")
 
 
 class DolmaGopher(Tagger):
-    r"""A span over the text with one of Dolma's figures, rounded to 5 places.
+    r"""A span over the text with a figure of Dolma's, rounded.
 
     Words are the pieces between white space, compared as they are. Lines are the pieces between ``\n``, in version 2
     between runs of ``\n``.
@@ -48,6 +47,10 @@ class DolmaGopher(Tagger):
       once.
     - ``fraction_of_characters_in_duplicate_ngrams``: code points of all occurrences of n-grams that occur at least
       twice, divided by those of all n-grams. A text of fewer than n words has no span.
+
+    Attributes:
+        type: the figure
+        version: the version of Dolma's tagger
     """
 
     EXAMPLES = (
@@ -60,8 +63,8 @@ class DolmaGopher(Tagger):
         Example("a\n\nb\n\nc\nc\n\n", [[0, 11, 0.4]], options={"type": "fraction_of_duplicate_lines", "version": 2}),
     )
 
-    type: Annotated[Type, msgspec.Meta(description="the figure")] = "word_count"
-    version: Annotated[Literal[1, 2], msgspec.Meta(description="the version of Dolma's tagger")] = 1
+    type: Type = "word_count"
+    version: Literal[1, 2] = 1
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)
@@ -111,17 +114,20 @@ def _median(ordered: Array) -> float:
 
 
 def _duplicates(words: Sequences, n: int) -> Array:
-    """Return the share of all n-grams of each text that occur at least twice; overlaps count as often as they are."""
+    """Return the share of repeated n-grams in each text.
+
+    Overlaps count as often as they are.
+    """
     grams = words.joined(n)
     return _share(grams.repeated(1).covered, grams.totals)
 
 
 def _of_text(text: str, words: int, chars: int, apart: str) -> dict[str, float]:
-    """Return the figures that are not in the table of words.
+    """Return the figures outside the table of words.
 
     Args:
         text: Text of a document.
-        words: how many it has.
+        words: Number of words.
         chars: Code points of its words.
         apart: pattern of what stands between lines.
     """

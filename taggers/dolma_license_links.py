@@ -1,12 +1,10 @@
-r"""Addresses of Creative Commons licences anywhere in a page's HTML, as Dolma's ``cc_re_fast`` finds them.
+r"""Addresses of Creative Commons licences in HTML, by Dolma's ``cc_re_fast``.
 
 Source: Dolma 1.2.1, ``taggers/licenses.py``, after dkpro-c4corpus (Habernal et al. 2016).
 """
 
 import re
-from typing import Annotated, Literal
-
-import msgspec
+from typing import Literal
 
 from toolkit import Document, Example, Span, Tagger
 
@@ -17,11 +15,14 @@ LINK = re.compile(
 
 
 class DolmaLicenseLinks(Tagger):
-    """A span over the text for each address of a licence in ``metadata.html``.
+    """A span over the text for each licence address in ``metadata.html``.
 
     The score is 0.5 + 0.5 / n for the n-th address of any licence in the page, rounded to 5 places. A document without
     HTML has no spans. (Dolma stops there.) For versions and languages of licences, and for today's marks of the public
     domain, use `dolma_licenses`.
+
+    Attributes:
+        license: the licence to look for
     """
 
     EXAMPLES = (
@@ -42,7 +43,7 @@ class DolmaLicenseLinks(Tagger):
         ),
     )
 
-    license: Annotated[Licence, msgspec.Meta(description="the licence to look for")] = "by"
+    license: Licence = "by"
 
     def tag(self, document: Document) -> list[Span]:
         html = document.metadata.get("html")

@@ -1,4 +1,4 @@
-r"""Links to Creative Commons licences in a page's HTML, as Dolma's ``cc_re`` finds them.
+r"""Links to Creative Commons licences in HTML, by Dolma's ``cc_re``.
 
 Source: Dolma 1.2.1, ``taggers/licenses.py``, after dkpro-c4corpus (Habernal et al. 2016). Its pattern takes time that
 grows with the square of an element's or a line's length; what is here finds the same in time that grows with the page.
@@ -61,7 +61,7 @@ class DolmaLicenses(Tagger):
 
 
 def _links(html: str) -> Iterator[str]:
-    """Return the licences that elements link to, with version and language, from left to right."""
+    """Yield the licences of links, with version and language, in order."""
     if "://creativecommons.org/" not in html:
         return
     patterns = _patterns()
@@ -103,12 +103,12 @@ class _Patterns(NamedTuple):
 
 @functools.cache
 def _patterns() -> _Patterns:
-    """Return the pattern of what an element may have before an attribute, and of the attribute."""
+    """Return two patterns: an element before an attribute, and the attribute."""
     letters, marks = "", ""
     every = map(chr, range(sys.maxunicode + 1))
     for category, points in itertools.groupby(every, unicodedata.category):
-        first, *others = map(ord, points)
-        run = f"\\U{first:08x}-\\U{(others or [first])[-1]:08x}"
+        first, *rest = map(ord, points)
+        run = f"\\U{first:08x}-\\U{(rest or [first])[-1]:08x}"
         if category[0] in "LM" or category in ("Nd", "Nl", "Pc"):
             letters += run
         elif category[0] == "P":

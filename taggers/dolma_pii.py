@@ -7,9 +7,7 @@ of blanks or of punctuation, and more; what is here finds the same in time that 
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal, NamedTuple
-
-import msgspec
+from typing import Literal, NamedTuple
 
 from toolkit import Batch, Document, Example, Span, Tagger
 
@@ -53,6 +51,10 @@ class DolmaPii(Tagger):
     With ``per: line`` (``pii_regex_with_counts_fast_v2``) no span crosses a line end, "isbn", "doi" and ``#`` do not
     matter, and a text of more than 10,000 question marks has no spans. ``doc_frac`` is 1 plus the share of the text
     that is in spans, as in Dolma; -1 for an empty text. Scores are rounded to 5 places.
+
+    Attributes:
+        type: the type of the spans
+        per: the text in which spans are searched
     """
 
     PERSONAL = True
@@ -68,8 +70,8 @@ class DolmaPii(Tagger):
         Example("a@b.example\nälter", [[0, 17, 1.70588]], options={"type": "doc_frac", "per": "line"}),
     )
 
-    type: Annotated[Type, msgspec.Meta(description="the type of the spans")] = "EMAIL_ADDRESS"
-    per: Annotated[Literal["document", "line"], msgspec.Meta(description="where spans are looked for")] = "document"
+    type: Type = "EMAIL_ADDRESS"
+    per: Literal["document", "line"] = "document"
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         return [item[self.type] for item in Batch.of(documents).once(_look, self.per)]
@@ -84,16 +86,16 @@ def _look(batch: Batch, per: str) -> list[Found]:
     return [_with_scores(look(document.text), document.text) for document in batch]
 
 
-def _with_scores(found: Found, text: str) -> Found:
+def _with_scores(spans_by_type: Found, text: str) -> Found:
     size, words = len(text), len(text.split())
-    spans = [span for item in found.values() for span in item]
+    spans = [span for item in spans_by_type.values() for span in item]
     covered = sum(span.end - span.start for span in spans) + size
     scores = {
         "doc": len(spans) / words if words else -1.0,
         "doc_count": float(len(spans)),
         "doc_frac": covered / size if size else -1.0,
     }
-    return found | {name: [Span(0, size, round(score, 5))] for name, score in scores.items()}
+    return spans_by_type | {name: [Span(0, size, round(score, 5))] for name, score in scores.items()}
 
 
 def _in_text(text: str) -> Found:
@@ -153,7 +155,7 @@ class _Email(NamedTuple):
 
 
 def _emails(text: str) -> Iterator[_Email]:
-    r"""Yield what matches ``[.\s@,?!;:)(]*([^\s@]+@[^\s@,?!;:)(]+?)[.\s@,?!;:)(]?\s``, from left to right.
+    r"""Yield matches of ``[.\s@,?!;:)(]*([^\s@]+@[^\s@,?!;:)(]+?)[.\s@,?!;:)(]?\s`` in order.
 
     A match begins with all the blanks and marks before a name. Where marks alone are a name, as in ``(@b.example ``, a
     run of blanks and marks may go on beyond it, before another name: then the last name counts.
@@ -181,7 +183,10 @@ def _emails(text: str) -> Iterator[_Email]:
 
 
 def _last_of_marks(text: str, first: int, end: int) -> tuple[int, tuple[int, int]] | None:
-    """Return the last ``@`` in a run of blanks and marks with a mark before and a domain behind it; where that ends."""
+    """Return the last ``@`` in a run of marks, and its end.
+
+    A mark is before it, and a domain behind it.
+    """
     at = text.rfind("@", first + 1, end)
     while at >= 0:
         if text[at - 1] != "@" and not text[at - 1].isspace() and (result := _domain(text, at)):
@@ -191,7 +196,10 @@ def _last_of_marks(text: str, first: int, end: int) -> tuple[int, tuple[int, int
 
 
 def _domain(text: str, at: int) -> tuple[int, int] | None:
-    """Where the domain behind an ``@`` ends, and where the match; None without one, or without white space behind."""
+    """Return the ends of the domain behind an ``@`` and the match.
+
+    None without one, or without white space behind.
+    """
     end = _end_of(DOMAIN, text, at + 1)
     if end == at + 1 or end == len(text):
         return None

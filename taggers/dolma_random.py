@@ -1,21 +1,21 @@
-"""A number for each document as if drawn at random, as a span in the form of Dolma's.
+"""A pseudo-random number for each document, as a span of Dolma's form.
 
 Source: Dolma 1.2.1, ``taggers/sampling.py``, ``random_number_v1``, whose numbers depend on the number of the process:
 no two runs give the same. Here they are those of `random`, made from the document's identity.
 """
 
-from typing import Annotated
-
-import msgspec
 import xxhash
 
 from toolkit import Document, Example, Span, Tagger
 
 
 class DolmaRandom(Tagger):
-    """A span over the text whose score is that of `random`: from 0 up to 1; rounded to 5 places.
+    """A span over the text with the score of `random`, rounded.
 
     It depends on `seed`, ``source`` and ``id`` alone: the same in each run, whatever the text is.
+
+    Attributes:
+        seed: another seed gives other numbers
     """
 
     EXAMPLES = (
@@ -24,7 +24,7 @@ class DolmaRandom(Tagger):
         Example("Größe", [[0, 5, 0.50631]], options={"seed": "another"}),
     )
 
-    seed: Annotated[str, msgspec.Meta(description="another seed gives other numbers")] = ""
+    seed: str = ""
 
     def tag(self, document: Document) -> list[Span]:
         data = f"{self.seed}\0{document.source}\0{document.id}".encode()

@@ -7,9 +7,8 @@ that for all L together there are n log n places to look at (Main and Lorentz 19
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
@@ -32,6 +31,10 @@ class DolmaRepetitions(Tagger):
       in runs; 0 if there are no runs.
 
     With ``per: line`` (``paragraph_repetitions_v1``) no run crosses a line end.
+
+    Attributes:
+        type: the type of the spans
+        per: the text in which spans are searched
     """
 
     EXAMPLES = (
@@ -43,8 +46,8 @@ class DolmaRepetitions(Tagger):
         Example("ha ha ha ha!", [[0, 12, 0.91667]], options={"type": "doc_frac_repetition"}),
     )
 
-    type: Annotated[Type, msgspec.Meta(description="the type of the spans")] = "repetition"
-    per: Annotated[Literal["document", "line"], msgspec.Meta(description="where spans are looked for")] = "document"
+    type: Type = "repetition"
+    per: Literal["document", "line"] = "document"
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         return [item[self.type] for item in Batch.of(documents).once(_look_at_all, self.per)]
@@ -80,7 +83,10 @@ def _spans(text: str, *, by_line: bool) -> Iterator[Span]:
 
 
 def _end(text: str, unit: str, start: int, limit: int) -> int | None:
-    """Return where a repetition ends; as a pattern does, it skips blanks if that leads to three more copies or more."""
+    """Return the end of a repetition.
+
+    As a pattern does, it skips blanks if that leads to three more copies or more.
+    """
 
     def after(at: int, copies: int) -> int | None:
         for skipped in (1, 0) if text[at : at + 1].isspace() else (0,):
@@ -100,7 +106,10 @@ def _end(text: str, unit: str, start: int, limit: int) -> int | None:
 
 
 def _units(text: str, *, by_line: bool) -> Array:
-    """Return how long the shortest unit is that stands at least four times from each place on; 0 without one."""
+    """Return the length of the shortest unit at each place; 0 without one.
+
+    It stands at least four times from there on.
+    """
     points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     n = len(points)
     units = np.zeros(n, dtype=np.int32)
@@ -122,9 +131,9 @@ class _Places(NamedTuple):
     """The places of a text.
 
     Attributes:
-        white: whether it is white space, of each.
-        line_ends: where its line ends, of each.
-        limits: where a repetition from there must end, of each.
+        white: Mask of white space.
+        line_ends: End of the line of each place.
+        limits: Latest end of a repetition from each place on.
         following: (n + 1) of each the place itself, or one towards the next where a unit may still be found.
     """
 
@@ -142,12 +151,12 @@ def _find_units(  # noqa: C901  # one search, and the helpers that it calls mill
 
     Args:
         points: code points.
-        n: how many.
+        n: Number of code points.
         longest: Longest of units to look for.
-        places: what is known of each.
+        places: Properties of the places.
         hashes: (2 n + 2) room for two hashes of what is before each place.
         powers: (64) room.
-        units: what is found.
+        units: Result.
     """
     white, line_ends, limits, following = places
     prime, other = 2147483647, 2147483629
@@ -168,7 +177,7 @@ def _find_units(  # noqa: C901  # one search, and the helpers that it calls mill
         )
 
     def how_many(a: Any, b: Any, most: Any, back: Any) -> Any:
-        """Points that are the same from both on, or before both."""
+        """Return the number of equal points from both on, or before both."""
         same, grows = 0, 1
         k = 0 if most > 0 and points[a - back] == points[b - back] else -1
         while k >= 0:  # twice as many each time, then half as many

@@ -22,6 +22,13 @@ class Embedding(Tagger):
 
     The encoder computes each text by itself, so its vector depends on nothing else. A text without tokens has the
     vector that the encoder gives for an empty input; with static embeddings these are zeros.
+
+    Attributes:
+        model: the folder of an encoder of sentence-transformers (BERT, RoBERTa, XLM-R, static embeddings) or model2vec;
+            or universal-sentence-encoder-multilingual-3, which the extra has
+        window: the part of a text that the model sees; null: the beginning, as many tokens as it takes
+        max_tokens: the number of tokens of each piece that count; null: as the folder says
+        prefix: a text before each text: `passage: ` for some models
     """
 
     EXAMPLES = (
@@ -30,24 +37,10 @@ class Embedding(Tagger):
         Example("Η βιβλιοθήκη", [0.09784, -0.462, 0.3098], options=TINY),
     )
 
-    model: Annotated[
-        EncoderOption,
-        msgspec.Meta(
-            description="the folder of an encoder of sentence-transformers (BERT, RoBERTa, XLM-R, static embeddings) "
-            "or model2vec; or universal-sentence-encoder-multilingual-3, which the extra has"
-        ),
-    ]
-    window: Annotated[
-        WindowOption,
-        msgspec.Meta(
-            description="which part of a text the model sees; null: the beginning, as many tokens as it takes"
-        ),
-    ] = None
-    max_tokens: Annotated[
-        Annotated[int, msgspec.Meta(ge=4)] | None,
-        msgspec.Meta(description="how many tokens of each piece count; null: as the folder says"),
-    ] = None
-    prefix: Annotated[str, msgspec.Meta(description="what stands before each text: `passage: ` for some models")] = ""
+    model: EncoderOption
+    window: WindowOption = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=4)] | None = None
+    prefix: str = ""
 
     def tag_batch(self, documents: Sequence[Document]) -> Sequence[list[float]]:
         import numpy as np
@@ -61,8 +54,6 @@ class Embedding(Tagger):
         return Halves(result)
 
     def check(self) -> None:
-        if self.window is not None:
-            self.window.check()
         most = most_tokens(self.model)
         if self.max_tokens and most and self.max_tokens > most:
             raise ConfigError(f"max_tokens: expected at most {most}, which the model takes, got {self.max_tokens}")

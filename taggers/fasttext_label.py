@@ -18,7 +18,7 @@ LID = {"model": "lid.176.ftz"}
 
 
 class Labels(msgspec.Struct, frozen=True):
-    """The best label, its probability, and the probabilities of all labels that were asked for, best first.
+    """The best label, its probability, and the probabilities of the best labels.
 
     Attributes:
         label: The most probable label; null for a text without words, and where no label is probable enough.
@@ -32,7 +32,7 @@ class Labels(msgspec.Struct, frozen=True):
 
 
 class FasttextLabel(Tagger):
-    r"""The labels of a supervised fastText model for the whole text, without ``__label__``.
+    r"""The labels of a supervised fastText model for the whole text.
 
     ``label`` is null and ``prob`` 0 if a text has no words, or if no label has a probability of at least `min_prob`.
     ``scores`` has the `k` best labels with at least this probability, best first; rules use ``get(quality.scores, "hq",
@@ -42,36 +42,37 @@ class FasttextLabel(Tagger):
     With ``spaces``, each ``\n`` becomes a space (Dolma, NeMo Curator). With ``all_spaces``, everything at which
     ``str.splitlines`` splits becomes a space, such as U+2028 (DCLM, RedPajama). With ``deleted``, ``\n`` is left out,
     which glues words together (CCNet, and datatrove by default). NUL characters are left out.
+
+    Attributes:
+        model: a supervised fastText model: path, URL or known name
+        k: the largest number of labels in `scores`; null: all that the model gives
+        min_prob: a less probable label is left out
+        line_ends: the treatment of line ends
+        window: the part of a text that the model sees; null: all
+        lower: true puts the text in lower case
     """
 
     EXAMPLES = (
-        Example("", {"label": None, "prob": 0.0, "scores": {}}, options=LID),
+        Example("", Labels(None, 0.0, {}), options=LID),
         Example(
             "The library opens\nat nine.",
-            {"label": "en", "prob": 0.8747396, "scores": {"en": 0.8747396}},
+            Labels("en", 0.8747396, {"en": 0.8747396}),
             options=LID | {"k": 1},
         ),
         Example(
             "Η βιβλιοθήκη ανοίγει στις εννέα.",
-            {"label": "el", "prob": 0.98514825, "scores": {"el": 0.98514825, "en": 0.005759463}},
+            Labels("el", 0.98514825, {"el": 0.98514825, "en": 0.005759463}),
             options=LID | {"min_prob": 0.005},
         ),
-        Example("The library\nopens.", {"label": None, "prob": 0.0, "scores": {}}, options=LID | {"min_prob": 0.99}),
+        Example("The library\nopens.", Labels(None, 0.0, {}), options=LID | {"min_prob": 0.99}),
     )
 
-    model: Annotated[FastText, msgspec.Meta(description="a supervised fastText model: path, URL or known name")]
-    k: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        msgspec.Meta(description="the largest number of labels in `scores`; null: all that the model gives"),
-    ] = None
-    min_prob: Annotated[float, msgspec.Meta(ge=0, le=1, description="a less probable label is left out")] = 0.0
-    line_ends: Annotated[LineEnds, msgspec.Meta(description="what happens to line ends")] = "spaces"
-    window: Annotated[WindowOption, msgspec.Meta(description="which part of a text the model sees; null: all")] = None
-    lower: Annotated[bool, msgspec.Meta(description="whether the text is put in lower case")] = False
-
-    def check(self) -> None:
-        if self.window is not None:
-            self.window.check()
+    model: FastText
+    k: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    min_prob: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    line_ends: LineEnds = "spaces"
+    window: WindowOption = None
+    lower: bool = False
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Labels]:
         model, line = load_fasttext(self.model), _LINES[self.line_ends]
@@ -86,11 +87,14 @@ class FasttextLabel(Tagger):
         ]
 
     def _of_pieces(self, window: Window, text: str) -> Labels:
-        """Return what the model says of the pieces of a text, together; pieces without words say nothing."""
+        """Return the model's labels for the pieces of a text, combined.
+
+        Pieces without words do not count.
+        """
         model, line = load_fasttext(self.model), _LINES[self.line_ends]
         pieces = [line(piece.lower() if self.lower else piece) for piece in window.of(text)]
-        said = [predictions for predictions in model.predict(pieces, k=len(model.labels)) if predictions]
-        probs = [{one.label: one.prob for one in predictions} for predictions in said]
+        predicted = [predictions for predictions in model.predict(pieces, k=len(model.labels)) if predictions]
+        probs = [{one.label: one.prob for one in predictions} for predictions in predicted]
         rows = [[prob.get(label, 0.0) for label in model.labels] for prob in probs]
         if not rows:
             return Labels(None, 0.0, {})

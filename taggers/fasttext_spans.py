@@ -1,4 +1,4 @@
-r"""Predictions of a fastText model for the sentences or lines of a text.
+r"""Predictions of a fastText model for sentences or lines.
 
 Source: Dolma 1.2, ``taggers/jigsaw.py`` (``jigsaw_hatespeech_sentence_v2``, ``jigsaw_nsfw_sencence_v2``): spans of
 sentences by label, whose score is the probability. What a sentence is, is our own.
@@ -20,7 +20,7 @@ LID = {"model": "lid.176.ftz"}
 
 
 class FasttextSpans(Tagger):
-    r"""Spans of sentences or lines by the label that a supervised fastText model gives them; scores are probabilities.
+    r"""Spans of sentences or lines by fastText label, with probabilities as scores.
 
     Labels are without ``__label__``. The value does not have labels that no sentence has, so rules use ``get(toxicity,
     "toxic", [])``.
@@ -32,6 +32,14 @@ class FasttextSpans(Tagger):
 
     `k` and `min_prob` choose which labels a sentence has; by default the best one. A sentence without words has no
     label. Probabilities are float32, and may exceed 1 by 1e-4.
+
+    Attributes:
+        model: a supervised fastText model: path, URL or known name
+        unit: the unit of a span: each sentence or each line
+        labels: labels to give; none: all of them
+        k: the number of labels of a sentence, best first
+        min_prob: labels with a lower probability are left out
+        lower: true puts the text in lower case
     """
 
     EXAMPLES = (
@@ -48,16 +56,12 @@ class FasttextSpans(Tagger):
         ),
     )
 
-    model: Annotated[FastText, msgspec.Meta(description="a supervised fastText model: path, URL or known name")]
-    unit: Annotated[
-        Literal["sentence", "line"], msgspec.Meta(description="whether each sentence or each line is a span")
-    ] = "sentence"
-    labels: Annotated[tuple[str, ...], msgspec.Meta(description="labels to give; none: all of them")] = ()
-    k: Annotated[int, msgspec.Meta(ge=1, description="the number of labels of a sentence, best first")] = 1
-    min_prob: Annotated[float, msgspec.Meta(ge=0, le=1, description="labels with a lower probability are left out")] = (
-        0.0
-    )
-    lower: Annotated[bool, msgspec.Meta(description="whether the text is put in lower case")] = False
+    model: FastText
+    unit: Literal["sentence", "line"] = "sentence"
+    labels: tuple[str, ...] = ()
+    k: Annotated[int, msgspec.Meta(ge=1)] = 1
+    min_prob: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    lower: bool = False
 
     def tag_batch(self, documents: Sequence[Document]) -> list[dict[str, list[Span]]]:
         cut = _sentences if self.unit == "sentence" else _lines
@@ -66,11 +70,11 @@ class FasttextSpans(Tagger):
         if self.lower:
             texts = list(map(str.lower, texts))
         values: list[dict[str, list[Span]]] = [{} for _ in documents]
-        wanted = set(self.labels)
+        selected = set(self.labels)
         predictions = load_fasttext(self.model).predict(texts, k=self.k, threshold=self.min_prob)
         for (i, start, end), best in zip(places, predictions, strict=True):
             for label, prob in ((prediction.label, prediction.prob) for prediction in best):
-                if not wanted or label in wanted:
+                if not selected or label in selected:
                     values[i].setdefault(label, []).append(Span(start, end, prob))
         return values
 

@@ -1,4 +1,4 @@
-r"""The figures that FineWeb's own rules are about: ends of lines, short lines, repeated lines, line feeds.
+r"""The figures in FineWeb's rules: ends of lines, short lines, repeated lines, line feeds.
 
 Source: Penedo et al. 2024 (FineWeb), arXiv:2406.17557, section 3.6, as computed by datatrove 0.10
 (``fineweb_quality_filter.py``, ``utils/text.py``). FineWeb drops a document with ``line_punct_ratio`` < 0.12,
@@ -52,7 +52,7 @@ class Ratios(msgspec.Struct, frozen=True):
 
 
 class Fineweb(Tagger):
-    r"""Shares of the lines that end in a mark, are short or are repeated, without blank lines; and line feeds per word.
+    r"""Shares of lines with an end mark, short ones and repeated ones; line feeds per word.
 
     - ``lines``: lines that are not blank. FineWeb drops a document without any.
     - ``line_punct_ratio``: the share of these lines that end in a terminal mark of some script, such as ``. ! ? 。 ؟
@@ -68,57 +68,43 @@ class Fineweb(Tagger):
     the Indic NLP Library). The others need a dictionary or a model, which an extra brings (ja, zh, vi, th, ko, km, lo,
     my, bo, kk, be, cy …). A document whose language is null, or to which datatrove gives no tokenizer, is split by
     spaCy's rules for all languages.
+
+    Attributes:
+        variant: the project whose words and line ends are used
+        short_line_chars: code points up to which a line is short
+        line_ends: the ends of lines for `datatrove`. `feeds`: `\n`; `all`: wherever `str.splitlines` splits, as in text
+            of which C4 has made new lines
     """
 
     EXAMPLES = (
         Example(
             "",
-            {"lines": 0, "line_punct_ratio": 0.0, "short_line_ratio": 0.0, "char_dup_ratio": 0.0, "list_ratio": 0.0},
+            Ratios(0, 0.0, 0.0, 0.0, 0.0),
         ),
         Example(
             "The library is open.\n\nMenu\nMenu\nEverybody is welcome in all of our rooms\r\n",
-            {
-                "lines": 4, "line_punct_ratio": 0.25, "short_line_ratio": 0.75, "char_dup_ratio": 0.058823529411764705,
-                "list_ratio": 0.35714285714285715,
-            },
+            Ratios(4, 0.25, 0.75, 0.058823529411764705, 0.35714285714285715),
         ),
         Example(
             "図書館は九時に開きます。\nMenü\nMenü",
-            {
-                "lines": 3, "line_punct_ratio": 0.3333333333333333, "short_line_ratio": 1.0, "char_dup_ratio": 0.2,
-                "list_ratio": 0.15384615384615385,
-            },
+            Ratios(3, 0.3333333333333333, 1.0, 0.2, 0.15384615384615385),
         ),
         Example(
             "The library's open.\n\nMenu\nMenu\n",
-            {
-                "lines": 3, "line_punct_ratio": 0.3333333333333333, "short_line_ratio": 0.6666666666666666,
-                "char_dup_ratio": 0.14814814814814814, "list_ratio": 0.5714285714285714,
-            },
+            Ratios(3, 0.3333333333333333, 0.6666666666666666, 0.14814814814814814, 0.5714285714285714),
             options={"variant": "datatrove", "short_line_chars": 18},
         ),
         Example(
             "The library's open.\u2028Menu\rMenu",
-            {
-                "lines": 3, "line_punct_ratio": 0.3333333333333333, "short_line_ratio": 0.6666666666666666,
-                "char_dup_ratio": 0.14814814814814814, "list_ratio": 0.2857142857142857,
-            },
+            Ratios(3, 0.3333333333333333, 0.6666666666666666, 0.14814814814814814, 0.2857142857142857),
             options={"variant": "datatrove", "short_line_chars": 18, "line_ends": "all"},
         ),
-    )  # fmt: skip
+    )
 
-    variant: Annotated[
-        Literal["ours", "datatrove"], msgspec.Meta(description="the project whose words and line ends are used")
-    ] = "ours"
-    short_line_chars: Annotated[int, msgspec.Meta(ge=0, description="code points up to which a line is short")] = 30
+    variant: Literal["ours", "datatrove"] = "ours"
+    short_line_chars: Annotated[int, msgspec.Meta(ge=0)] = 30
 
-    line_ends: Annotated[
-        Literal["feeds", "all"],
-        msgspec.Meta(
-            description=r"for `datatrove`: where lines end. `feeds`: at `\n`; `all`: wherever `str.splitlines` splits, "
-            "as in text of which C4 has made new lines"
-        ),
-    ] = "feeds"
+    line_ends: Literal["feeds", "all"] = "feeds"
 
     language: Language = None
 
@@ -155,10 +141,10 @@ class Fineweb(Tagger):
         if self.line_ends == "all":
             text = ODD_ENDS.sub("\n", text)
         lines = [line for line in text.split("\n") if line.strip()]
-        n, seen, again = max(len(lines), 1), set[str](), 0
+        n, earlier, again = max(len(lines), 1), set[str](), 0
         for line in lines:
-            again += len(line) if line in seen else 0
-            seen.add(line)
+            again += len(line) if line in earlier else 0
+            earlier.add(line)
         return Ratios(
             len(lines),
             sum(line[-1] in TERMINALS for line in lines) / n,
@@ -170,14 +156,14 @@ class Fineweb(Tagger):
 
 @functools.cache
 def _marks() -> Array:
-    """Return, of each code point, whether it ends a sentence."""
+    """Return a table of the code points at sentence ends."""
     result = np.zeros(0x110000, dtype=np.int8)
     result[list(map(ord, TERMINALS))] = 1
     return result
 
 
 def _look(lines: LineTable) -> tuple[Array, Array]:
-    """Return, of each line, bits of what is found, and a hash."""
+    """Return bits and a hash of each line."""
     n = len(lines.starts)
     result, hashes = np.zeros((2, n), dtype=np.int64)
     _look_at(lines, n, characters(), _marks(), result, hashes)
@@ -185,8 +171,8 @@ def _look(lines: LineTable) -> tuple[Array, Array]:
 
 
 @compiled(LineTable, "int64", Characters, "int8* int64* int64*")
-def _look_at(lines: LineTable, n: Any, table: Characters, marks: Any, found: Any, hashes: Any) -> None:
-    """Fill `found` and `hashes` of n lines."""
+def _look_at(lines: LineTable, n: Any, table: Characters, marks: Any, bits_of: Any, hashes: Any) -> None:
+    """Fill `bits_of` and `hashes` of n lines."""
     utf8 = lines.utf8
     for line in range(n):
         start, end = lines.starts[line], lines.ends[line]
@@ -204,7 +190,7 @@ def _look_at(lines: LineTable, n: Any, table: Characters, marks: Any, found: Any
             point, at = decoded(utf8, at)
             if marks[point]:
                 bits = MARKED
-        found[line] = bits
+        bits_of[line] = bits
         hash_, at = end - start, start
         while at < end:
             some = 0

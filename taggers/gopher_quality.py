@@ -1,4 +1,4 @@
-r"""The figures that Gopher's quality rules are about: words, symbols, bullets, ellipses, stop words.
+r"""The figures in Gopher's quality rules: words, symbols, bullets, ellipses, stop words.
 
 Source: Rae et al. 2021 (Gopher), arXiv:2112.11446, appendix A.1.1, which keeps a document of 50 to 100,000 words with a
 mean length of 3 to 10, at most 0.1 hashes and at most 0.1 ellipses a word, at most 90 % of lines with a bullet and 30 %
@@ -80,7 +80,7 @@ class Quality(msgspec.Struct, frozen=True):
 
 
 class GopherQuality(Tagger):
-    r"""The number of words, and shares of symbols, bullets, ellipses, letters and stop words in words and lines.
+    r"""Counts and lengths of words; shares of symbols, bullets, ellipses, letters and stop words.
 
     Values per word are 0 for a document without words, and values per line are 0 for a document without lines. With the
     variant `paper`:
@@ -108,6 +108,14 @@ class GopherQuality(Tagger):
     - ``redpajama``: ``words`` and lengths are those of the text without ASCII punctuation, in lower case and NFD; all
       other values use matches of ``\w+|[^\w\s]+``. Only ASCII letters are letters. Values are rounded to 8 places.
       Where RedPajama has null, the value is 0.
+
+    Attributes:
+        stop_words: the stop list; if not given, the paper's eight words, or those of `language`
+        stop_lists: a table of stop lists, a row for each language: its label, then its words, between tabs; or
+            `fineweb-2-baedee4-stop-words`, which comes with the toolkit; needs `language`
+        language: a language, or the attribute with the language of each document, for the stop words (the paper's eight
+            are those of `en`), and for words with the variant `datatrove` or `splitter: dictionary`
+        bullets: the characters that begin a line with a bullet, with the variant `paper`
     """
 
     VERSION = "3"
@@ -177,30 +185,11 @@ class GopherQuality(Tagger):
 
     variant: Variant = "paper"
     splitter: PaperSplitter = "unicode"
-    stop_words: Annotated[
-        tuple[str, ...] | None,
-        msgspec.Meta(description="the stop list; if not given, the paper's eight words, or those of `language`"),
-    ] = None
-    stop_lists: Annotated[
-        Files | None,
-        msgspec.Meta(
-            description="a table of stop lists, a row for each language: its label, then its words, between tabs; or "
-            "`fineweb-2-baedee4-stop-words`, which comes with the toolkit; needs `language`"
-        ),
-    ] = None
-    language: Annotated[
-        Label,
-        msgspec.Meta(
-            description="a language, or the attribute with the language of each document, for the stop words (the "
-            "paper's eight are those of `en`), and for words with the variant `datatrove` or `splitter: dictionary`"
-        ),
-    ] = None
+    stop_words: tuple[str, ...] | None = None
+    stop_lists: Files | None = None
+    language: Label = None
 
-    bullets: Annotated[
-        str,
-        Added,
-        msgspec.Meta(description="the characters that begin a line with a bullet, with the variant `paper`"),
-    ] = BULLETS
+    bullets: Annotated[str, Added] = BULLETS
 
     def check(self) -> None:
         if self.variant != "paper" and self.bullets != BULLETS:
@@ -221,7 +210,7 @@ class GopherQuality(Tagger):
             words = batch.datatrove_words(self.language)
             return list(map(_datatrove, [document.text for document in batch], words, lists))
         measure = _VARIANTS[self.variant]
-        return [measure(document.text, known) for document, known in zip(batch, lists, strict=True)]
+        return [measure(document.text, stop_list) for document, stop_list in zip(batch, lists, strict=True)]
 
     def _lists(self, batch: Batch) -> list[frozenset[str]]:
         """Return the stop list of each document."""
@@ -277,20 +266,20 @@ def _medians(words: Words) -> Array:
 
 
 def _stop_words(words: Words, lists: list[frozenset[str]]) -> tuple[Array, Array]:
-    """Return how many words of each text are in its list, and how many of the list there are."""
-    known = list(map(_folded, lists))
-    places = places_among(words.folded, words.bounds, known)
+    """Count the words of each text in its list, and distinct ones."""
+    hashes = list(map(_folded, lists))
+    places = places_among(words.folded, words.bounds, hashes)
     at = np.flatnonzero(places >= 0)
     text = np.searchsorted(words.bounds[1:], at, side="right")
-    seen = np.zeros((len(lists), max(map(len, known), default=0)), dtype=bool)
-    seen[text, places[at]] = True
-    return np.bincount(text, minlength=len(lists)), np.count_nonzero(seen, axis=1)
+    hits = np.zeros((len(lists), max(map(len, hashes), default=0)), dtype=bool)
+    hits[text, places[at]] = True
+    return np.bincount(text, minlength=len(lists)), np.count_nonzero(hits, axis=1)
 
 
 @functools.cache
-def _folded(known: frozenset[str]) -> Array:
+def _folded(entries: frozenset[str]) -> Array:
     """Return the hashes of single words."""
-    return hashes_of([word for word in known if len(word.split()) == 1], folded=True)
+    return hashes_of([word for word in entries if len(word.split()) == 1], folded=True)
 
 
 class _Counted(NamedTuple):
@@ -304,10 +293,10 @@ class _Counted(NamedTuple):
 
 
 @compiled(LineTable, "int64", Characters, "int64* int64", _Counted)
-def _look(lines: LineTable, documents: Any, table: Characters, marks: Any, n_marks: Any, found: _Counted) -> None:
-    """Count what `_Counted` has of each document."""
+def _look(lines: LineTable, documents: Any, table: Characters, marks: Any, n_marks: Any, counts: _Counted) -> None:
+    """Fill `_Counted` of each document."""
     utf8 = lines.utf8
-    n_lines, bullets, trailing, hashes, ellipses = found
+    n_lines, bullets, trailing, hashes, ellipses = counts
     for document in range(documents):
         for line in range(lines.bounds[document], lines.bounds[document + 1]):
             at, end, first, dots, ended, dotted = lines.starts[line], lines.ends[line], -1, 0, False, False
@@ -333,12 +322,12 @@ def _look(lines: LineTable, documents: Any, table: Characters, marks: Any, n_mar
 
 
 def _quality(  # noqa: PLR0913  # what is counted is given by its name
-    words: Sequence[str], tokens: Sequence[str], known: frozenset[str], *, hashes: int, ellipses: int, symbols: int,
+    words: Sequence[str], tokens: Sequence[str], stop_list: frozenset[str], *, hashes: int, ellipses: int, symbols: int,
     alphabetic: int, lines: int, bullets: int, trailing: int,
 ) -> Quality:  # fmt: skip
     by_word, by_line = max(len(tokens), 1), max(lines, 1)
     lengths = list(map(len, words))
-    stops = [token for token in tokens if token in known]
+    stops = [token for token in tokens if token in stop_list]
     return Quality(
         words=len(words),
         mean_word_length=sum(lengths) / max(len(words), 1),
@@ -352,7 +341,7 @@ def _quality(  # noqa: PLR0913  # what is counted is given by its name
         stop_words=len(stops),
         distinct_stop_words=len(set(stops)),
         stop_word_share=len(stops) / by_word,
-        stop_list=len(known),
+        stop_list=len(stop_list),
     )
 
 
@@ -364,13 +353,13 @@ _DATATROVE_PUNCTUATION = TERMINALS.union(
 )
 
 
-def _datatrove(text: str, tokens: list[str], known: frozenset[str]) -> Quality:
+def _datatrove(text: str, tokens: list[str], stop_list: frozenset[str]) -> Quality:
     lines = text.splitlines()
     hashes, ellipses = text.count("#"), text.count("...") + text.count("…")
     return _quality(
         list(itertools.filterfalse(_DATATROVE_PUNCTUATION.issuperset, tokens)),
         tokens,
-        known,
+        stop_list,
         hashes=hashes,
         ellipses=ellipses,
         symbols=hashes + ellipses,
@@ -381,13 +370,13 @@ def _datatrove(text: str, tokens: list[str], known: frozenset[str]) -> Quality:
     )
 
 
-def _dolma(text: str, known: frozenset[str], *, blank_lines: bool = True) -> Quality:
+def _dolma(text: str, stop_list: frozenset[str], *, blank_lines: bool = True) -> Quality:
     words = text.split()
     lines = text.split("\n") if blank_lines else re.split("\n+", text)
     return _quality(
         words,
         words,
-        known,
+        stop_list,
         hashes=sum("#" in word for word in words),
         ellipses=sum("…" in word for word in words),
         symbols=sum("#" in word or "…" in word for word in words),
@@ -398,7 +387,7 @@ def _dolma(text: str, known: frozenset[str], *, blank_lines: bool = True) -> Qua
     )
 
 
-def _redpajama(text: str, known: frozenset[str]) -> Quality:
+def _redpajama(text: str, stop_list: frozenset[str]) -> Quality:
     plain = decomposed(text.translate(dict.fromkeys(map(ord, string.punctuation))).lower())
     tokens = re.findall(r"\w+|[^\w\s]+", text)
     lines = Document(text).lines
@@ -406,7 +395,7 @@ def _redpajama(text: str, known: frozenset[str]) -> Quality:
     return _quality(
         plain.split(),
         tokens,
-        known,
+        stop_list,
         hashes=hashes,
         ellipses=ellipses,
         symbols=hashes + ellipses,

@@ -1,4 +1,4 @@
-r"""How much of a document says again what it has said: lines, paragraphs and n-grams that are repeated.
+r"""Share of a document in repeated lines, paragraphs and n-grams.
 
 Source: Rae et al. 2021 (Gopher), arXiv:2112.11446, appendix A.1.1 and table A1, which drops above: duplicate lines and
 paragraphs 0.30, their characters 0.20; characters of the top 2-, 3-, 4-gram 0.20, 0.18, 0.16; of duplicate 5- to
@@ -11,7 +11,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -107,6 +107,9 @@ class GopherRepetition(Tagger):
       n-grams, all occurrences count, divided by all n-grams, and overlaps count each time. There are no paragraphs.
     - ``redpajama``: n-grams as in `paper`, but of words without ASCII punctuation, in lower case and NFD; the value of
       the top n-gram may exceed 1. There are no lines and no paragraphs. Values are rounded to 8 places.
+
+    Attributes:
+        case: true distinguishes n-grams in upper and lower case, with the variant `paper`
     """
 
     EXAMPLES = (
@@ -145,9 +148,7 @@ class GopherRepetition(Tagger):
     variant: Variant = "paper"
     splitter: PaperSplitter = "unicode"
 
-    case: Annotated[
-        bool, msgspec.Meta(description="with the variant `paper`: whether n-grams in other upper or lower case differ")
-    ] = False
+    case: bool = False
 
     language: Language = None
 
@@ -182,7 +183,7 @@ def _share(part: Array, whole: Array) -> Array:
 
 
 def _lines(lines: LineTable) -> list[Array]:
-    """Return the shares of duplicate lines and of their characters, and of paragraphs."""
+    """Return the shares of duplicate lines, paragraphs and their characters."""
     texts = len(lines.bounds) - 1
     result = np.zeros((4, len(lines.starts)), dtype=np.int64)
     bounds = np.zeros((2, texts + 1), dtype=np.int64)
@@ -214,7 +215,7 @@ class _Parts(NamedTuple):
 def _look(
     table_of_lines: LineTable, documents: Any, table: Characters, of_lines: _Parts, of_paragraphs: _Parts
 ) -> None:
-    """Find the lines without white space at their ends, blank ones left out, and the paragraphs."""
+    """Find the stripped lines, without blank ones, and the paragraphs."""
     utf8, starts, ends, _, bounds = table_of_lines
     hashes, sizes, line_bounds = of_lines
     paragraphs, paragraph_sizes, paragraph_bounds = of_paragraphs
@@ -222,7 +223,7 @@ def _look(
     for document in range(documents):
         hash_of_paragraph = size_of_paragraph = 0
         for line in range(bounds[document], bounds[document + 1]):
-            at, chars, size, hash_, kept = starts[line], 0, 0, 1, 0
+            at, chars, size, hash_, stripped = starts[line], 0, 0, 1, 0
             while at < ends[line]:
                 point, at = decoded(utf8, at)
                 space = number_of(table, point) & SPACE
@@ -231,11 +232,11 @@ def _look(
                 hash_ = ((hash_ ^ point) * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
                 chars += 1
                 if not space:
-                    size, kept = chars, hash_
+                    size, stripped = chars, hash_
             if size:
-                hashes[lines], sizes[lines] = kept, size
+                hashes[lines], sizes[lines] = stripped, size
                 lines += 1
-                hash_of_paragraph = ((hash_of_paragraph ^ kept) * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
+                hash_of_paragraph = ((hash_of_paragraph ^ stripped) * 0x1E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
                 size_of_paragraph += size
             if size_of_paragraph and (not size or line + 1 == bounds[document + 1]):
                 paragraphs[n], paragraph_sizes[n] = hash_of_paragraph, size_of_paragraph
@@ -279,13 +280,16 @@ def _datatrove(text: str, words: list[str]) -> Repetition:
 
 
 def _greedy(words: list[str], n: int) -> int:
-    """Return the characters of n-grams that came before, from the start on; what follows one does not overlap it."""
-    seen = set[str]()
+    """Return the characters of repeated n-grams.
+
+    They are taken from the start on, and do not overlap.
+    """
+    ngrams = set[str]()
     at = chars = 0
     while at + n <= len(words):
         ngram = "".join(words[at : at + n])
-        again = ngram in seen
+        again = ngram in ngrams
         chars += len(ngram) * again
         at += n if again else 1
-        seen.add(ngram)
+        ngrams.add(ngram)
     return chars

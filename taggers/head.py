@@ -7,8 +7,6 @@ frozen encoder (FineWeb-Edu, arXiv:2406.17557), or two with ReLU between them (J
 from collections.abc import Sequence
 from typing import Annotated
 
-import msgspec
-
 from toolkit import Attribute, Batch, Document, Example, Tagger
 from toolkit.text import HeadOption, Said, load_head
 
@@ -19,32 +17,30 @@ class Head(Tagger):
     """Predictions of a head: a score, and for classes, labels and grades their probabilities.
 
     The tagger does not read the text itself. Numbers are float32.
+
+    Attributes:
+        model: the folder of a head, or its file
+        embedding: the embeddings, of the encoder that the head was trained on
     """
 
     EXAMPLES = (
-        Example(
-            "", {"score": 2.0, "label": None, "scores": {}}, options=TINY, attributes={"embedding": [0.0, 0.0, 0.0]}
-        ),
+        Example("", Said(2.0, None, {}), options=TINY, attributes={"embedding": [0.0, 0.0, 0.0]}),
         Example(
             "The library opens\nat nine.",
-            {"score": 1.38808, "label": None, "scores": {}},
+            Said(1.38808, None, {}),
             options=TINY,
             attributes={"embedding": [-0.151, -0.25, 0.05728]},
         ),
         Example(
             "Η βιβλιοθήκη",
-            {"score": 1.36414, "label": None, "scores": {}},
+            Said(1.36414, None, {}),
             options=TINY,
             attributes={"embedding": [0.09784, -0.462, 0.3098]},
         ),
     )
 
-    model: Annotated[HeadOption, msgspec.Meta(description="the folder of a head, or its file")]
-    embedding: Annotated[
-        str,
-        Attribute("embedding", list[float]),
-        msgspec.Meta(description="the embeddings, of the encoder that the head was trained on"),
-    ]
+    model: HeadOption
+    embedding: Annotated[str, Attribute("embedding", list[float])]
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Said]:
         return load_head(self.model).predict(Batch.of(documents).attribute(self.embedding))

@@ -4,13 +4,11 @@ Source: sequence classification of `transformers` (Wolf et al. 2020, arXiv:1910.
 (Penedo et al. 2024, arXiv:2406.17557) and ml_filter's annotators use it.
 """
 
-from typing import Annotated
-
 import msgspec
 
 from taggers._folder_classifiers import FolderClassifier
 from toolkit import Example, Model
-from toolkit.text import ClassifierAsked
+from toolkit.text import ClassifierAsked, Said
 
 TINY = {"model": "tests/taggers/files/hf_classifier"}
 
@@ -23,19 +21,19 @@ class HfClassifier(FolderClassifier):
     ml_filter, whose head clips. If the model has several targets, ``scores`` has a number for each (for classes the
     mean of the classes, weighted by probability), and ``score`` is that of the first. With `target`, the value is about
     this target alone. Numbers are float32.
+
+    Attributes:
+        base: the config.json of the encoder, for a model of ml_filter, whose folder lacks it
     """
 
     EXAMPLES = (
-        Example("", {"score": 1.5574471, "label": None, "scores": {}}, options=TINY),
-        Example("The library opens\nat nine.", {"score": -1.4850496, "label": None, "scores": {}}, options=TINY),
-        Example("Η βιβλιοθήκη ανοίγει στις εννέα.", {"score": 1.5109289, "label": None, "scores": {}}, options=TINY),
+        Example("", Said(1.5574471, None, {}), options=TINY),
+        Example("The library opens\nat nine.", Said(-1.4850496, None, {}), options=TINY),
+        Example("Η βιβλιοθήκη ανοίγει στις εννέα.", Said(1.5109289, None, {}), options=TINY),
     )
 
-    base: Annotated[
-        Model | None,
-        msgspec.Meta(description="for a model of ml_filter, whose folder lacks it: the config.json of its encoder"),
-    ] = None
+    base: Model | None = None
 
     @property
-    def asked(self) -> ClassifierAsked:
-        return msgspec.structs.replace(super().asked, base=self.base)
+    def request(self) -> ClassifierAsked:
+        return msgspec.structs.replace(super().request, base=self.base)

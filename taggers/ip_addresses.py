@@ -6,9 +6,6 @@ boundaries, and IPv6 as well.
 
 import ipaddress
 import re
-from typing import Annotated
-
-import msgspec
 
 from toolkit import Document, Example, Span, Tagger
 
@@ -23,11 +20,16 @@ MAX_V6 = 45
 
 
 class IpAddresses(Tagger):
-    """Spans of IPv4 and IPv6 addresses, in order, without the characters around them, a port or a prefix length.
+    """Spans of IPv4 and IPv6 addresses, without port or prefix length.
 
     An IPv4 address has four decimal numbers up to 255 without leading zeros, and neither a letter, a digit nor a dot
     with a digit next to it (so ``v1.2.3.4`` and ``1.2.3.4.5`` have none). An IPv6 address is what RFC 4291 takes, with
     a digit in it (so ``dead::beef`` is none).
+
+    Attributes:
+        v4: true finds IPv4 addresses
+        v6: true finds IPv6 addresses
+        reserved: also addresses that are not public (private, loopback …; `ipaddress.is_global`)
     """
 
     PERSONAL = True
@@ -39,12 +41,9 @@ class IpAddresses(Tagger):
         Example("Größe [2a00:1450:4001::200e]/64 um 12:30:45, ::1", [[7, 27, 1.0]]),
     )
 
-    v4: Annotated[bool, msgspec.Meta(description="whether IPv4 addresses are looked for")] = True
-    v6: Annotated[bool, msgspec.Meta(description="whether IPv6 addresses are looked for")] = True
-    reserved: Annotated[
-        bool,
-        msgspec.Meta(description="also addresses that are not public (private, loopback …; `ipaddress.is_global`)"),
-    ] = False
+    v4: bool = True
+    v6: bool = True
+    reserved: bool = False
 
     def tag(self, document: Document) -> list[Span]:
         text = document.text
@@ -58,7 +57,7 @@ class IpAddresses(Tagger):
         results = []
         for match in _V4.finditer(text):
             start, end = match.span()
-            if not (start and _BEFORE.match(text, start - 1)) and self._wanted(match[0]):
+            if not (start and _BEFORE.match(text, start - 1)) and self._is_address(match[0]):
                 results.append(Span(start, end))
         return results
 
@@ -73,12 +72,12 @@ class IpAddresses(Tagger):
             end = rest.end() if rest else match.end()
             stop = end - (text[end - 1] == ":" and text[end - 2] != ":")
             alone = not (start and _BEFORE.match(text, start - 1)) and not _AFTER.match(text, end)
-            if alone and stop - start <= MAX_V6 and self._wanted(text[start:stop]):
+            if alone and stop - start <= MAX_V6 and self._is_address(text[start:stop]):
                 results.append(Span(start, stop))
             match = _COLONS.search(text, end)
         return results
 
-    def _wanted(self, candidate: str) -> bool:
+    def _is_address(self, candidate: str) -> bool:
         try:
             address = ipaddress.ip_address(candidate)
         except ValueError:

@@ -35,9 +35,9 @@ class Vote(msgspec.Struct, frozen=True):
     Attributes:
         label: The language with most bytes, or `multi` for a multilingual document; null if most bytes have no
             language.
-        prob: How sure that is, from 0 to 1.
-        multilingual: Whether the document is multilingual.
-        shares: What each language has of the lines that are identified.
+        prob: Certainty of the label, from 0 to 1.
+        multilingual: True if the document is multilingual.
+        shares: Share of each language in the identified lines.
     """
 
     label: str | None
@@ -50,7 +50,7 @@ EN, FR = {"label": "en", "prob": 0.9}, {"label": "fr", "prob": 1.0}
 
 
 class Language(Tagger):
-    r"""The language that has most bytes of the document's lines, and how certain this is.
+    r"""The language with most bytes of the lines, and its certainty.
 
     - ``label``: ``multi`` for a multilingual document, else the language with most UTF-8 bytes (the alphabetically
       first of several), null if the lines without language have more bytes than any.
@@ -61,85 +61,54 @@ class Language(Tagger):
       n >= `min_lines`; more than `min_share` of the lines have a probability of at least `min_prob`;
       2 <= k <= `max_languages`; every language has at least t = floor(n / keys) lines, the lines without language are
       at most t.
+
+    Attributes:
+        lines: the set whose `line_language` is read
+        min_lines: a multilingual document has at least this many lines
+        min_share: a multilingual document has a larger share of sure lines than this
+        min_prob: a line with at least this probability counts as sure
+        max_languages: a multilingual document has at most this many languages
     """
 
     VERSION = "2"
 
     EXAMPLES = (
-        Example("", {"label": None, "prob": 0.0, "multilingual": False, "shares": {}}, attributes={"lines": []}),
+        Example("", Vote(None, 0.0, False, {}), attributes={"lines": []}),
         Example(
             "one line\nanother\nune",
-            {
-                "label": "en",
-                "prob": 0.75,
-                "multilingual": False,
-                "shares": {
-                    "en": {"lines": 2, "bytes": 15, "prob": 0.75},
-                    "fr": {"lines": 1, "bytes": 3, "prob": 0.16666667},
-                },
-            },
+            Vote("en", 0.75, False, {"en": Share(2, 15, 0.75), "fr": Share(1, 3, 0.16666667)}),
             attributes={"lines": [EN, EN, FR]},
         ),
         Example(
             "été\n???",
-            {
-                "label": "fr",
-                "prob": 0.625,
-                "multilingual": False,
-                "shares": {"fr": {"lines": 1, "bytes": 5, "prob": 0.625}},
-            },
+            Vote("fr", 0.625, False, {"fr": Share(1, 5, 0.625)}),
             attributes={"lines": [FR, None]},
         ),
         Example(
             "ab\n\0\0\0c",
-            {
-                "label": "en",
-                "prob": 0.59999996,
-                "multilingual": False,
-                "shares": {
-                    "en": {"lines": 1, "bytes": 2, "prob": 0.59999996},
-                    "fr": {"lines": 1, "bytes": 1, "prob": 0.33333334},
-                },
-            },
+            Vote("en", 0.59999996, False, {"en": Share(1, 2, 0.59999996), "fr": Share(1, 1, 0.33333334)}),
             attributes={"lines": [EN, FR]},
         ),
         Example(
             "a\n" * 10,
-            {
-                "label": "multi",
-                "prob": 0.5,
-                "multilingual": True,
-                "shares": {"en": {"lines": 5, "bytes": 5, "prob": 0.45}, "fr": {"lines": 5, "bytes": 5, "prob": 0.5}},
-            },
+            Vote("multi", 0.5, True, {"en": Share(5, 5, 0.45), "fr": Share(5, 5, 0.5)}),
             attributes={"lines": [EN] * 5 + [FR] * 5},
         ),
     )
 
-    lines: Annotated[
-        str,
-        Attribute("line_language", list[Prediction | None]),
-        msgspec.Meta(description="the set whose `line_language` is read"),
-    ]
-    min_lines: Annotated[
-        int, msgspec.Meta(ge=1, description="a multilingual document has at least this many lines")
-    ] = 10
-    min_share: Annotated[
-        float, msgspec.Meta(ge=0, le=1, description="in a multilingual document, a larger share of the lines is sure")
-    ] = 0.8
-    min_prob: Annotated[
-        float, msgspec.Meta(ge=0, le=1, description="a line with at least this probability counts as sure")
-    ] = 0.8
-    max_languages: Annotated[
-        int, msgspec.Meta(ge=2, description="a multilingual document has at most this many languages")
-    ] = 5
+    lines: Annotated[str, Attribute("line_language", list[Prediction | None])]
+    min_lines: Annotated[int, msgspec.Meta(ge=1)] = 10
+    min_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.8
+    min_prob: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.8
+    max_languages: Annotated[int, msgspec.Meta(ge=2)] = 5
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Vote]:
         batch = Batch.of(documents)
         lines, predictions = batch.lines, LinePredictions.of(batch.attribute(self.lines))
         counts = np.diff(lines.bounds).tolist()
-        for wanted, got in zip(counts, np.diff(predictions.bounds).tolist(), strict=True):
-            if wanted != got:
-                raise ValueError(f"expected a value for each of {wanted} lines, got {got}")
+        for expected, got in zip(counts, np.diff(predictions.bounds).tolist(), strict=True):
+            if expected != got:
+                raise ValueError(f"expected a value for each of {expected} lines, got {got}")
         keys, of_lines, of_bytes = np.zeros((3, len(predictions.numbers)), dtype=np.int64)
         added = _Added(
             keys=keys,
@@ -183,7 +152,10 @@ class Language(Tagger):
 
 
 def _sizes(lines: LineTable) -> Array:
-    """UTF-8 length of each line without NUL characters, which the original takes out before it counts."""
+    """Return each line's UTF-8 length without NUL characters.
+
+    The original takes these out before it counts.
+    """
     if lines.utf8.all():
         return lines.bytes
     before = np.cumsum(lines.utf8 == 0)
@@ -197,7 +169,7 @@ def _most_bytes(item: tuple[str | None, Share]) -> tuple[int, bool, str]:
 
 
 def _least_float32(number: float) -> np.float32:
-    """Return the least float32 whose shortest text is at least a number."""
+    """Return the least float32 with a shortest text above a number."""
     near = np.float32(number)
     return near if shortest_float32([near])[0] >= number else np.nextafter(near, np.float32(np.inf))
 
@@ -224,7 +196,9 @@ class _Added(NamedTuple):
 def _add_up(
     numbers: Array, probs: Array, sizes: Array, bounds: Array, documents: int, null: int, place: Array, added: _Added
 ) -> None:
-    """Add up the lines of each label of each document, in float32 one after the other, as the original does.
+    """Add up the lines of each label, in float32 and in order.
+
+    So does the original.
 
     Args:
         numbers: label of each line, -1 for none.
@@ -234,7 +208,7 @@ def _add_up(
         documents: Number of documents.
         null: the number that lines without label get.
         place: -1 for each number; room to work in.
-        added: what is found.
+        added: Result.
     """
     keys, n_lines, n_bytes, shares, ends = added
     at = 0

@@ -35,10 +35,10 @@ class Length(Tagger):
     """
 
     EXAMPLES = (
-        Example("", {"chars": 0, "bytes": 0, "words": 0, "lines": 0}),
-        Example("Don't stop,\r\n\n3.5 times!\n", {"chars": 25, "bytes": 25, "words": 4, "lines": 3}),
-        Example("Größe: 一二…", {"chars": 10, "bytes": 18, "words": 3, "lines": 1}),
-        Example("Don't stop!", {"chars": 11, "bytes": 11, "words": 5, "lines": 1}, options={"splitter": "word_punct"}),
+        Example("", Lengths(0, 0, 0, 0)),
+        Example("Don't stop,\r\n\n3.5 times!\n", Lengths(25, 25, 4, 3)),
+        Example("Größe: 一二…", Lengths(10, 18, 3, 1)),
+        Example("Don't stop!", Lengths(11, 11, 5, 1), options={"splitter": "word_punct"}),
     )
 
     splitter: OwnSplitter = "unicode"

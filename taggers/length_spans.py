@@ -11,13 +11,12 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Literal, cast
+from typing import Literal, cast
 
-import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import BREAKS, CLASSES, PICTURE, SPACE, Array, characters
+from toolkit.text import BREAKS, CLASSES, PICTURE, SPACE, Array, numbers_of_all
 
 Unit = Literal["chars", "stripped", "bytes", "documents", "tokens", "segments", "words", "pretokens"]
 
@@ -37,6 +36,12 @@ class LengthSpans(Tagger):
 
     ``per: sum`` is one span over the text whose score is the sum of those of its lines. `negative` gives scores a
     minus, for filters that can only compare by "at least".
+
+    Attributes:
+        unit: the unit to count
+        per: measure the document, each line, or the sum over lines
+        blank: true gives blank lines spans, too
+        negative: true gives scores a minus
     """
 
     EXAMPLES = (
@@ -53,13 +58,10 @@ class LengthSpans(Tagger):
         Example("Don't, né!\n24", [[0, 13, 9.0]], options={"unit": "pretokens", "per": "sum"}),
     )
 
-    unit: Annotated[Unit, msgspec.Meta(description="the unit to count")] = "chars"
-    per: Annotated[
-        Literal["document", "line", "sum"],
-        msgspec.Meta(description="measure the document, each line, or the sum over lines"),
-    ] = "document"
-    blank: Annotated[bool, msgspec.Meta(description="whether blank lines have spans, too")] = False
-    negative: Annotated[bool, msgspec.Meta(description="whether scores are given with a minus")] = False
+    unit: Unit = "chars"
+    per: Literal["document", "line", "sum"] = "document"
+    blank: bool = False
+    negative: bool = False
 
     def tag_batch(self, documents: Sequence[Document]) -> list[list[Span]]:
         batch = Batch.of(documents)
@@ -143,7 +145,10 @@ WHITE_KINDS = b" rnvt~"
 
 
 def _pattern() -> re.Pattern[bytes]:
-    """Return what stands between word boundaries; the rules of UAX #29 are in brackets."""
+    """Return the pattern of a segment between word boundaries.
+
+    The rules of UAX #29 are in brackets.
+    """
     x = "[xz]*+"  # [WB4]
     in_word, in_number = f"[:.']{x}(?=[abh])", f"[,.']{x}(?=1)"
     letter = f"[ab]{x}(?>(?:{in_word})?)"  # [WB5 to WB7]
@@ -198,8 +203,7 @@ def _pretoken_table() -> Array:
 
 @functools.cache
 def _segment_table() -> Array:
-    result, every = characters(), np.arange(sys.maxunicode + 1)
-    numbers = result.classes[(result.blocks[every >> 8] << 8) | (every & 255)]
+    numbers = numbers_of_all()
     table = np.array([ord(KINDS[name]) for name in CLASSES], dtype=np.uint8)[numbers & BREAKS]
     table[CEDILLA] = ord("o")
     for bit, kind, special in ((PICTURE, b"o", b"p"), (PICTURE, b"a", b"b"), (SPACE, b"o", b"t"), (SPACE, b"_", b"~")):

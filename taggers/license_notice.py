@@ -1,4 +1,4 @@
-"""Creative Commons licences that a page names.
+"""Creative Commons licences on a page.
 
 Source: Dolma, ``cc_re`` (after DKPro C4CorpusTools): links to deeds in ``metadata.html``, in an ``a`` or ``meta``
 element; of a deed's address the kind, the version and the last two letters that name a country or a language. Here
@@ -7,9 +7,6 @@ in the text.
 """
 
 import re
-from typing import Annotated
-
-import msgspec
 
 from taggers._rights import Notice, links
 from toolkit import Document, Example, Tagger
@@ -27,39 +24,35 @@ _NAME = re.compile(
 
 
 class LicenseNotice(Tagger):
-    """The Creative Commons licences that a document names, by place and in order.
+    """The Creative Commons licences in a document, by place and in order.
 
     - ``license``: ``by``, ``by-sa``, ``by-nc-nd`` …; ``zero``, ``mark``, ``certification`` and ``publicdomain``.
     - ``version``: ``4.0``; null if none is given. ``language``: the code of the language of the deed, or else of the
       country to which the licence is adapted (two letters, but also ``igo`` and ``scotland``); null if there is none.
     - ``place``: ``text``, ``html`` (the metadata's `html`), ``url`` (that of the document).
     - ``start``, ``end``: where the name stands, or the address from ``creativecommons.org`` on.
+
+    Attributes:
+        names: true counts short names in the text: `CC BY 4.0`, `CC0`
+        html: key of the page's HTML in the metadata, if it is there
     """
 
     EXAMPLES = (
         Example("", []),
         Example(
             "Licensed https://creativecommons.org/licenses/by-sa/3.0/de/deed.en (CC BY-SA 3.0).",
-            [
-                {
-                    "license": "by-sa", "version": "3.0", "language": "en",
-                    "place": "text", "start": 17, "end": 66,
-                },
-                {"license": "by-sa", "version": "3.0", "language": None, "place": "text", "start": 68, "end": 80},
-            ],
+            [Notice("by-sa", "3.0", "en", "text", 17, 66), Notice("by-sa", "3.0", None, "text", 68, 80)],
         ),
         Example(
             "Größe: CC-BY, CC0, CCBY, NCC BY",
-            [
-                {"license": "zero", "version": "1.0", "language": None, "place": "html", "start": 24, "end": 66},
-            ],
+            [Notice("zero", "1.0", None, "html", 24, 66)],
             options={"names": False},
             metadata={"html": '<link href="https://www.creativecommons.org/publicdomain/zero/1.0/">'},
         ),
-    )  # fmt: skip
+    )
 
-    names: Annotated[bool, msgspec.Meta(description="whether short names in the text count: `CC BY 4.0`, `CC0`")] = True
-    html: Annotated[str, msgspec.Meta(description="key of the page's HTML in the metadata, if it is there")] = "html"
+    names: bool = True
+    html: str = "html"
 
     def tag(self, document: Document) -> list[Notice]:
         notices = list(links(document.text, "text"))

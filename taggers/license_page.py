@@ -1,4 +1,4 @@
-"""Licences that a page names, by the place where it names them.
+"""Licences on a page, by place.
 
 Source: ``rel="license"`` (HTML standard, RFC 8288 in the header ``Link``), Dublin Core's ``rights`` and ``license``
 in meta elements; deeds of Creative Commons as `license_notice` finds them. How much a place says is our judgement.
@@ -21,7 +21,7 @@ _META = ("license", "licence", "copyright", "rights", "dc.rights", "dcterms.righ
 
 
 class PageLicense(msgspec.Struct, frozen=True):
-    """A licence that a page names.
+    """A licence on a page.
 
     Attributes:
         license: Creative Commons licence, such as `by-sa` or `zero`; null for any other.
@@ -42,7 +42,8 @@ class LicensesOfPage(msgspec.Struct, frozen=True):
 
     Attributes:
         licenses: Licences, the places that say most first.
-        looked_in: Where was looked: `header`, `meta` (with links), `text`; what is not listed was not captured.
+        looked_in: Places of the search: `header`, `meta` (with links), `text`; a place that is not listed was not
+            captured.
     """
 
     licenses: list[PageLicense]
@@ -50,7 +51,7 @@ class LicensesOfPage(msgspec.Struct, frozen=True):
 
 
 class LicensePage(Tagger):
-    """The licences that a page names in its header, links, meta elements and text, with place and confidence.
+    """The licences in a page's header, links, meta elements and text.
 
     A licence that a page names need not be that of the page: nothing here says that anything is permitted. Header and
     elements are known of documents of `format: warc` alone. In the text only addresses of Creative Commons count.
@@ -75,19 +76,21 @@ class LicensePage(Tagger):
     )  # fmt: skip
 
     def tag(self, document: Document) -> LicensesOfPage:
-        said, known = stated(document)
+        statements, forms = stated(document)
         url, date, *_ = page(document)
-        page_licenses = [page_license for name, statement in said for page_license in _said(name, statement)]
+        page_licenses = [
+            page_license for name, statement in statements for page_license in _licenses_in(name, statement)
+        ]
         for notice in links(document.text, "text"):
             line = document.text[notice.start : notice.end]
             page_licenses.append(PageLicense(notice.license, notice.version, "low", Statement(line, "text", url, date)))
         order = ("high", "medium", "low")
         page_licenses.sort(key=lambda item: order.index(item.confidence))
-        return LicensesOfPage(list(dict.fromkeys(page_licenses)), [*known, "text"])
+        return LicensesOfPage(list(dict.fromkeys(page_licenses)), [*forms, "text"])
 
 
-def _said(name: str, statement: Statement) -> list[PageLicense]:
-    """Return the licences that a header or an element names."""
+def _licenses_in(name: str, statement: Statement) -> list[PageLicense]:
+    """Return the licences in a header or an element."""
     if name == "link" and statement.form == "header":
         values = [target for target, rest in _LINK.findall(statement.line) if _LICENSE.search(rest)]
     else:

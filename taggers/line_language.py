@@ -24,27 +24,27 @@ class LineLanguage(Tagger):
     A line is not identified if its probability is below `min_prob`, if it has no word, or if it is shorter than
     `min_chars` (the model does not see such lines). Probabilities are float32 and may exceed 1 by 1e-4. NUL characters
     are left out.
+
+    Attributes:
+        model: a fastText model: path, URL or known name
+        min_prob: a line with a lower probability is null
+        min_chars: a line with fewer code points is null
+        labels: labels of the model, BCP 47 tags, or labels of OSCAR; a label of no language becomes null
     """
 
     VERSION = "3"
 
     EXAMPLES = (
         Example("", []),
-        Example(ENGLISH + "\n\n...", [{"label": "en", "prob": 0.9366177}, None, None]),
-        Example(GREEK, [{"label": "el", "prob": 0.9917329}]),
-        Example(ENGLISH + "\n" + GREEK, [None, {"label": "el", "prob": 0.9917329}], options={"min_chars": 58}),
+        Example(ENGLISH + "\n\n...", [Prediction("en", 0.9366177), None, None]),
+        Example(GREEK, [Prediction("el", 0.9917329)]),
+        Example(ENGLISH + "\n" + GREEK, [None, Prediction("el", 0.9917329)], options={"min_chars": 58}),
     )
 
-    model: Annotated[FastText, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
-    min_prob: Annotated[float, msgspec.Meta(ge=0, le=1, description="a line with a lower probability is null")] = 0.8
-    min_chars: Annotated[int, msgspec.Meta(ge=0, description="a line with fewer code points is null")] = 0
-    labels: Annotated[
-        LabelForm,
-        Added,
-        msgspec.Meta(
-            description="labels of the model, BCP 47 tags, or labels of OSCAR; a label of no language becomes null"
-        ),
-    ] = "model"
+    model: FastText = "lid.176.ftz"
+    min_prob: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.8
+    min_chars: Annotated[int, msgspec.Meta(ge=0)] = 0
+    labels: Annotated[LabelForm, Added] = "model"
 
     def tag(self, document: Document) -> list[Prediction | None]:
         return self.tag_batch([document])[0]

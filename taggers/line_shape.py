@@ -53,6 +53,14 @@ class LineShape(Tagger):
       `long_from`.
     - ``header_lines``: floor(`header_share` x lines), ``header_short``: how many of these first lines have fewer than
       `header_bytes` bytes; ``footer_lines`` and ``footer_short``: the same of the last lines.
+
+    Attributes:
+        short_chars: code points up to which a line is short
+        long_from: code points from which a line is long
+        header_share: share of the lines that count as the header
+        footer_share: share of the lines that count as the footer
+        header_bytes: bytes below which a header line is short
+        footer_bytes: bytes below which a footer line is short
     """
 
     EXAMPLES = (
@@ -80,12 +88,12 @@ class LineShape(Tagger):
         ),
     )  # fmt: skip
 
-    short_chars: Annotated[Limit, msgspec.Meta(description="code points up to which a line is short")] = 100
-    long_from: Annotated[Limit, msgspec.Meta(description="code points from which a line is long")] = 100
-    header_share: Annotated[Fraction, msgspec.Meta(description="share of the lines that count as the header")] = 0.2
-    footer_share: Annotated[Fraction, msgspec.Meta(description="share of the lines that count as the footer")] = 0.2
-    header_bytes: Annotated[Limit, msgspec.Meta(description="bytes below which a header line is short")] = 100
-    footer_bytes: Annotated[Limit, msgspec.Meta(description="bytes below which a footer line is short")] = 100
+    short_chars: Limit = 100
+    long_from: Limit = 100
+    header_share: Fraction = 0.2
+    footer_share: Fraction = 0.2
+    header_bytes: Limit = 100
+    footer_bytes: Limit = 100
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Shape]:
         lines = Batch.of(documents).lines
@@ -106,7 +114,7 @@ class LineShape(Tagger):
         return list(map(Shape, *(column.tolist() for column in columns)))
 
 
-def _between(found: Array, begin: Array, end: Array) -> Array:
+def _between(mask: Array, begin: Array, end: Array) -> Array:
     """How many are found in each stretch of lines."""
-    before = np.concatenate([[0], np.cumsum(found)])
+    before = np.concatenate([[0], np.cumsum(mask)])
     return cast("Array", before[end] - before[begin])

@@ -5,9 +5,6 @@ or logistic regression (Wang and Manning 2012; Weinberger et al. 2009, arXiv:090
 """
 
 from collections.abc import Sequence
-from typing import Annotated
-
-import msgspec
 
 from toolkit import Batch, Document, Example, Tagger
 from toolkit.text import Linear as LinearFile
@@ -21,26 +18,24 @@ class Linear(Tagger):
 
     `model` is the folder that ``toolkit train`` has made, or the file ``model.safetensors`` in it. A text without words
     gets the prediction for an empty text. Numbers are float32.
+
+    Attributes:
+        model: the folder of a linear model, or its file
+        window: the part of a text that the model sees; null: the same as in its training
     """
 
     EXAMPLES = (
-        Example("", {"score": 1.8969857, "label": None, "scores": {}}, options=TINY),
-        Example("The library opens\nat nine.", {"score": 3.8382738, "label": None, "scores": {}}, options=TINY),
-        Example("Η βιβλιοθήκη ανοίγει στις εννέα.", {"score": 2.4899416, "label": None, "scores": {}}, options=TINY),
-        Example("Buy cheap watches now!", {"score": 1.1055679, "label": None, "scores": {}}, options=TINY),
+        Example("", Said(1.8969857, None, {}), options=TINY),
+        Example("The library opens\nat nine.", Said(3.8382738, None, {}), options=TINY),
+        Example("Η βιβλιοθήκη ανοίγει στις εννέα.", Said(2.4899416, None, {}), options=TINY),
+        Example("Buy cheap watches now!", Said(1.1055679, None, {}), options=TINY),
     )
 
-    model: Annotated[LinearFile, msgspec.Meta(description="the folder of a linear model, or its file")]
-    window: Annotated[
-        WindowOption, msgspec.Meta(description="which part of a text the model sees; null: the same as in its training")
-    ] = None
+    model: LinearFile
+    window: WindowOption = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Said]:
         model = load_linear(self.model)
         if self.window is None and model.about.window is None:
             return model.of_words(Batch.of(documents).words("segments"))
         return model.predict([document.text for document in documents], self.window)
-
-    def check(self) -> None:
-        if self.window is not None:
-            self.window.check()

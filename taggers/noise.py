@@ -19,7 +19,7 @@ PLANES = (0, 1, 2, 3, 14)
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Code points of the lines joined by line feeds, and those that are noise.
+    """Code points of the lines joined by line feeds, and noise.
 
     Attributes:
         chars: Code points of the lines joined by line feeds.
@@ -31,16 +31,16 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Noise(Tagger):
-    r"""The number of code points of the text, and of those that are neither Letter nor Mark.
+    r"""The number of code points, and of noise among them.
 
     Both numbers are those of the lines joined by ``\n``, so line ends between lines count. Categories are those of
     Unicode in this version of Python.
     """
 
     EXAMPLES = (
-        Example("", {"chars": 0, "noise": 0}),
-        Example("On 24 May,\r\nat 9.\n", {"chars": 16, "noise": 9}),
-        Example("naïve cafe\u0301 \U0001f600 日本語", {"chars": 17, "noise": 4}),
+        Example("", Counts(0, 0)),
+        Example("On 24 May,\r\nat 9.\n", Counts(16, 9)),
+        Example("naïve cafe\u0301 \U0001f600 日本語", Counts(17, 4)),
     )
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Counts]:
@@ -52,7 +52,10 @@ class Noise(Tagger):
 
 @functools.cache
 def _noise_up_to(last: int) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-    """Return 1 for each code point that is neither letter nor mark; all planes there are would take 0.2 s."""
+    """Return 1 for code points of noise, 0 for letters and marks.
+
+    All planes that exist would take 0.2 s.
+    """
     result = np.ones(last + 1, np.uint8)
     for plane in PLANES:
         if points := range(plane << 16, min((plane + 1) << 16, last + 1)):

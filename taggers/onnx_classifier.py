@@ -4,13 +4,11 @@ Source: sequence classification as `optimum` exports it (ONNX Runtime developers
 `hf_classifier`.
 """
 
-from typing import Annotated
-
 import msgspec
 
 from taggers._folder_classifiers import FolderClassifier
 from toolkit import Example
-from toolkit.text import ClassifierAsked
+from toolkit.text import ClassifierAsked, Said
 
 TINY = {"model": "tests/taggers/files/onnx_classifier"}
 
@@ -22,18 +20,19 @@ class OnnxClassifier(FolderClassifier):
     ``attention_mask`` and ``token_type_ids``, as far as it has these inputs, and gives ``logits``, a row of numbers for
     each text. ``config.json`` says what these numbers are, as for `hf_classifier`: ``id2label`` and ``problem_type``.
     An exported file may compute other values than the original model.
+
+    Attributes:
+        file: the model in the folder, such as onnx/model_quantized.onnx
     """
 
     EXAMPLES = (
-        Example("", {"score": 2.5625, "label": None, "scores": {}}, options=TINY),
-        Example("The library opens\nat nine.", {"score": 0.97321427, "label": None, "scores": {}}, options=TINY),
-        Example("Η βιβλιοθήκη ανοίγει στις εννέα.", {"score": -0.8196721, "label": None, "scores": {}}, options=TINY),
+        Example("", Said(2.5625, None, {}), options=TINY),
+        Example("The library opens\nat nine.", Said(0.97321427, None, {}), options=TINY),
+        Example("Η βιβλιοθήκη ανοίγει στις εννέα.", Said(-0.8196721, None, {}), options=TINY),
     )
 
-    file: Annotated[str, msgspec.Meta(description="the model in the folder, such as onnx/model_quantized.onnx")] = (
-        "model.onnx"
-    )
+    file: str = "model.onnx"
 
     @property
-    def asked(self) -> ClassifierAsked:
-        return msgspec.structs.replace(super().asked, file=self.file)
+    def request(self) -> ClassifierAsked:
+        return msgspec.structs.replace(super().request, file=self.file)

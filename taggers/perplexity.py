@@ -10,9 +10,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import Annotated, Any
-
-import msgspec
+from typing import Any
 
 from taggers._options import Label
 from toolkit import ConfigError, Document, Example, Files, Tagger, require_extra
@@ -38,7 +36,8 @@ _PUNCTUATION = str.maketrans(
 
 
 class Perplexity(Tagger):
-    """10 to the power of -(log10 of the text's probability) / (tokens + 1), where the 1 is the end of the text.
+    """The perplexity of the text: 10 to the power of -(log10 of its probability) / (tokens + 1), where the 1 is the end
+    of the text.
 
     The value is null for a text without tokens, if there is no model of its language, or if it is too large for
     float32.
@@ -48,6 +47,13 @@ class Perplexity(Tagger):
     case, removes marks and accents, replaces digits by 0 and punctuation by that of ASCII, and deletes control
     characters. (Line feeds are control characters, so lines are glued together.) SentencePiece then cuts the text into
     pieces, and the result is rounded to one place.
+
+    Attributes:
+        model: a KenLM model, or a folder of such, each named by its language and `.arpa`, `.binary`, `.arpa.bin` or
+            `.bin`
+        sentencepiece: a SentencePiece model, or a folder of such, each named by its language and `.sp.model`:
+            perplexity as in CCNet
+        language: the language of the text; names the file in a folder
     """
 
     EXAMPLES = (
@@ -56,21 +62,9 @@ class Perplexity(Tagger):
         Example("été", 25.118862, options={"model": "tests/taggers/files/tiny.arpa"}),
     )
 
-    model: Annotated[
-        Files,
-        msgspec.Meta(
-            description="a KenLM model, or a folder of such, each named by its language and `.arpa`, `.binary`, "
-            "`.arpa.bin` or `.bin`"
-        ),
-    ]
-    sentencepiece: Annotated[
-        Files | None,
-        msgspec.Meta(
-            description="a SentencePiece model, or a folder of such, each named by its language and `.sp.model`: "
-            "perplexity as in CCNet"
-        ),
-    ] = None
-    language: Annotated[Label, msgspec.Meta(description="the language of the text; names the file in a folder")] = None
+    model: Files
+    sentencepiece: Files | None = None
+    language: Label = None
 
     def check(self) -> None:
         require_extra("kenlm", "perplexity", "kenlm")

@@ -41,6 +41,10 @@ class PhoneNumbers(Tagger):
     ``(212) 555-0123``, ``212-555-0123``, ``1 212.555.0123``: area code and exchange begin with 2 to 9, and there is a
     separator between the parts. A number with a digit or letter next to it does not count. National numbers of other
     countries need `region`: then the spans are what libphonenumber finds and takes for a valid number.
+
+    Attributes:
+        region: the country (`DE`) to which numbers without `+` belong; they are found by the package phonenumbers
+            (extra `phone`)
     """
 
     PERSONAL = True
@@ -51,13 +55,7 @@ class PhoneNumbers(Tagger):
         Example("電話+81 3-1234-5678まで、12-212-555-0123", [[2, 17, 1.0]]),
     )
 
-    region: Annotated[
-        Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] | None,
-        msgspec.Meta(
-            description="the country (`DE`) to which numbers without `+` belong; they are found by the package "
-            "phonenumbers (extra `phone`)",
-        ),
-    ] = None
+    region: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] | None = None
 
     def check(self) -> None:
         if self.region:

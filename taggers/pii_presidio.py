@@ -24,7 +24,7 @@ _NOTHING = re.compile(r"[^\w\s]{65,}|::[0-9A-Fa-f:]{65,}")
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Spans of personal data, in order, scored by Presidio, and the entity of each.
+    """Spans of personal data in order, with Presidio's scores and entities.
 
     Attributes:
         spans: Spans of personal data, in order, each with Presidio's score.
@@ -40,42 +40,32 @@ class PiiPresidio(Tagger):
 
     Without `model`, what Presidio finds by pattern and check digit (e-mail, phone, IP and MAC addresses, cards, IBAN,
     national numbers). ``PERSON``, ``LOCATION``, ``ORGANIZATION`` and ``NRP`` need a spaCy model that names entities.
+
+    Attributes:
+        entities: the entities to look for, as Presidio names them
+        language: the language whose recognisers are used, beside those for all languages
+        model: the folder of a spaCy pipeline that names entities (its place is shown by `python -m spacy info NAME`);
+            without one, patterns only
     """
 
     PERSONAL = True
 
     EXAMPLES = (
-        Example("", {"spans": [], "types": []}),
+        Example("", Found([], [])),
         Example(
             "joe.doe@example.com, 212-555-0123, 8.8.8.8",
-            {
-                "spans": [[0, 19, 1.0], [21, 33, 0.4], [35, 42, 0.6]],
-                "types": ["EMAIL_ADDRESS", "PHONE_NUMBER", "IP_ADDRESS"],
-            },
+            Found([Span(0, 19), Span(21, 33, 0.4), Span(35, 42, 0.6)], ["EMAIL_ADDRESS", "PHONE_NUMBER", "IP_ADDRESS"]),
         ),
         Example(
             "Größe: 4111 1111 1111 1111",
-            {"spans": [[7, 26, 1.0]], "types": ["CREDIT_CARD"]},
+            Found([Span(7, 26)], ["CREDIT_CARD"]),
             options={"entities": ["CREDIT_CARD", "IBAN_CODE"]},
         ),
     )
 
-    entities: Annotated[
-        tuple[str, ...], msgspec.Meta(min_length=1, description="the entities to look for, as Presidio names them")
-    ] = ("EMAIL_ADDRESS", "PHONE_NUMBER", "IP_ADDRESS")
-    language: Annotated[
-        str,
-        msgspec.Meta(
-            pattern="^[a-z]{2}$", description="the language whose recognisers are used, beside those for all languages"
-        ),
-    ] = "en"
-    model: Annotated[
-        Files | None,
-        msgspec.Meta(
-            description="the folder of a spaCy pipeline that names entities (its place is shown by "
-            "`python -m spacy info NAME`); without one, patterns only"
-        ),
-    ] = None
+    entities: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ("EMAIL_ADDRESS", "PHONE_NUMBER", "IP_ADDRESS")
+    language: Annotated[str, msgspec.Meta(pattern="^[a-z]{2}$")] = "en"
+    model: Files | None = None
 
     def check(self) -> None:
         _require()
@@ -120,8 +110,8 @@ def _analyzer(language: str, model: str | None, entities: tuple[str, ...]) -> An
     registry = RecognizerRegistry(supported_languages=[language])
     registry.load_predefined_recognizers(languages=[language])
     analyzer = AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=[language])
-    known = set(analyzer.get_supported_entities(language)) - (set() if model else NAMED)
-    if unknown := [entity for entity in entities if entity not in known]:
+    supported = set(analyzer.get_supported_entities(language)) - (set() if model else NAMED)
+    if unknown := [entity for entity in entities if entity not in supported]:
         needs = "; it needs `model`" if unknown[0] in NAMED else ""
-        raise ConfigError(f"expected entities of {', '.join(sorted(known))}, got {unknown[0]!r}{needs}")
+        raise ConfigError(f"expected entities of {', '.join(sorted(supported))}, got {unknown[0]!r}{needs}")
     return analyzer

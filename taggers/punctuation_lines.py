@@ -1,17 +1,15 @@
-r"""Lines in which nothing is said: punctuation, symbols, emoji.
+r"""Lines without content: punctuation, symbols, emoji.
 
 Source: Dolma 1.2.1, ``taggers/punctuation.py``, ``not_alphanum_paragraph_v1``. Unicode: that of `Batch.words`.
 """
 
 import functools
-import sys
 from collections.abc import Iterator
-from typing import cast
 
 import numpy as np
 
 from toolkit import Document, Example, Span, Tagger
-from toolkit.text import PUNCTUATION, SPACE, Array, characters
+from toolkit.text import PUNCTUATION, SPACE, Array, numbers_of_all
 
 ALPHABETIC = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 """Symbols that are alphabetic: letters in circles and squares."""
@@ -21,7 +19,8 @@ NO_SPACE = ((0x1C, 0x1F),)
 
 
 class PunctuationLines(Tagger):
-    r"""A span, score 1, over each line of punctuation, symbols, emoji and white space; its ``\n`` is included.
+    r"""A span over each line of punctuation, symbols, emoji and white space; its score is 1, and its ``\n`` is
+    included.
 
     Blank lines have no span. If there is no such line, there is one span over the text with score 0. Symbols that are
     letters (``Ⓐ``), digits of any script, marks and joiners do not count as symbols. So a line with ``❤️``, which has a
@@ -54,9 +53,8 @@ def _says_nothing(line: str) -> bool:
 
 @functools.cache
 def _nothing() -> Array:
-    result, every = characters(), np.arange(sys.maxunicode + 1)
-    table = result.classes[(result.blocks[every >> 8] << 8) | (every & 255)] & (PUNCTUATION | SPACE) > 0
+    table = numbers_of_all() & (PUNCTUATION | SPACE) > 0
     for ranges, value in ((ALPHABETIC, False), (EMOJI, True), (NO_SPACE, False)):
         for first, last in ranges:
             table[first : last + 1] = value
-    return cast("Array", table)
+    return table

@@ -1,12 +1,9 @@
-"""A number that a document keeps, to draw by.
+"""A stable number of each document, for samples.
 
 Source: none; Dolma's ``random_number_v1`` is seeded by the process, so that nobody gets its numbers again. The hash is
 that of the rule ``sample``.
 """
 
-from typing import Annotated
-
-import msgspec
 import xxhash
 
 from toolkit import Document, Example, Tagger
@@ -19,6 +16,9 @@ class Random(Tagger):
     for every version of the data. The documents with a number below p are those that the rule ``{sample: p, seed: …}``
     keeps. (If p is no multiple of 2^-53, one document in 2^53 may differ.) In the examples, the id is ``id`` and the
     source ``source``.
+
+    Attributes:
+        seed: another seed gives other numbers
     """
 
     EXAMPLES = (
@@ -27,7 +27,7 @@ class Random(Tagger):
         Example("Größe", 0.5063136265942708, options={"seed": "another"}),
     )
 
-    seed: Annotated[str, msgspec.Meta(description="another seed gives other numbers")] = ""
+    seed: str = ""
 
     def tag(self, document: Document) -> float:
         data = f"{self.seed}\0{document.source}\0{document.id}".encode()

@@ -1,4 +1,6 @@
-r"""The quality signals of RedPajama-V2 that need no trained model; those that do: `redpajama_models`.
+r"""The quality signals of RedPajama-V2 without a trained model.
+
+The others are those of `redpajama_models`.
 
 Source: Weber et al. 2024, arXiv:2411.12372; ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data at
 855a8e0, whose names these are, spelling included.
@@ -83,12 +85,12 @@ class Signals(msgspec.Struct, frozen=True):
         rps_doc_frac_chars_dupe_8grams: Share of the words' code points that is in 8-grams which occur at least twice.
         rps_doc_frac_chars_dupe_9grams: Share of the words' code points that is in 9-grams which occur at least twice.
         rps_doc_frac_chars_dupe_10grams: Share of the words' code points that is in 10-grams which occur at least twice.
-        rps_lines_ending_with_terminal_punctution_mark: For each line, 1 if it ends in a terminal mark, else 0.
-        rps_lines_javascript_counts: For each line, how many of its words are "javascript".
-        rps_lines_num_words: For each line, the number of its normal words.
-        rps_lines_numerical_chars_fraction: For each line, the share of its characters that are numeric.
-        rps_lines_start_with_bulletpoint: For each line, 1 if it begins with a bullet point, else 0.
-        rps_lines_uppercase_letter_fraction: For each line, the share of its characters that are capitals.
+        rps_lines_ending_with_terminal_punctution_mark: One number a line: 1 if it ends in a terminal mark, else 0.
+        rps_lines_javascript_counts: One number a line: its words that are "javascript".
+        rps_lines_num_words: One number a line: its normal words.
+        rps_lines_numerical_chars_fraction: One number a line: the share of its characters that are numeric.
+        rps_lines_start_with_bulletpoint: One number a line: 1 if it begins with a bullet point, else 0.
+        rps_lines_uppercase_letter_fraction: One number a line: the share of its characters that are capitals.
     """
 
     ccnet_language_score: float | None
@@ -132,7 +134,7 @@ EMPTY: dict[str, Any] = {
 
 
 class Redpajama(Tagger):
-    r"""All signals of RedPajama-V2 that are computed from a document alone or with lists, rounded to 8 decimals.
+    r"""The signals of RedPajama-V2 from documents and lists, rounded to 8 decimals.
 
     There are two kinds of words. **Normal** words are ``N(text).split()``. N deletes the 32 ASCII punctuation
     characters, puts the text in lower case, turns each run of white space into a space, and decomposes it (NFD); other
@@ -182,6 +184,14 @@ class Redpajama(Tagger):
     ``ccnet_`` signals say how CCNet has changed the text. They and the MinHash signatures are no signals of the
     document itself, so they are not here. A list of words has one entry on each line. A file is for all languages; a
     folder has a file for each language, with its name (``de`` or ``de.txt``).
+
+    Attributes:
+        language: the language of the document, for stop words and bad words
+        stop_words: lists of stop words; by default those of stopwords-iso
+        ldnoobw: lists of bad words and phrases
+        ut1: a JSON object: a number for each domain
+        language_score: the value of `ccnet_language_score`, for example `language-0.language.prob`
+        perplexity: the value of `ccnet_perplexity`
     """
 
     PER_LINE = tuple(name for name in Signals.__annotations__ if name.startswith("rps_lines"))
@@ -238,22 +248,12 @@ class Redpajama(Tagger):
 
     VERSION = "2"
 
-    language: Annotated[
-        Label, msgspec.Meta(description="the language of the document, for stop words and bad words")
-    ] = None
-    stop_words: Annotated[
-        Files | None, msgspec.Meta(description="lists of stop words; by default those of stopwords-iso")
-    ] = None
-    ldnoobw: Annotated[Files | None, msgspec.Meta(description="lists of bad words and phrases")] = None
-    ut1: Annotated[Model | None, msgspec.Meta(description="a JSON object: a number for each domain")] = None
-    language_score: Annotated[
-        str | None,
-        Attribute("language_score", float | None),
-        msgspec.Meta(description="the value of `ccnet_language_score`, for example `language-0.language.prob`"),
-    ] = None
-    perplexity: Annotated[
-        str | None, Attribute("perplexity", float | None), msgspec.Meta(description="the value of `ccnet_perplexity`")
-    ] = None
+    language: Label = None
+    stop_words: Files | None = None
+    ldnoobw: Files | None = None
+    ut1: Model | None = None
+    language_score: Annotated[str | None, Attribute("language_score", float | None)] = None
+    perplexity: Annotated[str | None, Attribute("perplexity", float | None)] = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Signals]:
         batch = Batch.of(documents)
@@ -296,7 +296,7 @@ class Redpajama(Tagger):
 
 
 def _of_texts(texts: Sequence[str], lines: LineTable, raw: Words) -> tuple[dict[str, Sequence[Any]], Words]:
-    """Return what is counted in whole texts; and the normal words, in the same lines."""
+    """Return the signals of whole texts; and the normal words in lines."""
     utf8, at = lines.utf8.tobytes(), 1
     ends = np.append(1, lines.ends + 1 + _carriage_returns(lines))  # of lines with their line ends
     marks = raw.sums(~_is_word(raw) & (raw.ends - raw.starts - raw.chars >= MANY))
@@ -320,7 +320,10 @@ def _of_texts(texts: Sequence[str], lines: LineTable, raw: Words) -> tuple[dict[
 
 
 def _is_word(raw: Words) -> Array:
-    r"""Which raw words are of ``\w``, and not of what is no ``\w``."""
+    r"""Return a mask of the raw words of ``\w``.
+
+    The others have no ``\w``.
+    """
     return cast("Array", ((raw.kinds & HAS_ALNUM) != 0) | (raw.lines.utf8[raw.starts] == ord("_")))
 
 
@@ -358,12 +361,15 @@ def _of_normal_words(normal: Words) -> dict[str, Sequence[Any]]:
 
 
 def _entropies(occurrences: Array, normal: Words) -> Array:
-    """Of each text ln T - sum of c ln c / T, for T words of which different ones occur c times."""
+    """Return the entropy of each text: ln T - sum of c ln c / T.
+
+    It has T words; different ones occur c times.
+    """
     first = np.flatnonzero(occurrences > 1)
-    different, which = np.unique(occurrences[first], return_inverse=True)
+    different, inverse = np.unique(occurrences[first], return_inverse=True)
     terms = different * natural_logs(different)
     text = np.searchsorted(normal.bounds, first, side="right") - 1
-    total = np.bincount(text, weights=terms[which], minlength=len(normal.counts))  # one after the other, in any batch
+    total = np.bincount(text, weights=terms[inverse], minlength=len(normal.counts))  # one after the other, in any batch
     n = np.maximum(normal.counts, 1)
     return cast("Array", np.maximum(natural_logs(n) - total / n, 0))
 
@@ -401,7 +407,7 @@ def _of_lines(lines: LineTable, raw: Words, normal: Words, texts: Sequence[str])
 
 
 def _carriage_returns(lines: LineTable) -> Array:
-    """Whether a line has one before its line feed."""
+    """Return a mask of the lines with a final carriage return."""
     return cast("Array", lines.utf8[lines.ends] == ord("\r"))
 
 
@@ -411,12 +417,12 @@ def _three_bytes(lines: LineTable, at: Array) -> Array:
     return cast("Array", first << 16 | second << 8 | third)
 
 
-def _is_one_of(found: Array, marks: Iterable[str]) -> Array:
-    return functools.reduce(np.bitwise_or, (found == int.from_bytes(mark.encode()) for mark in marks))
+def _is_one_of(values: Array, marks: Iterable[str]) -> Array:
+    return functools.reduce(np.bitwise_or, (values == int.from_bytes(mark.encode()) for mark in marks))
 
 
 def _shares(parts: Any, wholes: Any, *, none: bool = False) -> list[Any]:
-    """Return what parts have of wholes, rounded; without a whole 0, or null."""
+    """Return rounded shares; without a whole 0, or null."""
     whole = np.asarray(wholes, dtype=np.int64)
     result = _rounded(np.asarray(parts) / np.maximum(whole, 1)).tolist()
     return [share if n else None for share, n in zip(result, whole.tolist(), strict=True)] if none else result
@@ -432,14 +438,14 @@ def _rounded(values: Array) -> Array:
 
 
 @compiled(Words, "int8* int64 int64*")
-def _count_sentences(words: Words, is_word: Any, texts: Any, found: Any) -> None:
+def _count_sentences(words: Words, is_word: Any, texts: Any, counts: Any) -> None:
     r"""Count the stretches without ``. ! ?`` that have a ``\w``: each has one match of the pattern."""
     utf8, starts, ends, bounds = words.lines.utf8, words.starts, words.ends, words.bounds
     for text in range(texts):
         between = True
         for i in range(bounds[text], bounds[text + 1]):
             if is_word[i]:
-                found[text] += between
+                counts[text] += between
                 between = False
             else:
                 for j in range(starts[i], ends[i]):
@@ -459,7 +465,10 @@ def _stop_words(path: str | None, language: str | None) -> Array | None:
 
 @functools.lru_cache(maxsize=1024)
 def _phrases(path: str | None, language: str | None) -> dict[int, Array] | None:
-    """Hashes of the phrases of a language, by how many words they have; none if there is no list."""
+    """Return the hashes of a language's phrases, by number of words.
+
+    None without a list.
+    """
     if not path or (listed := _listed(path, language)) is None:
         return None
     by_words: dict[int, list[str]] = {}

@@ -1,4 +1,4 @@
-r"""The quality signals of RedPajama-V2 that need a trained model: importance weights, and scores of fastText's.
+r"""The quality signals of RedPajama-V2 by trained models: importance weights and scores of fastText's.
 
 Source: Weber et al. 2024, arXiv:2411.12372; ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data at
 855a8e0, whose names these are. Importance: Xie et al. 2023, arXiv:2302.03169 (DSIR). All others: `redpajama`.
@@ -8,7 +8,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Annotated, cast
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -59,7 +59,7 @@ NOTHING = dict.fromkeys(Signals.__struct_fields__)
 
 
 class RedpajamaModels(Tagger):
-    r"""The similarity of a document to a target corpus, by each given model; rounded to 8 decimals.
+    r"""The similarity of a document to target corpora by models; rounded to 8 decimals.
 
     - ``rps_doc_books_importance``, ``…_openwebtext_…``, ``…_wikipedia_…``: the sum, over matches of ``\w+|[^\w\s]+``
       and over pairs of them, of ln(share of their bucket in the target + 1e-8) - ln(share in the source + 1e-8).
@@ -73,14 +73,20 @@ class RedpajamaModels(Tagger):
     how often each bucket occurs. It may also have ``source_length``, ``books_length`` … for all of them: the mean
     number of code points of a text. `feature_counts` makes such files. The tagger cannot use files that RedPajama made,
     because their buckets are those of Python's ``hash``.
+
+    Attributes:
+        importance: an .npz file of feature counts
+        wikiref_model: fastText, for `ml_wikiref_score`
+        palm_model: fastText, for `ml_palm_score`
+        wikipedia_model: fastText, for `ml_wikipedia_score`
     """
 
     EXAMPLES = (Example("", NOTHING), Example("Say it once.", NOTHING), Example("Der Größe wegen…", NOTHING))
 
-    importance: Annotated[Model | None, msgspec.Meta(description="an .npz file of feature counts")] = None
-    wikiref_model: Annotated[FastText | None, msgspec.Meta(description="fastText, for `ml_wikiref_score`")] = None
-    palm_model: Annotated[FastText | None, msgspec.Meta(description="fastText, for `ml_palm_score`")] = None
-    wikipedia_model: Annotated[FastText | None, msgspec.Meta(description="fastText, for `ml_wikipedia_score`")] = None
+    importance: Model | None = None
+    wikiref_model: FastText | None = None
+    palm_model: FastText | None = None
+    wikipedia_model: FastText | None = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Signals]:
         batch = Batch.of(documents)
@@ -121,16 +127,16 @@ def _buckets(hashes: Array, buckets: int) -> Array:
 
 
 def _importance(path: str | None, raw: Words, texts: Sequence[str]) -> dict[str, Sequence[float | None]]:
-    kept = _feature_counts(path) if path else {}
+    counts = _feature_counts(path) if path else {}
     words = Sequences.of(raw)
-    features = (words, words.joined(2)) if kept else ()
+    features = (words, words.joined(2)) if counts else ()
     columns: dict[str, Sequence[float | None]] = {}
     for target in TARGETS:
         results: list[float | None] = [None] * len(texts)
         corrected = results.copy()
-        if target in kept:
+        if target in counts:
             by_target, by_source = (
-                natural_logs(kept[name] / kept[name].sum() + EPSILON) for name in (target, "source")
+                natural_logs(counts[name] / counts[name].sum() + EPSILON) for name in (target, "source")
             )
             logs = by_target - by_source
             terms = [logs[_buckets(feature.hashes, len(logs))] for feature in features]
@@ -138,8 +144,8 @@ def _importance(path: str | None, raw: Words, texts: Sequence[str]) -> dict[str,
                 of_text = [part[slice(*of.bounds[i : i + 2])] for part, of in zip(terms, features, strict=True)]
                 score = math.fsum(np.concatenate(of_text).tolist())
                 results[i] = round(score, DECIMALS) if text else None
-                if text and {f"{target}_length", "source_length"} <= kept.keys():
-                    means = (float(kept[f"{name}_length"]) for name in (target, "source"))
+                if text and {f"{target}_length", "source_length"} <= counts.keys():
+                    means = (float(counts[f"{name}_length"]) for name in (target, "source"))
                     of_target, of_source = (math.log(_poisson(len(text), mean) + EPSILON) for mean in means)
                     corrected[i] = round(score + of_target - of_source, DECIMALS)
         columns[f"rps_doc_{target}_importance"] = results
@@ -156,8 +162,8 @@ def _poisson(n: int, mean: float) -> float:
 @cached(4)
 def _feature_counts(path: str) -> dict[str, Array]:
     try:
-        with np.load(resolve(path), allow_pickle=False) as kept:
-            results = {name: kept[name] for name in kept.files}
+        with np.load(resolve(path), allow_pickle=False) as arrays:
+            results = {name: arrays[name] for name in arrays.files}
         sizes = {results[name].shape for name in ("source", *TARGETS) if name in results}
     except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
         raise ConfigError(f"{path}: expected an .npz file of feature counts, got: {error}") from None

@@ -1,4 +1,4 @@
-r"""Lines that RefinedWeb's rules remove.
+r"""Lines removed by RefinedWeb's rules.
 
 Source: Penedo et al. 2023 (RefinedWeb), arXiv:2306.01116, appendix G.2, as DCLM made it anew (arXiv:2406.11794;
 ``dclm_baseline_refinedweb.yaml`` and ``mappers/modifiers.py`` of mlfoundations/dclm). Both drop a document if more than
@@ -77,7 +77,7 @@ NOTHING = {
 
 
 class RefinedwebLines(Tagger):
-    r"""The lines and parts of lines that RefinedWeb removes, by reason, and their share of the words.
+    r"""The lines and parts of lines removed by RefinedWeb, by reason.
 
     The tagger removes a line that is not empty (one of ``\r`` alone is not) for the first of these reasons:
 
@@ -95,6 +95,11 @@ class RefinedwebLines(Tagger):
     ASCII white space that begin with a letter or number, as DCLM counts them. ``removed_words`` and ``removed_share``
     are the number and the share of words in the cuts (0 for a document without words). DCLM also strips the rest of the
     document.
+
+    Attributes:
+        max_uppercase: a line with a larger share of upper-case code points is removed
+        min_words: a line with fewer words is removed
+        max_part_words: parts are removed only from lines with at most this many words
     """
 
     EXAMPLES = (
@@ -115,56 +120,57 @@ class RefinedwebLines(Tagger):
 
     VERSION = "2"
 
-    max_uppercase: Annotated[
-        float, msgspec.Meta(ge=0, le=1, description="a line with a larger share of upper-case code points is removed")
-    ] = 0.5
-    min_words: Annotated[int, msgspec.Meta(ge=0, description="a line with fewer words is removed")] = 2
-    max_part_words: Annotated[
-        int, msgspec.Meta(ge=0, description="parts are removed only from lines with at most this many words")
-    ] = 10
+    max_uppercase: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
+    min_words: Annotated[int, msgspec.Meta(ge=0)] = 2
+    max_part_words: Annotated[int, msgspec.Meta(ge=0)] = 10
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Removed]:
         lines = Batch.of(documents).lines
-        seen = _look(lines)
+        measured = _look(lines)
         returns = lines.utf8[lines.ends] == ord("\r")
         reasons = np.select(
             [
                 (lines.chars == 0) & ~returns,
-                seen.upper > self.max_uppercase * (lines.chars + returns),  # which DCLM leaves in the line
-                (seen.numbers == lines.chars) & (lines.chars > 0),
-                seen.words < self.min_words,
+                measured.upper > self.max_uppercase * (lines.chars + returns),  # which DCLM leaves in the line
+                (measured.numbers == lines.chars) & (lines.chars > 0),
+                measured.words < self.min_words,
             ],
             [STAYS, UPPERCASE, NUMERIC, SHORT],
             STAYS,
         )
-        parts = self._look_closer(lines, seen, reasons)
-        removed = np.where(reasons == STAYS, 0, seen.counted)
+        parts = self._look_closer(lines, measured, reasons)
+        removed = np.where(reasons == STAYS, 0, measured.counted)
         for i, (_, words) in parts.items():
             removed[i] = words
         trimmed = np.zeros(len(reasons), dtype=np.int64)
         trimmed[list(parts)] = 1
-        total, gone = lines.sums(seen.counted), lines.sums(removed)
+        total, words_removed = lines.sums(measured.counted), lines.sums(removed)
         columns = (
             _cuts(lines, reasons != STAYS, {i: spans for i, (spans, _) in parts.items()}, documents),
             *(lines.sums(reasons == reason).tolist() for reason in (UPPERCASE, NUMERIC, COUNTS, SHORT, EMPTIED)),
             lines.sums(trimmed).tolist(),
             total.tolist(),
-            gone.tolist(),
-            (gone / np.maximum(total, 1)).tolist(),
+            words_removed.tolist(),
+            (words_removed / np.maximum(total, 1)).tolist(),
         )
         return list(map(Removed, *columns))
 
-    def _look_closer(self, lines: LineTable, seen: "_Seen", reasons: Array) -> dict[int, tuple[list[Span], int]]:
-        """Corrects the reasons of lines that need more than counts; the parts removed of others, and their words."""
-        few = seen.words <= self.max_part_words
-        doubtful = (reasons == NUMERIC) & (seen.has & OTHER_NUMBER > 0)
-        doubtful |= (reasons != UPPERCASE) & ((seen.has & MAYBE_COUNTER > 0) | (few & (seen.has & HAS_PART > 0)))
+    def _look_closer(self, lines: LineTable, measured: "_Seen", reasons: Array) -> dict[int, tuple[list[Span], int]]:
+        """Correct the reasons of doubtful lines.
+
+        Return the removed parts of other lines, and their words.
+        """
+        few = measured.words <= self.max_part_words
+        doubtful = (reasons == NUMERIC) & (measured.has & OTHER_NUMBER > 0)
+        doubtful |= (reasons != UPPERCASE) & (
+            (measured.has & MAYBE_COUNTER > 0) | (few & (measured.has & HAS_PART > 0))
+        )
         parts = {}
         utf8 = lines.utf8.tobytes()
         for i in np.flatnonzero(doubtful).tolist():
             line = utf8[lines.starts[i] : lines.ends[i]].decode()
             if reasons[i] == NUMERIC and not line.isdigit():
-                reasons[i] = SHORT if seen.words[i] < self.min_words else STAYS
+                reasons[i] = SHORT if measured.words[i] < self.min_words else STAYS
             if reasons[i] != NUMERIC and COUNTER.fullmatch(line.lower()):
                 reasons[i] = COUNTS
             if reasons[i] == STAYS and few[i]:
@@ -172,20 +178,20 @@ class RefinedwebLines(Tagger):
                 if spans and (not left or left.isspace()):
                     reasons[i] = EMPTIED
                 elif spans:
-                    parts[i] = spans, int(seen.counted[i]) - sum(word[0].isalnum() for word in WORD.findall(left))
+                    parts[i] = spans, int(measured.counted[i]) - sum(word[0].isalnum() for word in WORD.findall(left))
         return parts
 
 
 def _without_parts(line: str) -> tuple[list[Span], str]:
-    """Return what is removed within a line, and what is left of it."""
-    gone = np.ones(len(line), dtype=np.int8)
+    """Return the removed spans of a line, and the rest."""
+    mask = np.ones(len(line), dtype=np.int8)
     places = np.arange(len(line))
     for part in PARTS:
         for match in reversed(list(part.finditer(line))):
             line = line[: match.start()] + line[match.end() :]
             places = np.delete(places, slice(*match.span()))
-    gone[places] = 0
-    edges = np.flatnonzero(np.diff(gone, prepend=0, append=0)).tolist()
+    mask[places] = 0
+    edges = np.flatnonzero(np.diff(mask, prepend=0, append=0)).tolist()
     return list(map(Span, edges[::2], edges[1::2])), line
 
 
@@ -226,12 +232,12 @@ class _Seen(NamedTuple):
 
 def _look(lines: LineTable) -> _Seen:
     n = len(lines.starts)
-    seen = _Seen(*np.zeros((5, n), dtype=np.int64))
+    measured = _Seen(*np.zeros((5, n), dtype=np.int64))
     parts = [b"items in cart", b"read more", b"sign-in"]
     bounds = np.cumsum([0, *map(len, parts)])
     letters = np.frombuffer(b"".join(parts), dtype=np.int8)
-    _look_at(lines, n, characters(), _Parts(letters, bounds, len(parts)), seen)
-    return seen
+    _look_at(lines, n, characters(), _Parts(letters, bounds, len(parts)), measured)
+    return measured
 
 
 class _Parts(NamedTuple):
@@ -244,12 +250,12 @@ class _Parts(NamedTuple):
 
 @compiled(LineTable, "int64", Characters, _Parts, _Seen)
 def _look_at(  # noqa: C901, PLR0912  # one loop over the characters, without calls
-    lines: LineTable, n: Any, table: Characters, wanted: _Parts, seen: _Seen
+    lines: LineTable, n: Any, table: Characters, phrases: _Parts, measured: _Seen
 ) -> None:
-    """Fill what `_Seen` has of n lines."""
+    """Fill `_Seen` of n lines."""
     utf8 = lines.utf8
-    parts, bounds, n_parts = wanted
-    upper, numbers, words, counted, has = seen
+    parts, bounds, n_parts = phrases
+    upper, numbers, words, counted, has = measured
     for line in range(n):
         at, end = lines.starts[line], lines.ends[line]
         capitals = digits = n_words = n_counted = bits = 0

@@ -1,4 +1,4 @@
-"""Lines that a document has had before.
+"""Repeated lines of a document.
 
 Source: the key `ccnet` is that of CCNet (Wenzek et al. 2020, arXiv:1911.00359), ``text_normalizer.py``,
 ``normalize_for_dedup``, which compares all lines of a shard, blank ones too. Gopher (Rae et al. 2021, arXiv:2112.11446)
@@ -19,13 +19,17 @@ _DELETED = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f，。、„”“«»１」「
 
 
 class RepeatedLines(Tagger):
-    r"""Spans of the second and later occurrences of a line in the document, with line ends, for the rule `cut`.
+    r"""Spans of later occurrences of a line, with line ends, for `cut`.
 
     The score of a span is how often the line occurred before: 1 for the second. `key` says when two lines are the same:
     if they are equal as they are (``exact``), without white space around them (``stripped``), or in the form of CCNet
     (``ccnet``). That form is stripped, in lower case, with 0 for each digit, without control characters and without
     some 30 punctuation marks beyond ASCII. A line of which fewer than `min_chars` code points, or only white space, is
     left never counts as repeated.
+
+    Attributes:
+        key: the form in which lines are compared
+        min_chars: code points that a repeated line has at least
     """
 
     EXAMPLES = (
@@ -36,27 +40,25 @@ class RepeatedLines(Tagger):
         Example("No\nNo\nYes\nYes", [[10, 13, 1.0]], options={"min_chars": 3}),
     )
 
-    key: Annotated[
-        Literal["exact", "stripped", "ccnet"], msgspec.Meta(description="the form in which lines are compared")
-    ] = "exact"
-    min_chars: Annotated[int, msgspec.Meta(ge=1, description="code points that a repeated line has at least")] = 1
+    key: Literal["exact", "stripped", "ccnet"] = "exact"
+    min_chars: Annotated[int, msgspec.Meta(ge=1)] = 1
 
     def tag(self, document: Document) -> list[Span]:
         keys = self._keys(document)
-        seen = {
+        earlier = {
             key: 0
             for key, count in Counter(keys).items()
             if count > 1 and len(key) >= self.min_chars and not key.isspace()
         }
-        if not seen:
+        if not earlier:
             return []
         text, spans, start = document.text, [], 0
         for key, line in zip(keys, text.split("\n"), strict=False):  # behind the last \n there is no line
             end = min(start + len(line) + 1, len(text))
-            if key in seen:
-                if seen[key]:
-                    spans.append(Span(start, end, float(seen[key])))
-                seen[key] += 1
+            if key in earlier:
+                if earlier[key]:
+                    spans.append(Span(start, end, float(earlier[key])))
+                earlier[key] += 1
             start = end
         return spans
 

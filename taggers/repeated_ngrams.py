@@ -20,8 +20,8 @@ class Repetition(msgspec.Struct, frozen=True):
 
     Attributes:
         words: Words of the text.
-        covered: For each n, the share of the words that are in n-grams which occur at least twice.
-        again: For each n, the share of the words that are in the second and later occurrences of n-grams.
+        covered: Share of the words that are in n-grams which occur at least twice, by n.
+        again: Share of the words that are in the second and later occurrences of n-grams, by n.
     """
 
     words: int
@@ -30,35 +30,34 @@ class Repetition(msgspec.Struct, frozen=True):
 
 
 class RepeatedNgrams(Tagger):
-    """The share of words that are in an n-gram which occurs at least twice in the document, for each n.
+    """The share of words in repeated n-grams, by n.
 
     ``covered`` counts the words of all occurrences, ``again`` those of the second and later occurrences. Occurrences
     may overlap; a word counts once. ``words`` is the number of words; in a text without words all shares are 0. n-grams
     may cross line ends. Rules use ``get(repeated_ngrams.again, "5", 0)``.
+
+    Attributes:
+        n: the number of words of an n-gram, 1 to 100; one or more such numbers
+        case: true distinguishes words in upper and lower case
     """
 
     EXAMPLES = (
-        Example("", {"words": 0, "covered": {"3": 0.0}, "again": {"3": 0.0}}, options={"n": [3]}),
+        Example("", Repetition(0, {"3": 0.0}, {"3": 0.0}), options={"n": [3]}),
         Example(
             "No, it is not. Yes it is not, it\nis.",
-            {"words": 10, "covered": {"1": 0.8, "2": 0.8, "5": 0.0}, "again": {"1": 0.5, "2": 0.5, "5": 0.0}},
+            Repetition(10, {"1": 0.8, "2": 0.8, "5": 0.0}, {"1": 0.5, "2": 0.5, "5": 0.0}),
             options={"n": [1, 2, 5]},
         ),
         Example(
             "été ÉTÉ été",
-            {"words": 3, "covered": {"2": 1.0}, "again": {"2": 0.6666666666666666}},
+            Repetition(3, {"2": 1.0}, {"2": 0.6666666666666666}),
             options={"n": [2]},
         ),
-        Example(
-            "été ÉTÉ été", {"words": 3, "covered": {"2": 0.0}, "again": {"2": 0.0}}, options={"n": [2], "case": True}
-        ),
+        Example("été ÉTÉ été", Repetition(3, {"2": 0.0}, {"2": 0.0}), options={"n": [2], "case": True}),
     )
 
-    n: Annotated[
-        tuple[Annotated[int, msgspec.Meta(ge=1, le=100)], ...],
-        msgspec.Meta(min_length=1, description="how many words an n-gram has, 1 to 100; one or more such numbers"),
-    ] = (3, 5, 10)
-    case: Annotated[bool, msgspec.Meta(description="whether upper and lower case make different words")] = False
+    n: Annotated[tuple[Annotated[int, msgspec.Meta(ge=1, le=100)], ...], msgspec.Meta(min_length=1)] = (3, 5, 10)
+    case: bool = False
     splitter: OwnSplitter = "unicode"
     language: WordLanguage = None
 

@@ -1,10 +1,9 @@
-"""The answer of robots.txt about a page's address, for crawlers of some names.
+"""The answer of robots.txt about a page's address, by crawler.
 
 Source: RFC 9309, "Robots Exclusion Protocol".
 """
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import msgspec
 
@@ -46,7 +45,7 @@ class RobotsOfPage(msgspec.Struct, frozen=True):
 
 
 class Robots(Tagger):
-    """Whether robots.txt allows crawlers to fetch the page, by the rules of RFC 9309.
+    """The permission of robots.txt for crawlers to fetch the page (RFC 9309).
 
     - ``answer``: by the longest ``allow`` or ``disallow`` that matches, in the group of the crawler, or else in that of
       ``*``; ``allowed`` if none does. A file that the server does not have (status 4xx) allows everything, one that it
@@ -54,6 +53,9 @@ class Robots(Tagger):
     - It is ``unknown`` if the document has no URL or the file was not captured. `captures` may hold several captures:
       the last one counts, whenever the page was fetched. Redirects are followed within the captures, five at most.
     - Names of crawlers are compared without case, also with digits, which RFC 9309 does not have in them.
+
+    Attributes:
+        captures: a WARC file, or a folder of them, with robots.txt of the sites
     """
 
     EXAMPLES = (
@@ -80,9 +82,7 @@ class Robots(Tagger):
         ),
     )  # fmt: skip
 
-    captures: Annotated[
-        Files | None, msgspec.Meta(description="a WARC file, or a folder of them, with robots.txt of the sites")
-    ] = None
+    captures: Files | None = None
     agents: Agents = ("*",)
 
     def check(self) -> None:

@@ -35,6 +35,7 @@ from toolkit.text import (
     has_no_blanks,
     hashes_of,
     number_of,
+    numbers_of_all,
     places_among,
     stop_words,
 )
@@ -67,7 +68,7 @@ class Ratios(msgspec.Struct, frozen=True):
 
 
 class Roots(Tagger):
-    r"""Shares of repeated text, special characters, stop words and flagged words in a document.
+    r"""Shares of repetition, special characters, stop words and flagged words.
 
     - ``words``: split at Unicode's word boundaries. With ``splitter: white_space`` they are those of ROOTS: the pieces
       between blanks, tabs and line feeds, without special characters around them, if anything is left; in languages
@@ -85,52 +86,40 @@ class Roots(Tagger):
       no list for the language of the document. Entries of several words are never found.
 
     A share of nothing is 0.
+
+    Attributes:
+        chars: the length of a sequence of characters
+        sequence_words: the length of a sequence of words
+        splitter: the definition of a word: Unicode's, ROOTS's (white space), or Unicode's with dictionaries for
+            languages without blanks
+        language: the language of the document, for words, stop words and flagged words
+        flagged_words: words, one on each line: a file, or a folder of files `en`, `en.txt` …
     """
 
     EXAMPLES = (
         Example(
             "",
-            {
-                "words": 0, "char_repetition": 0.0, "word_repetition": 0.0, "special_chars": 0.0, "stop_words": None,
-                "flagged_words": None,
-            },
+            Ratios(0, 0.0, 0.0, 0.0, None, None),
         ),
         Example(
             "It is cold. It is cold.\nIt is cold and it is wet!\n",
-            {
-                "words": 13, "char_repetition": 0.12195121951219512, "word_repetition": 0.4444444444444444,
-                "special_chars": 0.32, "stop_words": 0.6923076923076923, "flagged_words": None,
-            },
+            Ratios(13, 0.12195121951219512, 0.4444444444444444, 0.32, 0.6923076923076923, None),
             options={"language": "en"},
         ),
         Example(
             "La élite: la élite, la élite №1 😀",
-            {
-                "words": 7, "char_repetition": 0.3793103448275862, "word_repetition": 0.8,
-                "special_chars": 0.36363636363636365, "stop_words": 0.5714285714285714, "flagged_words": None,
-            },
+            Ratios(7, 0.3793103448275862, 0.8, 0.36363636363636365, 0.5714285714285714, None),
             options={"language": "es", "chars": 5, "sequence_words": 3},
         ),
-    )  # fmt: skip
+    )
 
     VERSION = "4"
 
-    chars: Annotated[int, msgspec.Meta(ge=1, description="the length of a sequence of characters")] = 10
-    sequence_words: Annotated[int, msgspec.Meta(ge=1, description="the length of a sequence of words")] = 5
-    splitter: Annotated[
-        Literal["unicode", "white_space", "dictionary"],
-        msgspec.Meta(
-            description="the definition of a word: Unicode's, ROOTS's (white space), or Unicode's with dictionaries "
-            "for languages without blanks"
-        ),
-    ] = "unicode"
-    language: Annotated[
-        Label, msgspec.Meta(description="the language of the document, for words, stop words and flagged words")
-    ] = None
-    flagged_words: Annotated[
-        Files | None,
-        msgspec.Meta(description="words, one on each line: a file, or a folder of files `en`, `en.txt` …"),
-    ] = None
+    chars: Annotated[int, msgspec.Meta(ge=1)] = 10
+    sequence_words: Annotated[int, msgspec.Meta(ge=1)] = 5
+    splitter: Literal["unicode", "white_space", "dictionary"] = "unicode"
+    language: Label = None
+    flagged_words: Files | None = None
 
     def check(self) -> None:
         if self.splitter == "dictionary":
@@ -177,10 +166,8 @@ def _between_white_space(batch: Batch, language: str | None) -> Words:
 
 @functools.cache
 def _around() -> re.Pattern[str]:
-    """Return what finds the special characters at both ends of words, in linear time."""
-    table = characters()
-    points = np.arange(0x110000)
-    numbers = table.classes[(table.blocks[points >> 8] << 8) | (points & 255)]
+    """Return a pattern of special characters around words, in linear time."""
+    numbers = numbers_of_all()
     special = (numbers & (NUMBER | PUNCTUATION | PICTURE) != 0) & (numbers & (ALPHA | SPACE) == 0)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], special, [False]]).astype(np.int8))).tolist()
     ranges = (
@@ -200,19 +187,19 @@ def _stop_list(language: str | None) -> Array | None:
 
 @cached(64)
 def _list(path: str) -> Array:
-    """Hashes of the entries of a list that are one word."""
+    """Return the hashes of the entries of one word."""
     return hashes_of((entry for entry in entries(path) if len(entry.split()) == 1), folded=True)
 
 
 def _shares(words: Words, lists: Sequence[Array | None]) -> list[float | None]:
-    """Of each text's words, those that are in its list."""
+    """Return the share of each text's words in its list."""
     among = words.sums(places_among(words.folded, words.bounds, lists) >= 0)
     shares = (among / np.maximum(words.counts, 1)).tolist()
-    return [None if known is None else share for known, share in zip(lists, shares, strict=True)]
+    return [None if hashes is None else share for hashes, share in zip(lists, shares, strict=True)]
 
 
 def _look(texts: Sequence[str], sizes: Array, n: int) -> tuple[Array, Array]:
-    """Return how many sequences of n characters of each text are most frequent ones, and its special characters."""
+    """Count most frequent sequences of n characters, and special characters, of texts."""
     points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
     starts, bounds = np.zeros((2, len(sizes) + 1), dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])
@@ -231,7 +218,10 @@ def _look(texts: Sequence[str], sizes: Array, n: int) -> tuple[Array, Array]:
 def _hash(
     points: Any, starts: Any, texts: Any, n: Any, table: Characters, special: Any, hashes: Any, bounds: Any
 ) -> None:
-    """Count what is special in texts, and fill `hashes` with those of their sequences of n code points."""
+    """Count special characters of texts, and hash their sequences of code points.
+
+    `hashes` gets those of n code points.
+    """
     first = 1  # what the oldest of n + 1 code points is multiplied by
     for _ in range(n):
         first = (first * FACTOR) & MASK
@@ -271,7 +261,7 @@ def _count(hashes: Any, bounds: Any, texts: Any, room: Any, frequent: Any) -> No
         while (k + 1) * (k + 1) <= different and k < several:
             k += 1
         for times in range(most, 0, -1):
-            taken = min(k, room[times])
-            frequent[text] += taken * times
-            k -= taken
+            used = min(k, room[times])
+            frequent[text] += used * times
+            k -= used
             room[times] = 0

@@ -7,7 +7,7 @@ the services whether a key is valid.
 import functools
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -42,30 +42,31 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Secrets(Tagger):
-    """Spans of secrets, in order, each with its type as detect-secrets names it; the span holds only the secret.
+    """Spans of secrets, in order, each with its type; the span holds only the secret.
 
     If two detectors find a secret, it has two spans. In a line of more than 1,000 characters, a span may have only a
     part of a secret of more than 200 characters.
+
+    Attributes:
+        leave_out: types not to look for, as detect-secrets names them
     """
 
     PERSONAL = True
 
     EXAMPLES = (
-        Example("", {"spans": [], "types": []}),
+        Example("", Found([], [])),
         Example(
             "key AKIAIOSFODNN7EXAMPLE\nftp://joe:sesame-1@example.org",
-            {"spans": [[4, 24, 1.0], [35, 43, 1.0]], "types": ["AWS Access Key", "Basic Auth Credentials"]},
+            Found([Span(4, 24), Span(35, 43)], ["AWS Access Key", "Basic Auth Credentials"]),
         ),
         Example(
             "größe\nghp_abcdefghijklmnopqrstuvwxyz0123456789, password = 'mellon99'",
-            {"spans": [[6, 46, 1.0]], "types": ["GitHub Token"]},
+            Found([Span(6, 46)], ["GitHub Token"]),
             options={"leave_out": ["Secret Keyword"]},
         ),
     )
 
-    leave_out: Annotated[
-        tuple[str, ...], msgspec.Meta(description="types not to look for, as detect-secrets names them")
-    ] = ("Public IP (ipv4)",)
+    leave_out: tuple[str, ...] = ("Public IP (ipv4)",)
 
     def check(self) -> None:
         _detectors(self.leave_out)
@@ -76,11 +77,11 @@ class Secrets(Tagger):
             for at in range(0, max(len(line) - OVERLAP, 1), MAX_CHARS - OVERLAP):
                 piece = line[at : at + MAX_CHARS]
                 if piece and not piece.isspace():
-                    results.update((start + at + a, start + at + b, type_) for a, b, type_ in self._found(piece))
+                    results.update((start + at + a, start + at + b, type_) for a, b, type_ in self._find(piece))
         ordered = sorted(results)
         return Found([Span(a, b) for a, b, _ in ordered], [type_ for _, _, type_ in ordered])
 
-    def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
+    def _find(self, text: str) -> Iterator[tuple[int, int, str]]:
         for type_, detector in _detectors(self.leave_out):
             for a, b in _places(type_, detector, text):
                 yield a, b, type_

@@ -1,4 +1,4 @@
-r"""Counts and shares over the lines, words and characters of a document, with the names of EuroLingua's raw format.
+r"""Counts and shares of lines, words and characters, by EuroLingua's names.
 
 Source: ml_filter (Modalities, formerly EuroLingua-GPT), ``documentation/data_format.md``, whose names these are. How
 EuroLingua computes them is published nowhere: the definitions of `eurolingua` were found by comparing with 1,000
@@ -9,7 +9,7 @@ arXiv:2406.17557.
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import msgspec
@@ -228,6 +228,13 @@ class Statistics(Tagger):
       divided by all pieces, times 1,000; it is not rounded. It is 0 for a language without a list of its own, because
       English is only added to another list. ``num_bad_words_in_url`` uses the same lists. We do not know which lists of
       bad words and stop words EuroLingua had; its tokenizer was that of GPT-2.
+
+    Attributes:
+        variant: the definitions: corrected, or as in EuroLingua's corpus
+        language: the language of the document; chooses the lists of stop words and bad words
+        bad_words: a list with an entry on each line; or a folder with a list for each language, which has its name
+        tokenizer: a tokenizer.json of Hugging Face tokenizers, for `token_count`: path, URL, or `gpt2-tokenizer.json`,
+            which EuroLingua had
     """
 
     EXAMPLES = (
@@ -272,27 +279,10 @@ class Statistics(Tagger):
 
     VERSION = "2"
 
-    variant: Annotated[
-        Literal["fixed", "eurolingua"],
-        msgspec.Meta(description="the definitions: corrected, or as in EuroLingua's corpus"),
-    ] = "fixed"
-    language: Annotated[
-        Label, msgspec.Meta(description="the language of the document; chooses the lists of stop words and bad words")
-    ] = None
-    bad_words: Annotated[
-        Files | None,
-        msgspec.Meta(
-            description="a list with an entry on each line; or a folder with a list for each language, which "
-            "has its name"
-        ),
-    ] = None
-    tokenizer: Annotated[
-        Model | None,
-        msgspec.Meta(
-            description="a tokenizer.json of Hugging Face tokenizers, for `token_count`: path, URL, or "
-            "`gpt2-tokenizer.json`, which EuroLingua had"
-        ),
-    ] = None
+    variant: Literal["fixed", "eurolingua"] = "fixed"
+    language: Label = None
+    bad_words: Files | None = None
+    tokenizer: Model | None = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Features]:
         if not documents:
@@ -306,8 +296,8 @@ class Statistics(Tagger):
             rows = list(map(eurolingua_statistics, texts, languages, bad))
             columns = {name: [row[name] for row in rows] for name in rows[0]}
         columns["num_bad_words_in_url"] = [
-            None if known is None else _bad_in_url(document, known, self.variant)
-            for document, known in zip(batch, bad, strict=True)
+            None if bad_words is None else _bad_in_url(document, bad_words, self.variant)
+            for document, bad_words in zip(batch, bad, strict=True)
         ]
         columns["token_count"] = self._tokenizer.counts(texts) if self._tokenizer else [None] * len(texts)
         return list(map(Features, *(columns[name] for name in NOTHING)))
@@ -393,9 +383,9 @@ def _rounded(above: Array, below: Array) -> Array:
 
 
 def _rates(segments: Words, words: Array, lists: Sequence[frozenset[str] | None], scale: int) -> list[float | None]:
-    """How often entries of a list occur, by the words of each text; null without a list."""
+    """Return the rate of listed entries in each text; null without a list."""
     rates = _rounded(scale * occurrences(segments, lists), words).tolist()
-    return [rate if known else None for rate, known in zip(rates, lists, strict=True)]
+    return [rate if entries else None for rate, entries in zip(rates, lists, strict=True)]
 
 
 # --- lists ------------------------------------------------------------------------------------------------------------
@@ -415,9 +405,9 @@ def _bad_words(files: str | None, language: str | None, variant: str) -> frozens
     return frozenset(entry.lower() for path in {own, english or own} for entry in entries(path))
 
 
-def _bad_in_url(document: Document, known: frozenset[str], variant: str) -> int | None:
+def _bad_in_url(document: Document, bad_words: frozenset[str], variant: str) -> int | None:
     url = document.metadata.get("url") or value_at(document.metadata, "warc_headers.warc-target-uri")
     if not isinstance(url, str):
         return None
     pieces = re.split(r"\W+", url) if variant == "eurolingua" else re.split(r"[\W_]+", unquote(url))
-    return sum(piece.lower() in known for piece in pieces)
+    return sum(piece.lower() in bad_words for piece in pieces)

@@ -1,11 +1,9 @@
-"""Whether rights in text and data mining are reserved for a page, by the TDM Reservation Protocol.
+"""Reservation of rights in text and data mining, by TDMRep.
 
 Source: TDMRep, final report of the W3C community group, 10 May 2024: ``/.well-known/tdmrep.json`` (section 5.2), HTTP
 header (5.3), HTML meta (5.4). Each supersedes those before; what is absent changes nothing (section 6). Patterns of
 `location` are those of robots.txt, and the first one that matches counts.
 """
-
-from typing import Annotated
 
 import msgspec
 
@@ -24,7 +22,7 @@ class Reservation(msgspec.Struct, frozen=True):
         answer: `disallowed` if rights are reserved (1), `allowed` if they are not (0), `unknown` if nothing is said.
         policy: Address of the policy that counts; null if none is given.
         statements: All that is said, in the order in which later ones supersede earlier ones.
-        looked_in: Where was looked: `tdmrep.json`, `header`, `meta`; what is not listed was not captured.
+        looked_in: Places of the search: `tdmrep.json`, `header`, `meta`; a place that is not listed was not captured.
     """
 
     answer: Answer
@@ -34,10 +32,13 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 class TdmReservation(Tagger):
-    """Whether the site or the page reserves its rights in text and data mining (TDMRep).
+    """The reservation of rights in text and data mining (TDMRep).
 
     The header and the meta element are known of documents of `format: warc` alone. Values other than 0 and 1 count as
     none, as the protocol has it. Nobody is asked for the policy.
+
+    Attributes:
+        captures: a WARC file, or a folder of them, with `tdmrep.json` of the sites
     """
 
     EXAMPLES = (
@@ -58,17 +59,15 @@ class TdmReservation(Tagger):
         ),
     )  # fmt: skip
 
-    captures: Annotated[
-        Files | None, msgspec.Meta(description="a WARC file, or a folder of them, with `tdmrep.json` of the sites")
-    ] = None
+    captures: Files | None = None
 
     def tag(self, document: Document) -> Reservation:
         answer: Answer = "unknown"
         policy = None
-        listed, known = self._in_file(document)
-        said, of_page = stated(document)
+        listed, looked_in = self._in_file(document)
+        statements_of_page, of_page = stated(document)
         for name in (_FIELD, _POLICY):  # the last value of each form counts
-            listed += [(name, statement.line, statement) for key, statement in said if key == name]
+            listed += [(name, statement.line, statement) for key, statement in statements_of_page if key == name]
         listed.sort(key=lambda item: (_FILE, "header", "meta").index(item[2].form))
         statements: dict[Statement, None] = {}
         for name, value, statement in listed:
@@ -78,10 +77,10 @@ class TdmReservation(Tagger):
                 policy = value.strip() or policy
             line = statement.line if statement.form == _FILE else f"{name}: {statement.line}"
             statements[msgspec.structs.replace(statement, line=line)] = None
-        return Reservation(answer, policy, list(statements), known + of_page)
+        return Reservation(answer, policy, list(statements), looked_in + of_page)
 
     def _in_file(self, document: Document) -> tuple[list[tuple[str, str, Statement]], list[str]]:
-        """Return what the file of the site says of a page: name, value, and the rule."""
+        """Return the file's statements about a page: name, value, and the rule."""
         site = site_of(url_of({"metadata": document.metadata}))
         file = site_file(self.captures, site.origin, f"/.well-known/{_FILE}") if site else None
         if site is None or file is None:

@@ -14,7 +14,7 @@ from toolkit.text import FastText, LabelForm, in_form, load_fasttext
 
 
 class Guess(msgspec.Struct, frozen=True):
-    """The best label (null for a text without words), and the `k` best if more than one is asked for.
+    """The best label (null without words), and the `k` best on request.
 
     Attributes:
         label: The most probable language; null for a text without any.
@@ -28,41 +28,36 @@ class Guess(msgspec.Struct, frozen=True):
 
 
 class TextLanguage(Tagger):
-    r"""The most probable language of the whole text, its ``\n`` read as spaces.
+    r"""The most probable language of the text, with ``\n`` read as spaces.
 
     ``prob`` is float32, may exceed 1 by 1e-4, and is 0 if the label is null. ``top`` has the `k` best labels, best
     first. It is empty for k = 1, because ``label`` and ``prob`` are enough there.
+
+    Attributes:
+        model: a fastText model: path, URL or known name
+        k: labels to give
+        labels: labels of the model, BCP 47 tags, or labels of OSCAR; a label of no language becomes null
     """
 
     VERSION = "3"
 
     EXAMPLES = (
-        Example("", {"label": None, "prob": 0.0, "top": []}),
+        Example("", Guess(None, 0.0, [])),
         Example(
             "The library opens\nat nine.",
-            {"label": "en", "prob": 0.8747396, "top": []},
+            Guess("en", 0.8747396, []),
         ),
         Example(
             "Η βιβλιοθήκη ανοίγει στις εννέα.",
-            {
-                "label": "el",
-                "prob": 0.98514825,
-                "top": [{"label": "el", "prob": 0.98514825}, {"label": "en", "prob": 0.005759463}],
-            },
+            Guess("el", 0.98514825, [Prediction("el", 0.98514825), Prediction("en", 0.005759463)]),
             options={"k": 2},
         ),
     )
 
-    model: Annotated[FastText, msgspec.Meta(description="a fastText model: path, URL or known name")] = "lid.176.ftz"
-    k: Annotated[int, msgspec.Meta(ge=1, description="labels to give")] = 1
+    model: FastText = "lid.176.ftz"
+    k: Annotated[int, msgspec.Meta(ge=1)] = 1
 
-    labels: Annotated[
-        LabelForm,
-        Added,
-        msgspec.Meta(
-            description="labels of the model, BCP 47 tags, or labels of OSCAR; a label of no language becomes null"
-        ),
-    ] = "model"
+    labels: Annotated[LabelForm, Added] = "model"
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Guess]:
         texts = [document.text.replace("\n", " ") for document in documents]

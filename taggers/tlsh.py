@@ -50,10 +50,15 @@ _LENGTHS = (
 
 
 class Tlsh(Tagger):
-    r"""``tlsh:T1`` and the hash in hexadecimal digits, of the UTF-8 of the lines joined by ``\n``.
+    r"""``tlsh:T1`` and the hexadecimal hash of the UTF-8 lines joined by ``\n``.
 
     Null for less than 50 bytes, and if too few buckets are filled to distinguish texts: at most a quarter, or the share
     that `filled` says.
+
+    Attributes:
+        buckets: the number of buckets, each with two bits of the hash
+        checksum: the number of bytes of the checksum
+        filled: the share of buckets that must be exceeded by the filled ones; 0.5 in Trend Micro's code
     """
 
     EXAMPLES = (
@@ -71,18 +76,9 @@ class Tlsh(Tagger):
         Example("a" * 100, None),
     )
 
-    buckets: Annotated[
-        Literal[128, 256], msgspec.Meta(description="the number of buckets, each with two bits of the hash")
-    ] = 256
-    checksum: Annotated[Literal[1, 3], msgspec.Meta(description="the number of bytes of the checksum")] = 3
-    filled: Annotated[
-        float,
-        msgspec.Meta(
-            ge=0,
-            lt=1,
-            description="the share of buckets that must be exceeded by the filled ones; 0.5 in Trend Micro's code",
-        ),
-    ] = 0.0
+    buckets: Literal[128, 256] = 256
+    checksum: Literal[1, 3] = 3
+    filled: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
 
     def tag_batch(self, documents: Sequence[Document]) -> list[str | None]:
         if not documents:

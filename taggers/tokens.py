@@ -6,20 +6,21 @@ Source: none; the tokenizer is a file of Hugging Face's ``tokenizers``, as ``tok
 
 import functools
 from collections.abc import Sequence
-from typing import Annotated
-
-import msgspec
 
 from toolkit import Document, Example, Model, Tagger
 from toolkit.text import Tokenizer
 
 
 class Tokens(Tagger):
-    """The number of tokens of the text by a tokenizer, without truncation and padding.
+    """The number of tokens by a tokenizer, without truncation and padding.
 
     Text that looks like a special token is one token, as in the library. The special tokens that the tokenizer puts
     around a text count only with `add_special_tokens`; so by default an empty text has no tokens. The tagger uses one
     thread; a run uses several processes.
+
+    Attributes:
+        tokenizer: a file `tokenizer.json`: path, URL, or `gpt2-tokenizer.json`
+        add_special_tokens: true counts the special tokens around the text
     """
 
     TOKENS = True
@@ -31,12 +32,8 @@ class Tokens(Tagger):
         Example("", 2, options={"tokenizer": "tests/taggers/files/tokenizer.json", "add_special_tokens": True}),
     )
 
-    tokenizer: Annotated[
-        Model, msgspec.Meta(description="a file `tokenizer.json`: path, URL, or `gpt2-tokenizer.json`")
-    ]
-    add_special_tokens: Annotated[bool, msgspec.Meta(description="whether special tokens around the text count")] = (
-        False
-    )
+    tokenizer: Model
+    add_special_tokens: bool = False
 
     def check(self) -> None:
         Tokenizer(self.tokenizer, special=self.add_special_tokens)

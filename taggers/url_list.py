@@ -1,4 +1,4 @@
-"""Lists of domains, URLs and words that the address of a document is on.
+"""Lists of domains, URLs and words, and the address of a document.
 
 Source: ungoliant 1.1 (``adult``: UT1's lists, exact host, or host and path) and 2.0 (``categories``: UT1's folders,
 with parent domains, through ut1-rs ``blocklist_multi.rs``, where URLs that begin with ``http:`` match none of a
@@ -10,7 +10,7 @@ import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
@@ -27,13 +27,13 @@ _PORTS = {"http": 80, "https": 443, "ftp": 21}
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Entries of the lists that match a URL.
+    """Entries of the lists for a URL.
 
     Attributes:
         host: The host of the document's URL; null if it has none.
         categories: Categories of the lists that have the URL or its host, sorted.
-        domain: Whether the host is in the file of domains.
-        url: Whether the URL is in the file of URLs.
+        domain: True if the host is in the file of domains.
+        url: True if the URL is in the file of URLs.
         strict: Entries of the file `strict` that are anywhere in the URL.
         hard: Entries of the file `hard` that are words of the URL.
         soft: Entries of the file `soft` that are words of the URL.
@@ -49,7 +49,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class UrlList(Tagger):
-    """The lists that contain the document's URL.
+    """The lists of the document's URL.
 
     - ``host``: the host, in lower case, with other scripts as the domain name system writes them. It is null if there
       is no URL with a host; then nothing is found.
@@ -59,6 +59,17 @@ class UrlList(Tagger):
     - ``strict``, ``hard``, ``soft``: how many entries of these files are in the URL: for ``strict`` anywhere, for the
       others as a word. Case does not matter, and percent escapes are decoded. Words are runs of letters and digits; for
       ``strict``, all other characters are left out.
+
+    Attributes:
+        lists: a folder with a folder for each category, with the files `domains` and `urls` (UT1)
+        categories: the folders to use; by default all
+        domains: a file with a domain on each line
+        urls: a file with a URL on each line, with or without scheme
+        strict: a file of strings, looked for anywhere
+        hard: a file of words
+        soft: another file of words
+        parents: true lets an entry also match the domains below it; a top-level domain never does
+        url: the place of the URL in the metadata; by default `warc_headers.warc-target-uri`, or else `url`
     """
 
     EXAMPLES = (
@@ -90,28 +101,15 @@ class UrlList(Tagger):
         ),
     )  # fmt: skip
 
-    lists: Annotated[
-        Files | None,
-        msgspec.Meta(description="a folder with a folder for each category, with the files `domains` and `urls` (UT1)"),
-    ] = None
-    categories: Annotated[tuple[str, ...], msgspec.Meta(description="the folders to use; by default all")] = ()
-    domains: Annotated[Files | None, msgspec.Meta(description="a file with a domain on each line")] = None
-    urls: Annotated[
-        Files | None, msgspec.Meta(description="a file with a URL on each line, with or without scheme")
-    ] = None
-    strict: Annotated[Files | None, msgspec.Meta(description="a file of strings, looked for anywhere")] = None
-    hard: Annotated[Files | None, msgspec.Meta(description="a file of words")] = None
-    soft: Annotated[Files | None, msgspec.Meta(description="another file of words")] = None
-    parents: Annotated[
-        bool,
-        msgspec.Meta(description="whether an entry also matches the domains below it; a top-level domain never does"),
-    ] = True
-    url: Annotated[
-        str | None,
-        msgspec.Meta(
-            description="where the URL is in the metadata; by default `warc_headers.warc-target-uri`, or else `url`"
-        ),
-    ] = None
+    lists: Files | None = None
+    categories: tuple[str, ...] = ()
+    domains: Files | None = None
+    urls: Files | None = None
+    strict: Files | None = None
+    hard: Files | None = None
+    soft: Files | None = None
+    parents: bool = True
+    url: str | None = None
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Found]:
         path = f"metadata.{self.url}" if self.url else ""
@@ -119,8 +117,10 @@ class UrlList(Tagger):
         places = [_place(url) for url in urls]
         names = [list(_domains(place.host, self.parents)) if place else [] for place in places]
         paths = [[place.url] if place else [] for place in places]
-        by_domain = [_found(_domains_of(files, wanted), names) for files, wanted in self._sources(self.domains)]
-        by_url = [_found(_urls_of(files, wanted), paths) for files, wanted in self._sources(self.urls)]
+        by_domain = [
+            _categories_of(_domains_of(files, categories), names) for files, categories in self._sources(self.domains)
+        ]
+        by_url = [_categories_of(_urls_of(files, categories), paths) for files, categories in self._sources(self.urls)]
         strict, hard, soft = (_words(path) for path in (self.strict, self.hard, self.soft))
         values = []
         for i, (url, place) in enumerate(zip(urls, places, strict=True)):
@@ -150,7 +150,10 @@ class _Place(NamedTuple):
 
 
 def _place(url: str | None) -> _Place | None:
-    """Return the host, and host with port and path, of a URL with or without scheme; None if it has no host."""
+    """Return the host of a URL, and host, port and path.
+
+    The scheme may be absent; None without a host.
+    """
     if not url or not _HOST.fullmatch(host := host_of(url)):
         return None
     try:
@@ -178,7 +181,7 @@ class _Index(NamedTuple):
     categories: list[str]
 
 
-def _found(index: _Index, keys: Sequence[Sequence[str]]) -> list[set[str]]:
+def _categories_of(index: _Index, keys: Sequence[Sequence[str]]) -> list[set[str]]:
     """Return the categories of some keys, for each sequence of such."""
     results: list[set[str]] = [set() for _ in keys]
     owners = [i for i, of_one in enumerate(keys) for _ in of_one]
@@ -191,32 +194,32 @@ def _found(index: _Index, keys: Sequence[Sequence[str]]) -> list[set[str]]:
 
 
 @functools.lru_cache(maxsize=8)
-def _domains_of(files: str | None, wanted: tuple[str, ...] | None) -> _Index:
-    return _index(files, wanted, "domains", lambda data: data.lower() if data.isascii() else _normal(data, "host"))
+def _domains_of(files: str | None, names: tuple[str, ...] | None) -> _Index:
+    return _index(files, names, "domains", lambda data: data.lower() if data.isascii() else _normal(data, "host"))
 
 
 @functools.lru_cache(maxsize=8)
-def _urls_of(files: str | None, wanted: tuple[str, ...] | None) -> _Index:
-    return _index(files, wanted, "urls", lambda data: _normal(data, "url"))
+def _urls_of(files: str | None, names: tuple[str, ...] | None) -> _Index:
+    return _index(files, names, "urls", lambda data: _normal(data, "url"))
 
 
-def _normal(data: bytes, what: str) -> bytes:
+def _normal(data: bytes, field: str) -> bytes:
     lines = map(str.strip, data.decode().split("\n"))
     places = (_place(line) for line in lines if not line.startswith("#"))
-    return "\n".join(getattr(place, what) for place in places if place).encode()
+    return "\n".join(getattr(place, field) for place in places if place).encode()
 
 
-def _index(files: str | None, wanted: tuple[str, ...] | None, name: str, normal: Any) -> _Index:
+def _index(files: str | None, categories: tuple[str, ...] | None, name: str, normal: Any) -> _Index:
     paths = [("", files)] if files else []
-    if files and wanted is not None:
+    if files and categories is not None:
         if not os.path.isdir(files):
             raise ConfigError(f"expected a folder of lists, got nothing of that kind at {files!r}")
         folders = sorted(item for item in os.listdir(files) if os.path.isdir(os.path.join(files, item)))
-        if missing := sorted(set(wanted) - set(folders)):
+        if missing := sorted(set(categories) - set(folders)):
             raise ConfigError(f"expected the category {missing[0]!r} in {files}, got {', '.join(folders) or 'none'}")
         tried = (
             (folder, os.path.join(files, folder, name + suffix))
-            for folder in wanted or folders
+            for folder in categories or folders
             for suffix in ("", ".gz")
         )
         paths = [(item, path) for item, path in tried if os.path.isfile(path)]
@@ -233,7 +236,7 @@ def _words(path: str | None) -> frozenset[str]:
 
 
 def _hashes(data: bytes) -> Array:
-    """Return a hash of each line that is an entry (see `toolkit.text.entries`)."""
+    """Return a hash of each line with an entry (see `toolkit.text.entries`)."""
     result = np.zeros(data.count(b"\n") + 1, dtype=np.int64)
     count = np.zeros(1, dtype=np.int64)
     _hash_lines(np.frombuffer(data + b"\n", dtype=np.int8), len(data) + 1, result, count)

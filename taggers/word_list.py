@@ -9,7 +9,7 @@ what of it is counted; here it is the toolkit's word, and all of these counts.
 import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,7 +26,7 @@ _INSIDE = np.array([byte >= 128 or chr(byte).isalnum() for byte in range(256)], 
 
 
 class Hits(msgspec.Struct, frozen=True):
-    """Entries of the list, occurrences of them, different ones among these, and occurrences per 1,000 words.
+    """Entries of the list, occurrences, different ones, and occurrences per 1,000 words.
 
     Attributes:
         entries: Entries of the list for the document's language; 0 if there is none.
@@ -56,15 +56,18 @@ class _Table(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Of each entry the last text that has it, and 1; of each text hits and different entries."""
+    """Counts of entries in texts.
 
-    seen: Int64s
+    Entries have the last text that has it, and 1; texts have hits and different entries.
+    """
+
+    last_texts: Int64s
     hits: Int64s
     distinct: Int64s
 
 
 class WordList(Tagger):
-    """Occurrences of the words and phrases of a list.
+    r"""Occurrences of the words and phrases of a list.
 
     The tagger finds an entry, in any case of letters, where its words (`Batch.words`) stand one after the other,
     whatever is between them. So it finds ``e-mail`` in ``E mail``, but not ``art`` in ``smart``, nor in ``l'art``,
@@ -76,57 +79,47 @@ class WordList(Tagger):
     - ``hits``: the number of occurrences. Those that overlap, or are inside of one of another entry, count, too.
     - ``distinct``: the number of entries that occur.
     - ``per_1000``: 1,000 x hits / words; null for a text without words.
+
+    Attributes:
+        lists: a file with a word or phrase on each line; a folder of such files named by language (`en` or `en.txt`);
+            or `stop_words`: those of the language in the package stopwordsiso
+        words: more entries, for all languages
+        language: the language of the text: an attribute, or one language for all documents
+        splitter: the definition of a word; `word_punct` (`\w+` and runs of punctuation) is nearest to C4
+        match: `auto`: whole words, but strings in languages without blanks between words (zh, ja, th …)
     """
 
     EXAMPLES = (
-        Example("", {"entries": 0, "hits": 0, "distinct": 0, "per_1000": None}),
+        Example("", Hits(0, 0, 0, None)),
         Example(
             "Lorem IPSUM, lorem-ipsum; ipsum. Lore.",
-            {"entries": 2, "hits": 5, "distinct": 2, "per_1000": 833.3333333333334},
+            Hits(2, 5, 2, 833.3333333333334),
             options={"lists": None, "words": ["ipsum", "lorem ipsum"]},
         ),
         Example(
             "Où est l'été ? OÙ ?",
-            {"entries": 3, "hits": 3, "distinct": 2, "per_1000": 750.0},
+            Hits(3, 3, 2, 750.0),
             options={"lists": None, "words": ["où", "est l'été", "e"]},
         ),
         Example(
             "東京都に行った",
-            {"entries": 2, "hits": 2, "distinct": 2, "per_1000": 285.7142857142857},
+            Hits(2, 2, 2, 285.7142857142857),
             options={"lists": None, "words": ["東京", "京都", "東京"], "language": "ja"},
         ),
         Example(
             "Smart art",
-            {"entries": 1, "hits": 2, "distinct": 1, "per_1000": 1000.0},
+            Hits(1, 2, 1, 1000.0),
             options={"lists": None, "words": ["ART"], "match": "strings"},
         ),
     )
 
     VERSION = "2"
 
-    lists: Annotated[
-        Files | None,
-        msgspec.Meta(
-            description="a file with a word or phrase on each line; a folder of such files named by language (`en` or "
-            "`en.txt`); or `stop_words`: those of the language in the package stopwordsiso"
-        ),
-    ] = "stop_words"
-    words: Annotated[tuple[str, ...], msgspec.Meta(description="more entries, for all languages")] = ()
-    language: Annotated[
-        Label, msgspec.Meta(description="the language of the text: an attribute, or one language for all documents")
-    ] = None
-    splitter: Annotated[
-        Literal["unicode", "white_space", "word_punct"],
-        msgspec.Meta(
-            description="the definition of a word; `word_punct` (`\\w+` and runs of punctuation) is nearest to C4"
-        ),
-    ] = "unicode"
-    match: Annotated[
-        Literal["auto", "words", "strings"],
-        msgspec.Meta(
-            description="`auto`: whole words, but strings in languages without blanks between words (zh, ja, th …)"
-        ),
-    ] = "auto"
+    lists: Files | None = "stop_words"
+    words: tuple[str, ...] = ()
+    language: Label = None
+    splitter: Literal["unicode", "white_space", "word_punct"] = "unicode"
+    match: Literal["auto", "words", "strings"] = "auto"
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Hits]:
         batch = Batch.of(documents)
@@ -218,10 +211,10 @@ def _is_odd(char: str) -> bool:
 
 
 @compiled("uint64* int64* int64* int64", _Table, _Found)
-def _find_phrases(words: Any, bounds: Any, texts: Any, n: Any, table: _Table, found: _Found) -> None:
-    """Count the entries that are words of n texts."""
+def _find_phrases(words: Any, bounds: Any, texts: Any, n: Any, table: _Table, counts: _Found) -> None:
+    """Count the entries of words in n texts."""
     slots, mask, following, firsts, hashes = table.slots, table.mask, table.following, table.firsts, table.hashes
-    seen, hits, distinct = found
+    last_texts, hits, distinct = counts
     for k in range(n):
         text = texts[k]
         for i in range(bounds[text], bounds[text + 1]):
@@ -238,17 +231,17 @@ def _find_phrases(words: Any, bounds: Any, texts: Any, n: Any, table: _Table, fo
                     j += 1
                 if same:
                     hits[text] += 1
-                    if seen[entry - 1] != text + 1:
-                        seen[entry - 1] = text + 1
+                    if last_texts[entry - 1] != text + 1:
+                        last_texts[entry - 1] = text + 1
                         distinct[text] += 1
                 entry = following[entry - 1]
 
 
 @compiled("uint8* int64* int64* int64", _Table, "int64*", _Found)
-def _find_strings(utf8: Any, bounds: Any, texts: Any, n: Any, table: _Table, inside: Any, found: _Found) -> None:
-    """Count the entries that are in n texts as strings."""
+def _find_strings(utf8: Any, bounds: Any, texts: Any, n: Any, table: _Table, inside: Any, counts: _Found) -> None:
+    """Count the entries of strings in n texts."""
     nodes, ends, anywhere = table.nodes, table.ends, table.anywhere
-    seen, hits, distinct = found
+    last_texts, hits, distinct = counts
     for k in range(n):
         text, begin, end = texts[k], bounds[k], bounds[k + 1]
         for i in range(begin, end):
@@ -264,7 +257,7 @@ def _find_strings(utf8: Any, bounds: Any, texts: Any, n: Any, table: _Table, ins
                         entry = 0
                 if entry:
                     hits[text] += 1
-                    if seen[entry - 1] != text + 1:
-                        seen[entry - 1] = text + 1
+                    if last_texts[entry - 1] != text + 1:
+                        last_texts[entry - 1] = text + 1
                         distinct[text] += 1
                 node = nodes[256 * node + utf8[at]] if at < end else 0

@@ -7,11 +7,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
-_IMPORT = re.compile(r"^    from (\S+) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
+_IMPORT = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 
 
 class _Public(ModuleType):
-    """A package whose names are imported by use, from where its imports for type checkers say.
+    """Package whose names are imported by use, from the modules that its imports for type checkers name.
 
     A public name stays what it is when a folder of the package is imported that is called so, too.
     """
@@ -20,8 +20,11 @@ class _Public(ModuleType):
     def _places(self) -> dict[str, str]:
         assert self.__spec__
         source = self.__spec__.loader.get_source(self.__name__)  # type: ignore[union-attr]
-        results = _IMPORT.findall(source)
-        return {name: module for module, several, one in results for name in (several or one).replace(",", " ").split()}
+        return {name: module for module, name in _IMPORT.findall(source)}
+
+    @functools.cached_property
+    def __all__(self) -> list[str]:
+        return sorted(self._places)
 
     def __getattr__(self, name: str) -> Any:
         if new := self.__dict__.get("_RENAMED", {}).get(name):
@@ -41,9 +44,9 @@ class _Public(ModuleType):
 
 
 def import_by_use(package: str) -> None:
-    """Let the names in ``__all__`` of a package be imported when they are first used.
+    """Import the public names of a package when they are first used.
 
     Args:
-        package: Its name; it imports each name in its block ``if TYPE_CHECKING:``.
+        package: Name of the package; its block ``if TYPE_CHECKING:`` lists them as ``from module import name as name``.
     """
     sys.modules[package].__class__ = _Public

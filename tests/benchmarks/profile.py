@@ -38,7 +38,7 @@ PARTS = {
     "JSON, decoding": r"\b_?decode\(line|map\(decode|decoders?\b.*\.decode\(|json\.decode\(|LateDocument\.__getattr__",
     "JSON, encoding": r"(?i:encoder)\.encode(_into|_lines)?\(|json\.encode\(|_ShardsOutput\._row\b|json_text",
     "WET records": r"ingest/(web|formats)/",
-    "language identification": r"FastTextModel\.predict|_Compiled\.|fasttext/predictions",
+    "language identification": r"FastTextModel\.predict|_Compiled\.|fasttext/model",
     "models, loading": r"load_fasttext\b|text/fasttext/|storage/models|kernels/(machine_code|cache)|Compiled\._key\b",
     "line tables": r"text/line_table|split_lines\b|Document\.lines\b|Batch\.lines\b",
     "counting": r"text/counting|mix/effects/",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolkit import Document
 from toolkit.data.documents import Prediction, split_lines
 from toolkit.text.batch import Batch, Column
-from toolkit.text.fasttext.predictions import LinePredictions
+from toolkit.text.fasttext.model import LinePredictions
 from toolkit.text.line_table import PADDING, LineTable
 from toolkit.text.portable_floats import shortest_float32
 

@@ -162,7 +162,7 @@ def test_a_megabyte_without_a_space_gets_its_probability(languages: Pair, name: 
 
 def test_bytes_that_are_no_utf8_get_the_labels_of_the_library(languages: Pair) -> None:
     lines = broken_lines(400)
-    numbers, found_probs = languages.ours._found(table(lines), k=3, threshold=0.0)
+    numbers, found_probs = languages.ours._predict(table(lines), k=3, threshold=0.0)
     labels, probs = languages.library.multilinePredict([line + b"\n" for line in lines], 3, 0.0, "strict")
     for line, row, ours, *library in zip(lines, numbers.tolist(), found_probs.tolist(), labels, probs, strict=True):
         found = [Prediction(languages.ours.labels[i], p) for i, p in zip(row, ours, strict=True) if i >= 0]
@@ -173,11 +173,11 @@ def test_bytes_that_are_no_utf8_get_the_labels_of_the_library(languages: Pair) -
 def test_a_line_gets_the_same_bits_alone_and_amid_others_whatever_lies_around(pair: Pair) -> None:
     chance = random.Random(5)
     lines = [odd_line(chance).encode() for _ in range(60)] + broken_lines(10)
-    together = pair.ours._found(table(lines), k=2, threshold=0.0)
-    backwards = pair.ours._found(table(lines[::-1], b"\x80" * PADDING), k=2, threshold=0.0)
+    together = pair.ours._predict(table(lines), k=2, threshold=0.0)
+    backwards = pair.ours._predict(table(lines[::-1], b"\x80" * PADDING), k=2, threshold=0.0)
     for i, line in enumerate(lines):
         behind = bytes(chance.choices(range(256), k=PADDING))
-        alone = pair.ours._found(table([line], behind), k=2, threshold=0.0)
+        alone = pair.ours._predict(table([line], behind), k=2, threshold=0.0)
         for a, b, c in zip(together, backwards, alone, strict=True):
             assert a[i].tobytes() == b[len(lines) - 1 - i].tobytes() == c[0].tobytes(), line
 
@@ -185,7 +185,7 @@ def test_a_line_gets_the_same_bits_alone_and_amid_others_whatever_lies_around(pa
 def test_the_buffer_is_left_as_it_was(pair: Pair) -> None:
     lines = table([*broken_lines(20), *(text.encode() for text in ODD)])
     before = lines.utf8.tobytes()
-    pair.ours._found(lines, k=1, threshold=0.0)
+    pair.ours._predict(lines, k=1, threshold=0.0)
     assert lines.utf8.tobytes() == before
 
 
@@ -316,7 +316,7 @@ def test_a_million_lines_get_the_labels_of_the_library(
     largest, names, wrong = 0.0, set[str](), []
     for begin in range(0, len(lines), CHUNK):
         some = lines[begin : begin + CHUNK]
-        labels, probs = languages.ours._found(LineTable.of(["\n".join([*some, ""])]), k=2, threshold=0.0)
+        labels, probs = languages.ours._predict(LineTable.of(["\n".join([*some, ""])]), k=2, threshold=0.0)
         assert len(labels) == len(some)
         found = languages.library.multilinePredict([line + "\n" for line in some], 2, 0.0, "strict")
         for line, row, ours, theirs, library in zip(some, labels.tolist(), probs.tolist(), *found, strict=True):
@@ -405,13 +405,13 @@ def predict_between_guards(paths: list[str]) -> None:
     chance = random.Random(3)
     texts = [odd_line(chance) for _ in range(40)] + ["a" * 9000, "é" * 5000, "", "x", " ".join(KNOWN)]
     plain = LineTable.of(["\n".join(texts)])
-    wanted = [FastTextModel(path)._found(plain, k=3, threshold=0.0) for path in paths]
+    wanted = [FastTextModel(path)._predict(plain, k=3, threshold=0.0) for path in paths]
     lines = plain._replace(utf8=plain.utf8[: len(plain.utf8) - PADDING + 8])  # what the compiled code asks for
     guards = Guards()
     guards.install()
     for guards.at_end in (True, False):
         for path, expected in zip(paths, wanted, strict=True):
-            got = FastTextModel(path)._found(lines, k=3, threshold=0.0)
+            got = FastTextModel(path)._predict(lines, k=3, threshold=0.0)
             assert all(a.tobytes() == b.tobytes() for a, b in zip(expected, got, strict=True))
     assert guards.calls >= 4 * len(paths)
 

@@ -27,9 +27,8 @@ from taggers.repeated_ngrams import RepeatedNgrams
 from taggers.roots import Roots
 from toolkit import Batch, ConfigError, Document, MissingExtra, distribution
 from toolkit.text import LineTable, Splitter, Words, hashes_of, is_among, load_fasttext, places_among, split_lines, sums
-from toolkit.text.languages.dictionary_words import _LIBRARIES, dictionary_words
 from toolkit.text.languages.tables import glotlid_label, stop_word_lists, thresholds, tokenizer_of
-from toolkit.text.languages.words import _splitter, check_word_language, datatrove_words
+from toolkit.text.languages.words import _LIBRARIES, _splitter, check_word_language, datatrove_words, dictionary_words
 from toolkit.text.line_table import LineTable as LanguageWordsLineTable
 from toolkit.text.unicode_table import CLASSES, UNICODE
 from toolkit.text.words import (

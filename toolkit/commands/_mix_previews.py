@@ -328,7 +328,7 @@ def compare(
     with opened_apart(options) as context_of_other:
         settings = preparation.settings_of(context_of_other, writes=False)
         if sampled:
-            settings = using.in_mix(context_of_other, settings, wanted=True)[0]
+            settings = using.in_mix(context_of_other, settings, requested=True)[0]
         other = preparation.fill_budget(context_of_other, preparation.prepare(context_of_other, settings))
     prepared.refused += other.refused
     names = [sorted((w.stream.name, w.path) for w in prepared_mix.works) for prepared_mix in (prepared, other)]

@@ -36,8 +36,8 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
         ConfigError: for options that do nothing together, and as `toolkit tag`.
     """
     options = context.options
-    for given, name in ((options.shard, "shard"), (options.limit, "limit"), (options.dry_run, "dry-run")):
-        if given:
+    for value, name in ((options.shard, "shard"), (options.limit, "limit"), (options.dry_run, "dry-run")):
+        if value:
             raise ConfigError(f"expected --sample without --{name}: the sample is drawn from all documents")
     dataset, plan = context.dataset, sections.tags(context)
     listed = context.shards(dataset, judges=True)[0]
@@ -89,7 +89,7 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
 
 
 def _read(context: Context, dataset: Dataset) -> list[str]:
-    """Return the sets that are read of the dataset's own: by taggers and by the mix, and not made by the section."""
+    """Return the sets to copy: those read, but not made here."""
     read = {reference.set for step in build(sections.tags(context)) for reference in step.references}
     if context.has("mix"):
         read |= {
@@ -98,12 +98,12 @@ def _read(context: Context, dataset: Dataset) -> list[str]:
             if stream.dataset == dataset
             for attribute in stream.attributes
         }
-    there = set(dataset.sets())
-    return sorted((read & there) - sections.tags(context).sets.keys())
+    names = set(dataset.sets())
+    return sorted((read & names) - sections.tags(context).sets.keys())
 
 
 def _tag(context: Context, picks: list[sample.Pick], copied: list[str]) -> list[Result[ShardDone]]:
-    """Copy the documents that were drawn, and tag them."""
+    """Copy the drawn documents, and tag them."""
     dataset, plan, limit = context.dataset, sections.tags(context), context.config.max_document_bytes
     drawn = sample.dataset_of(dataset)
     for name in copied:
@@ -131,31 +131,33 @@ def _failed(dataset: Dataset, broken: list[str]) -> Outcome:
     return Outcome(text=text, data={"sample": None, "failed": broken}, failures=broken)
 
 
-def _outcome(context: Context, dataset: Dataset, made: sample.Sample, files: list[str]) -> Outcome:
+def _outcome(context: Context, dataset: Dataset, record: sample.Sample, files: list[str]) -> Outcome:
     drawn, plan = sample.dataset_of(dataset), sections.tags(context)
     worked = steps.work_done(plan, drawn, files, always=True)
     rows = [["set", "keys", "documents asked", "seconds"]]
     for name, item in worked.items():
         keys = ", ".join(entry.key for entry in plan.sets[name])
-        rows.append([name, keys, f"{item.asked:,}", f"{item.seconds:,.1f}"])
-    text = f"{made} -> {sample.folder_of(dataset)}\n{table(rows, right=[2, 3])}\n"
+        rows.append([name, keys, f"{item.selected:,}", f"{item.seconds:,.1f}"])
+    text = f"{record} -> {sample.folder_of(dataset)}\n{table(rows, right=[2, 3])}\n"
     text += (
         "`toolkit mix --dry-run --sample` looks at it; `toolkit tag` makes the sets, `toolkit clean` deletes the sample"
     )
     return Outcome(
         text=text,
         data={
-            "sample": msgspec.to_builtins(made),
+            "sample": msgspec.to_builtins(record),
             "folder": sample.folder_of(dataset),
-            "asked": {name: item.asked for name, item in worked.items()},
+            "asked": {name: item.selected for name, item in worked.items()},
             "seconds": {name: item.seconds for name, item in worked.items()},
             "failed": [],
         },
     )
 
 
-def in_mix(context: Context, settings: MixSettings, *, wanted: bool) -> tuple[MixSettings, str]:
-    """Return the settings of a mix that is looked at, over the sample if one is meant; and what it is over, for people.
+def in_mix(context: Context, settings: MixSettings, *, requested: bool) -> tuple[MixSettings, str]:
+    """Return the settings of a mix over the sample, and its name.
+
+    The settings stay if no sample is meant.
 
     The sample is meant if it is asked for, or a set that is joined is there in the sample alone.
 
@@ -165,13 +167,13 @@ def in_mix(context: Context, settings: MixSettings, *, wanted: bool) -> tuple[Mi
     names = [attribute.set for attribute in settings.streams[0].attributes]
     is_own = context.has_dataset and [stream.dataset for stream in settings.streams] == [context.dataset]
     if not is_own:
-        if wanted:
+        if requested:
             raise ConfigError(
                 f"{settings.place}: with --sample, expected a mix of the dataset of this configuration "
                 f"alone, got other datasets"
             )
         return settings, ""
-    if not wanted and not only_sampled(context.dataset, names):
+    if not requested and not only_sampled(context.dataset, names):
         return settings, ""
     result = of(context, names)
     drawn, own = sample.dataset_of(context.dataset), context.own_types_known()
@@ -180,7 +182,7 @@ def in_mix(context: Context, settings: MixSettings, *, wanted: bool) -> tuple[Mi
 
 
 def refuse(context: Context, settings: MixSettings) -> None:
-    """Check that no set of a mix is there in a sample alone.
+    """Raise ConfigError for a mix with a set of the sample alone.
 
     Raises:
         ConfigError: naming the first.
@@ -195,15 +197,15 @@ def refuse(context: Context, settings: MixSettings) -> None:
 
 
 def only_sampled(dataset: Dataset, names: list[str]) -> list[str]:
-    """Return those of some sets of which there is only a sample."""
-    there = set(dataset.sets())
-    missing = [name for name in names if name not in there]
+    """Return the sets of the sample alone."""
+    present = set(dataset.sets())
+    missing = [name for name in names if name not in present]
     result = sample.load(dataset) if missing else None
     return [name for name in missing if result and name in result.sets]
 
 
 def of(context: Context, names: list[str]) -> sample.Sample:
-    """Return the sample of the configuration's dataset, which sets of it may be read of.
+    """Return the sample of the configuration's dataset, checked for some sets.
 
     Raises:
         ConfigError: if there is none, or it was made of other documents or with other settings.
@@ -215,8 +217,8 @@ def of(context: Context, names: list[str]) -> sample.Sample:
     again = f"run `toolkit tag --sample {result.documents}` again"
     shards = dataset.shards()
     states = dict(zip(shards, for_each(lambda shard: row_index.current(dataset, shard), shards), strict=True))
-    there = {name: state for name, state in states.items() if state}
-    if len(there) < len(states) or sample.digest(there) != result.input:
+    present = {name: state for name, state in states.items() if state}
+    if len(present) < len(states) or sample.digest(present) != result.input:
         raise ConfigError(f"expected a sample of the present documents, got one of other documents; {again}")
     drawn = sample.dataset_of(dataset)
     for name in names:
@@ -225,8 +227,8 @@ def of(context: Context, names: list[str]) -> sample.Sample:
     if context.has("tag"):
         try:
             planned = ingest_section.set_schemas(context.entries)
-            others = sections.type_lookup(context, lambda: drawn, lambda: planned)
-            check_section(context.section("tag"), drawn, names, planned, others, context.own_types_known)
+            elsewhere = sections.type_lookup(context, lambda: drawn, lambda: planned)
+            check_section(context.section("tag"), drawn, names, planned, elsewhere, context.own_types_known)
         except (ConfigError, DataError) as error:
             raise ConfigError(f"{result}: {error}\nor {again}") from None
     return result

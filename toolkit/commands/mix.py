@@ -286,7 +286,7 @@ def _run(context: Context, options: Options) -> Outcome:
         print(replaced, file=sys.stderr)
     over = ""
     if options.only_shows:
-        settings, over = using.in_mix(context, settings, wanted=options.sample)
+        settings, over = using.in_mix(context, settings, requested=options.sample)
     elif options.sample:
         raise ConfigError("expected --sample only with --dry-run, --explain or --compare: a mix takes all documents")
     else:

@@ -1,4 +1,4 @@
-"""List the models that have names: licence, size, labels, where they are."""
+"""List the named models: licence, size, labels and place."""
 
 from typing import ClassVar
 
@@ -13,13 +13,16 @@ UNKNOWN = "not known"
 
 
 class NamedModel(models.KnownModel, frozen=True, kw_only=True):
-    """A model that has a name, and the path of its file, None where it is not here."""
+    """A named model and the path of its file.
+
+    The path is None if it is not here.
+    """
 
     path: str | None
 
 
 class NamedModels(CommandResult, kw_only=True):
-    """The models that have names."""
+    """The named models."""
 
     models: dict[str, NamedModel]
 
@@ -32,12 +35,12 @@ class Options(Common, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """List the known models; nothing is fetched."""
-    listed = {name: (known, models.where(name)) for name, known in models.KNOWN.items()}
+    listed = {name: (model, models.where(name)) for name, model in models.KNOWN.items()}
     rows = [["name", "licence", "size", "labels", "form of the labels", "sha256", "here"]]
-    for name, (known, path) in listed.items():
-        said = [known.license or UNKNOWN, known.size or UNKNOWN, str(known.labels or "-"), known.form or "-"]
-        rows.append([name, *said, known.sha256[:16] or UNKNOWN, "yes" if path else "no"])
-    pages = "\n".join(f"{name}: {known.url or known.page}" for name, (known, _) in listed.items())
+    for name, (model, path) in listed.items():
+        facts = [model.license or UNKNOWN, model.size or UNKNOWN, str(model.labels or "-"), model.form or "-"]
+        rows.append([name, *facts, model.sha256[:16] or UNKNOWN, "yes" if path else "no"])
+    pages = "\n".join(f"{name}: {model.url or model.page}" for name, (model, _) in listed.items())
     text = f"{table(rows, right=[3])}\n\nfetched when first used, and kept in {models.cache_folder()}:\n{pages}"
-    data = {name: NamedModel(**structs.asdict(known), path=path or None) for name, (known, path) in listed.items()}
+    data = {name: NamedModel(**structs.asdict(model), path=path or None) for name, (model, path) in listed.items()}
     return Outcome(text=text, data=NamedModels(models=data))

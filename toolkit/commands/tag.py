@@ -122,7 +122,7 @@ class Options(Stage, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Outcome:
-    """Tag all shards whose attributes are missing, or made from something that has changed.
+    """Tag all shards with missing or outdated attributes.
 
     Args:
         context: Context of the configuration.
@@ -153,17 +153,17 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         todo = {work.shard: tagging.outdated(work, row_index.current(dataset, work.shard)) for work in works}
         return show_plan(context, {"tag": {shard: sets for shard, sets in todo.items() if sets}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
-    noted = FailureRecords(dataset, "tag")
+    failure_records = FailureRecords(dataset, "tag")
     with context.lease(dataset.bookkeeping, dataset.attributes, tagging.holds(whole.settings)):
         declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         with dataset.listing_cache(tagging.sets_of(plan)):
             tasks = shard_tasks(works, tagging.as_it_was, dataset.sizes())
         needs = context.disk.estimates(
-            tasks, partial(_kept_of, kept=_kept(context).attributes, overwrite=options.overwrite)
+            tasks, partial(_bytes_of_shard, share=_bytes_per_text(context).attributes, overwrite=options.overwrite)
         )
-        results = context.run("tag", tagging.WORK, tasks, spreads=True, failed=noted, needs=needs)
+        results = context.run("tag", tagging.WORK, tasks, spreads=True, failed=failure_records, needs=needs)
     if not context.in_part:
-        noted.keep_only(shards)
+        failure_records.keep_only(shards)
     context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
     return _outcome(dataset, plan, results, tagged, unfinished)
 
@@ -175,26 +175,25 @@ def _outcome(
     tagged: Collection[str],
     unfinished: str,
 ) -> Outcome:
-    """Return what is told of the shards that were to be tagged."""
-    done = [result.value for result in results if result.value]
+    """Return the outcome of tagging shards."""
+    successes = [result.value for result in results if result.value]
     failed = failures(results)
-    written = {name: sum(name in item.written or item.shard in tagged for item in done) for name in plan.sets}
-    worked = work_done(plan, dataset, [item.shard for item in done])
+    written = {name: sum(name in item.written or item.shard in tagged for item in successes) for name in plan.sets}
+    worked = work_done(plan, dataset, [item.shard for item in successes])
     rows = [["set", "keys", "shards written", "up to date", *(["documents asked", "seconds"] if worked else [])]]
     for name, count in written.items():
         keys = ", ".join(entry.key for entry in plan.sets[name])
-        took = [f"{worked[name].asked:,}", f"{worked[name].seconds:,.1f}"] if worked else []
-        rows.append([name, keys, str(count), str(len(done) - count), *took])
-    documents = sum(item.documents for item in done)
-    text = (
-        f"{amount(len(done), 'shard')}, {amount(documents, 'document')}, {len(failed)} failed -> {dataset.attributes}\n"
-    )
-    counts = row_index.counts(dataset, [item.shard for item in done])
+        took = [f"{worked[name].selected:,}", f"{worked[name].seconds:,.1f}"] if worked else []
+        rows.append([name, keys, str(count), str(len(successes) - count), *took])
+    documents = sum(item.documents for item in successes)
+    tagged_shards = f"{amount(len(successes), 'shard')}, {amount(documents, 'document')}"
+    text = f"{tagged_shards}, {len(failed)} failed -> {dataset.attributes}\n"
+    counts = row_index.counts(dataset, [item.shard for item in successes])
     left = ""
     if counts:
         from toolkit.describe.made import counted
 
-        left = f"\nread in place: {told}" if (told := counted(counts)) else ""
+        left = f"\nread in place: {line}" if (line := counted(counts)) else ""
     return Outcome(
         text=text + table(rows, right=range(2, len(rows[0]))) + left + unfinished,
         data=Tagging(
@@ -202,7 +201,7 @@ def _outcome(
             shards=len(results),
             documents=documents,
             written=written,
-            asked={name: item.asked for name, item in worked.items()},
+            asked={name: item.selected for name, item in worked.items()},
             seconds={name: item.seconds for name, item in worked.items()},
             failed=failed,
             **({"counts": counts} if dataset.in_place else {}),
@@ -235,7 +234,7 @@ def _try(context: Context, options: Options, path: str) -> Outcome:
     found_values = trial.values_of(steps, tried, path)
     order = [(set_name, entry.key) for set_name, entries in plan.sets.items() for entry in entries]
     types = {(step.set, step.key): step.type for step in steps}
-    shown, data = [], []
+    blocks, data = [], []
     for (document, place), value in zip(tried, found_values, strict=True):
         lines = [
             f"{place}{'' if document.id == place else f'  {escaped(document.id)}'}  {len(document.text):,} characters"
@@ -246,9 +245,9 @@ def _try(context: Context, options: Options, path: str) -> Outcome:
             lines += [f"  {line}" for line in _show(named, value[set_name, key], types[set_name, key], document)]
             inside = attributes if options.config is None else attributes.setdefault(set_name, {})
             inside[key] = value[set_name, key]
-        shown.append("\n".join(lines))
+        blocks.append("\n".join(lines))
         data.append({"place": place, "id": document.id, "source": document.source, "attributes": attributes})
-    return Outcome(text="\n\n".join(shown), data={"documents": data})
+    return Outcome(text="\n\n".join(blocks), data={"documents": data})
 
 
 def _show(name: str, value: Any, type_: Type, document: Document) -> list[str]:
@@ -273,7 +272,7 @@ def _show(name: str, value: Any, type_: Type, document: Document) -> list[str]:
 
 
 def _texts(elements: list[Any], total: int, type_: Type, document: Document) -> list[str]:
-    """Return what elements of a list are about: the text that a span covers, or a line's."""
+    """Return the text of each list element: that of its span or line."""
     if type_ == SPANS:
         return [_excerpt(document.text[begin:end]) for begin, end, *_ in elements]
     if total == len(document.lines):
@@ -289,7 +288,10 @@ def _excerpt(text: str) -> str:
 
 
 def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Progress]:
-    """Yield how far the sets of a plan of taggers are, which a command makes; by default that of the section."""
+    """Yield the progress of a plan's sets.
+
+    By default the plan is that of the section.
+    """
     context, dataset = look.context, look.context.dataset
     plan = plan or sections.tags(context)
     try:
@@ -308,22 +310,22 @@ def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Pro
         return tagging.outdated(msgspec.structs.replace(whole, shard=shard), row_index.current(dataset, shard))
 
     listed = dict(zip(shards, for_each(todo, shards), strict=True))
-    gone = sorted(look.deleted.keys() - listed.keys())
-    worked = work_done(plan, dataset, [*listed, *gone])
+    removed = sorted(look.deleted.keys() - listed.keys())
+    worked = work_done(plan, dataset, [*listed, *removed])
     for name in plan.sets:
         causes = look.causes(name, shards, [shard for shard, sets in listed.items() if name in sets])
         took = worked.get(name)
         table = (
-            {"documents asked": f"{took.asked:,}", "of": f"{took.documents:,}", "seconds": f"{took.seconds:,.1f}"}
+            {"documents asked": f"{took.selected:,}", "of": f"{took.documents:,}", "seconds": f"{took.seconds:,.1f}"}
             if took
             else {}
         )
         yield Progress(
             f"{command} {name}",
             command,
-            causes | dict.fromkeys(gone, ""),
+            causes | dict.fromkeys(removed, ""),
             tables=[table] if took else [],
-            data={"worked": took and took._asdict()},
+            data={"worked": took and {"documents": took.documents, "asked": took.selected, "seconds": took.seconds}},
         )
 
 
@@ -332,20 +334,20 @@ def _look(look: Look) -> str:
     return look.context.dataset.bookkeeping
 
 
-def _made(context: Context, names: Collection[str]) -> None:
+def _check_sets(context: Context, names: Collection[str]) -> None:
     planned, dataset = ingest_section.set_schemas(context.entries), context.dataset
-    others, own = sections.type_lookup(context, lambda: dataset, lambda: planned), context.own_types_known
-    context.warn(declared.check_section(context.section("tag"), dataset, names, planned, others, own))
+    elsewhere, own = sections.type_lookup(context, lambda: dataset, lambda: planned), context.own_types_known
+    context.warn(declared.check_section(context.section("tag"), dataset, names, planned, elsewhere, own))
 
 
-def _kept(context: Context) -> DiskUse:
+def _bytes_per_text(context: Context) -> DiskUse:
     return DiskUse(ATTRIBUTES * sum(len(item) if isinstance(item, list) else 1 for item in context.config.tag.values()))
 
 
-def _kept_of(work: tagging.ShardToTag, text: float, *, kept: float, overwrite: bool) -> float:
-    """Return how many bytes the sets of a shard take, by its bytes of text and those that are kept of each."""
-    done = (is_recorded(work.dataset, name, work.shard) for name in work.plan.sets)
-    return 0.0 if all(done) and not overwrite else text * kept + FILES
+def _bytes_of_shard(work: tagging.ShardToTag, text: float, *, share: float, overwrite: bool) -> float:
+    """Return the bytes of a shard's sets from its bytes of text."""
+    recorded = (is_recorded(work.dataset, name, work.shard) for name in work.plan.sets)
+    return 0.0 if all(recorded) and not overwrite else text * share + FILES
 
 
 def _check(context: Context, checked: Checked) -> dict[str, SetSchema]:
@@ -357,5 +359,11 @@ def _check(context: Context, checked: Checked) -> dict[str, SetSchema]:
 
 
 STAGE = Declaration(
-    "per shard", partial(progress, command="tag"), _check, _look, _made, _kept, continues_after_failure=True
+    "per shard",
+    partial(progress, command="tag"),
+    _check,
+    _look,
+    _check_sets,
+    _bytes_per_text,
+    continues_after_failure=True,
 )

@@ -44,7 +44,7 @@ class TaggerList(CommandResult, kw_only=True):
 
 
 class NeededExtra(msgspec.Struct, kw_only=True):
-    """An extra that a tagger, or a choice of one of its options, needs, and whether it is installed."""
+    """Extra of a tagger or an option's choice; and its installation."""
 
     extra: str
     choice: str = msgspec.field(name="for")
@@ -101,7 +101,7 @@ class Options(CommonOptions, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """List all taggers, or describe those that are named."""
+    """List all taggers, or describe the named ones."""
     if not options.targets:
         if options.overrides or options.sample:
             raise ConfigError("expected the name of a tagger, too; `toolkit taggers` lists them")
@@ -145,7 +145,7 @@ def _list(files: Iterable[str]) -> Outcome:
 
 
 def _line(reference: str) -> ListedTagger:
-    """Return what the list says of a tagger, or what is wrong with it."""
+    """Return a tagger's line of the list, or its error."""
     line = ListedTagger(name=reference, origin=_origin(reference))
     try:
         class_ = TAGGERS.find(reference)
@@ -158,7 +158,7 @@ def _line(reference: str) -> ListedTagger:
 
 
 def _origin(reference: str) -> str:
-    """Return where a tagger comes from."""
+    """Return the origin of a tagger."""
     place, colon, _ = reference.rpartition(":")
     if colon:
         return f"file {place}" if place.endswith(".py") else f"module {place}"
@@ -169,8 +169,8 @@ def _origin(reference: str) -> str:
 
 
 def _one_line(error: BaseException) -> str:
-    known = isinstance(error, ToolkitError)
-    return " ".join((str(error) if known else f"{type(error).__name__}: {error}").split())
+    is_ours = isinstance(error, ToolkitError)
+    return " ".join((str(error) if is_ours else f"{type(error).__name__}: {error}").split())
 
 
 def _cut(text: str) -> str:
@@ -214,7 +214,10 @@ def _facts(reference: str, class_: type[Tagger]) -> TaggerDescription:
 
 
 def _is_installed(extra: str) -> bool | None:
-    """Tell whether the packages of one of our extras are installed; None if there is no such extra."""
+    """Return True if the packages of an extra are installed.
+
+    None if there is no such extra.
+    """
     names = distribution.requirements_of(extra)
     for name in names:
         try:
@@ -225,7 +228,7 @@ def _is_installed(extra: str) -> bool | None:
 
 
 def _measured(context: Context, options: Options, key: str, entry: Mapping[str, Any]) -> TaggerDescription:
-    """Return a tagger with what it costs here, now; or why that cannot be told."""
+    """Return a tagger with its cost here, or the reason without it."""
     description = _described(entry["tagger"])
     overrides = [assignment for assignment in options.overrides if trial.key_of(assignment) == key]
     try:

@@ -477,7 +477,7 @@ def _asked(work: tagging.ShardToTag, report: Report) -> set[str]:
 
     report(0, 0)
     annotator = annotator_of(work)
-    batches = (batch for batch, _ in tagging.asked(work, listed=True))
+    batches = (batch for batch, _ in tagging.selected_documents(work, listed=True))
     documents = (document for batch in batches for document, _ in batch)
     return {key for document in documents for asked in annotator.asked(document) for key in asked.keys}
 

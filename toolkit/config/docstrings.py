@@ -6,10 +6,15 @@ import sys
 from typing import Any
 
 _ENTRY = re.compile(r"([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*):\s+(\S.*)")
+_SECTION = re.compile(r"\n*^Attributes:\n((?:[ ]+.*\n?|\n)*)", re.MULTILINE)
 
 
 def documentation(class_: type[Any]) -> str:
-    """Return a class's docstring; not that of the class that it extends."""
+    """Return a class's docstring without its section ``Attributes:``; not that of the class that it extends."""
+    return _SECTION.sub("\n\n", _docstring(class_)).strip()
+
+
+def _docstring(class_: type[Any]) -> str:
     return inspect.cleandoc(class_.__dict__.get("__doc__") or "")
 
 
@@ -33,12 +38,12 @@ def attributes_of(class_: type[Any]) -> dict[str, str]:
     """Return the ``Attributes:`` texts of a class and its bases, by name."""
     results: dict[str, str] = {}
     for item in reversed(getattr(class_, "__origin__", class_).__mro__):  # of a generic class with its arguments
-        results |= _attributes(documentation(item))
+        results |= _attributes(_docstring(item))
     return results
 
 
 def _attributes(text: str) -> dict[str, str]:
-    section = re.search(r"^Attributes:\n((?:[ ]+.*\n?|\n)*)", text, re.MULTILINE)
+    section = _SECTION.search(text)
     results: dict[str, str] = {}
     names: list[str] = []
     for line in inspect.cleandoc("\n" + section[1]).splitlines() if section else ():

@@ -302,7 +302,7 @@ class Encoder:
             if rows == [*range(len(fresh.batch))] and self.work.stream.text is None:
                 documents, columns = fresh.batch, fresh.columns
             else:
-                columns = {option: column.taken(rows) for option, column in fresh.columns.items()}
+                columns = {option: column.take(rows) for option, column in fresh.columns.items()}
         batch = MixedBatch(documents, mixed, columns)
         try:
             result = self.writer.encode_batch(batch)

@@ -14,7 +14,6 @@ from toolkit.config.settings import ConfigNode
 from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean, short
-from toolkit.records import sets
 from toolkit.records import sets as records
 from toolkit.records.foreign import External, types_of
 from toolkit.rules.text_edits import edits_in
@@ -33,11 +32,13 @@ def set_schemas(
     planned: Mapping[str, records.SetSchema] | None = None,
     digest: Callable[[str], str] = models.digest,
 ) -> dict[str, records.SetSchema]:
-    """Return the schema that each set of the plan has on disk; check what the taggers read against what there is.
+    """Return the schema of each set of the plan on disk.
+
+    Attributes that the taggers read are checked.
 
     Args:
         plan: Plan of the ``tag:`` section.
-        dataset: where other sets are.
+        dataset: Dataset with other sets.
         planned: sets that an ingest before will write.
         digest: Digest of a model.
 
@@ -78,7 +79,9 @@ def types_elsewhere(
     planned: Callable[[], Mapping[str, records.SetSchema]],
     external: External,
 ) -> Callable[[], Mapping[str, Mapping[str, schema.Type]]]:
-    """Return what gives the types of the sets that are there, or will have been ingested, for `plan.read_section`.
+    """Return a function to the types of other sets.
+
+    They exist, or will be ingested; it is for `plan.read_section`.
 
     Args:
         dataset: gives the dataset.
@@ -87,19 +90,22 @@ def types_elsewhere(
     """
 
     @cache
-    def found() -> dict[str, dict[str, schema.Type]]:
-        there = dataset()
-        schemas = {name: records.load_schema(there, name) for name in there.sets()} | dict(planned())
+    def load_types() -> dict[str, dict[str, schema.Type]]:
+        dataset_ = dataset()
+        schemas = {name: records.load_schema(dataset_, name) for name in dataset_.sets()} | dict(planned())
         types = {name: schema.types() for name, schema in schemas.items() if schema}
         for name in schemas.keys() - types.keys():
             types[name] = {key: type_ for key, (type_, _) in types_of(external(name)).items()}
         return {name: type_ for name, type_ in types.items() if type_}
 
-    return found
+    return load_types
 
 
 def digest_of(set_schema: records.SetSchema | None) -> str:
-    """Return the digest by which sets that are made from another know it; None is one of another program."""
+    """Return the digest of a set, for sets made from it.
+
+    None is a set of another program.
+    """
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(set_schema.of_values() if set_schema else None))
 
 
@@ -112,9 +118,9 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
         if step.entry.text:
             results |= {chosen_text.OPTION: msgspec.to_builtins(edits_in(step.entry.text)) or step.entry.text}
         results |= {scales.OPTION: config.plain(step.entry.scale)} if step.entry.scale else {}
-        asked = step.entry.when
-        results |= {WHEN: asked.text} if asked else {}
-        return results | {SETS: asked.sets} if asked and asked.sets else results
+        condition = step.entry.when
+        results |= {WHEN: condition.text} if condition else {}
+        return results | {SETS: condition.sets} if condition and condition.sets else results
     except MissingModel as error:
         raise MissingModel(f"{step.entry.place}: {error}") from None
     except ConfigError as error:
@@ -129,34 +135,34 @@ def _check_reference(
     planned: Iterable[str],
     dataset: Dataset,
 ) -> None:
-    """Raise ConfigError if an attribute that is read is not there, of another type, or about another text."""
+    """Raise ConfigError unless the attribute exists with its type and text."""
     where = f"{step.entry.place}: {reference.option}: {reference.text!r}"
     if types is None and reference.set not in dataset.sets():
-        known = sorted({*planned, *dataset.sets()})
-        hint = did_you_mean(reference.set, known) or f"; there are: {', '.join(known) or 'none'}"
+        names = sorted({*planned, *dataset.sets()})
+        hint = did_you_mean(reference.set, names) or f"; there are: {', '.join(names) or 'none'}"
         raise ConfigError(f"{where}: expected an attribute set, got {reference.set!r}{hint}")
     if types is not None and reference.key not in types:
         hint = did_you_mean(reference.key, types) or f"; there are: {', '.join(types)}"
         raise ConfigError(f"{where}: expected a key of the set {reference.set}, got {reference.key!r}{hint}")
     if reference.option == WHEN:
         return
-    wanted = schema.from_annotation(reference.type, where)
+    expected = schema.from_annotation(reference.type, where)
     result = None if types is None else types[reference.key]
-    type_ = _type_read(reference, result) if result else wanted  # one of another program is known when it is read
+    type_ = _type_read(reference, result) if result else expected  # one of another program is known when it is read
     if result and reference.option != chosen_text.OPTION:
         theirs = chosen_text.text_of(keys[reference.key].settings) if reference.key in keys else None
         try:
             chosen_text.check_same(step.entry.chosen, theirs, type_ or result, reference.text)
         except ConfigError as error:
             raise ConfigError(f"{step.entry.place}: {reference.option}: {error}") from None
-    if type_ is None or not schema.fits(type_, wanted):
+    if type_ is None or not schema.fits(type_, expected):
         hint = ""
-        if type_ and type_.item and type_.kind == "nullable" and schema.fits(type_.item, wanted):
+        if type_ and type_.item and type_.kind == "nullable" and schema.fits(type_.item, expected):
             hint = (
                 f"; let the tagger see only documents with a value: `when: {reference.key} is not "
                 f"None`, or the same `when` as {reference.set}"
             )
-        raise ConfigError(f"{where}: expected a value of type {wanted}, got {type_ or 'no such field'}{hint}")
+        raise ConfigError(f"{where}: expected a value of type {expected}, got {type_ or 'no such field'}{hint}")
     try:
         if step.entry.edits:
             check_read(reference, type_)
@@ -165,7 +171,7 @@ def _check_reference(
 
 
 def _type_read(reference: Reference, type_: schema.Type) -> schema.Type | None:
-    """Return the type of what a tagger reads of a key; None if there is no such field."""
+    """Return the type of the value at a reference; None without the field."""
     place, may_lack = reference.key, False
     for name in (*reference.path, None):
         if type_.kind == "nullable" and type_.item:
@@ -181,7 +187,7 @@ def _type_read(reference: Reference, type_: schema.Type) -> schema.Type | None:
 
 
 def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
-    """Return what has changed between two schemas of a set, a line each; empty if nothing."""
+    """Return the differences between two schemas, a line each."""
     lines = []
     before, after = msgspec.to_builtins(old.of_values()), msgspec.to_builtins(new.of_values())
 
@@ -200,7 +206,7 @@ def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
 
 
 def edits(old: records.SetSchema, new: records.SetSchema) -> list[str]:
-    """Return which code of a set's taggers differs between two schemas of it, a line for each tagger.
+    """Return the taggers with different code in two schemas, a line each.
 
     Code that one of them does not know (an earlier version of the toolkit wrote it) is not compared.
     """
@@ -211,27 +217,30 @@ def edits(old: records.SetSchema, new: records.SetSchema) -> list[str]:
     ]
 
 
-def made_otherwise(set_name: str, what: str, found: Sequence[str], command: str = "tag") -> ConfigError:
-    """Return the refusal of a set that is not as the section says.
+def made_otherwise(set_name: str, subject: str, changes: Sequence[str], command: str = "tag") -> ConfigError:
+    """Return the error for a set made with other settings or code.
 
     Args:
         set_name: Set name of it.
-        what: ``settings`` or ``code`` differs.
-        found: what `differences` or `edits` gave.
+        subject: ``settings`` or ``code`` differs.
+        changes: Result of `differences` or `edits`.
         command: Command that makes it, as its section is called.
     """
-    can_accept = (what, command) == ("code", "tag")
+    can_accept = (subject, command) == ("code", "tag")
     accept = f", or `toolkit tag --accept-code {set_name}` if no value has changed" if can_accept else ""
     return ConfigError(
-        f"expected the set {set_name!r} as the section `{command}:` says, got one that was made with other {what}:\n  "
-        + "\n  ".join(found)
+        f"expected the set {set_name!r} as the section `{command}:` says, got one that was made with other "
+        f"{subject}:\n  "
+        + "\n  ".join(changes)
         + f"\nchoose another set name and run `toolkit {command}` (the old values stay), or `toolkit {command} "
         f"--overwrite`{accept}"
     )
 
 
 def check_made(dataset: Dataset, names: Iterable[str], planned: Mapping[str, records.SetSchema], command: str) -> None:
-    """Check that sets were made as a section plans them now; those that are not in it are not looked at.
+    """Check existing sets against the section's plan.
+
+    Sets that are not in it are ignored.
 
     Raises:
         ConfigError: if one was made otherwise.
@@ -256,7 +265,7 @@ def prepare(
 
     Args:
         plan: Plan of the ``tag:`` section.
-        dataset: where the sets are.
+        dataset: Dataset of the sets.
         planned: sets that an ingest before will write.
         overwrite: True if what was made with other settings is to be made again.
         accept_code: sets whose taggers' code may have changed, because their values have not.
@@ -299,7 +308,9 @@ def what_to_declare(
     is_accepted: bool = False,
     command: str = "tag",
 ) -> Literal["changed", "learned"] | None:
-    """Return whether a set's values change, or only what its schema says of them; None if its schema stays.
+    """Return the kind of change to a set; None if its schema stays.
+
+    ``changed``: values change; ``learned``: only their description does.
 
     Raises:
         ConfigError: as `prepare`.
@@ -327,7 +338,7 @@ def what_to_declare(
 
 
 def declare_set(dataset: Dataset, set_name: str, new: records.SetSchema, *, forget: bool) -> None:
-    """Save the schema of a set, and forget what is recorded of shards that were made otherwise."""
+    """Save the schema of a set, and forget records of other settings."""
     old = records.load_schema(dataset, set_name)
     settings = {key: key_schema.settings for key, key_schema in new.keys.items()}
     edited = old is not None and edits(old, new)  # of which a record says nothing
@@ -344,11 +355,11 @@ def check_section(
     section: ConfigNode,
     dataset: Dataset,
     names: Collection[str],
-    planned: Mapping[str, sets.SetSchema],
-    others: tag_plan.Others,
+    planned: Mapping[str, records.SetSchema],
+    elsewhere: tag_plan.Others,
     own: tag_plan.Own,
 ) -> list[str]:
-    """Check that sets were made as the section says now.
+    """Check existing sets against the section.
 
     A set is compared with what it reads, too: the section may have changed a set that only another one reads.
 
@@ -357,7 +368,7 @@ def check_section(
         dataset: Dataset that it is about.
         names: Names of the sets that are to be used; those that the section does not have are not compared.
         planned: sets that the inputs carry.
-        others: as of `toolkit.tag.plan.read_sets`.
+        elsewhere: See `toolkit.tag.plan.read_sets`.
         own: gives the types of the own fields of documents.
 
     Returns:
@@ -370,11 +381,11 @@ def check_section(
         raise section.error((), "expected `SET: TAGGER | [TAGGER, …]`")
     warnings = []
     for name in names:
-        set_schema = sets.load_schema(dataset, name)
+        set_schema = records.load_schema(dataset, name)
         if name not in section.value or set_schema is None:
             continue
         try:
-            wanted = _wanted(dataset, name, planned, tag_plan.read_sets(section, [name], others, own))
+            expected = _planned_schema(dataset, name, planned, tag_plan.read_sets(section, [name], elsewhere, own))
         except (UnknownPlugin, MissingExtra) as error:
             if tag_plan.references_in(section, name) != {
                 key: key_schema.settings.get("tagger") for key, key_schema in set_schema.keys.items()
@@ -382,33 +393,38 @@ def check_section(
                 raise
             warnings.append(f"the set {name!r} cannot be compared with the section `tag:` here: {error}")
             continue
-        if results := differences(set_schema, wanted):
+        if results := differences(set_schema, expected):
             raise made_otherwise(name, "settings", results)
-        if results := edits(set_schema, wanted):
+        if results := edits(set_schema, expected):
             raise made_otherwise(name, "code", results)
     return warnings
 
 
-def _wanted(dataset: Dataset, name: str, planned: Mapping[str, sets.SetSchema], plan: tag_plan.Plan) -> sets.SetSchema:
-    """Return the schema that the section gives a set."""
-    known = {called: sha256 for item in plan.sets for sha256, called in sets.load_models(dataset, item).items()}
-    return set_schemas(plan, dataset, planned, _digest_of(known))[name]
+def _planned_schema(
+    dataset: Dataset, name: str, planned: Mapping[str, records.SetSchema], plan: tag_plan.Plan
+) -> records.SetSchema:
+    """Return the section's schema of a set."""
+    digests = {called: sha256 for item in plan.sets for sha256, called in records.load_models(dataset, item).items()}
+    return set_schemas(plan, dataset, planned, _digest_of(digests))[name]
 
 
-def _digest_of(known: Mapping[str, str]) -> Callable[[str], str]:
-    """Return what gives the digest of a model that need not be here, as long as it is called what it was called."""
+def _digest_of(digests: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a function to the digest of a model.
+
+    The model need not be here as long as its name is the same.
+    """
 
     def digest(model: str) -> str:
         name = tagger.model_name(model)
         if model in models.SHA256:
             return models.SHA256[model]
-        if name in known and not store_of(model).can_list:
-            return known[name]
+        if name in digests and not store_of(model).can_list:
+            return digests[name]
         try:
             return models.digest(model)
         except MissingModel:
-            if name not in known:
+            if name not in digests:
                 raise
-            return known[name]
+            return digests[name]
 
     return digest

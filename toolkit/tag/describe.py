@@ -32,7 +32,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Value:
-    """A part of a tagger's values that is described.
+    """Part of a tagger's values with a description.
 
     Attributes:
         name: its place in the value (see `toolkit.data.schema.descriptions`); empty for the value itself.
@@ -45,7 +45,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Read:
-    """An attribute that a tagger reads.
+    """Attribute of another set, read by a tagger.
 
     Attributes:
         option: Option that names it.
@@ -61,7 +61,7 @@ class Read:
 
 
 def source(class_: type[Any]) -> str:
-    """Return what the docstring of the class's module says of where it comes from."""
+    """Return the section ``Source`` of the class's module docstring."""
     text = inspect.cleandoc(sys.modules[class_.__module__].__doc__ or "")
     return text.partition("\nSource: ")[2].partition("\n\n")[0]
 
@@ -78,12 +78,15 @@ def options(class_: type[msgspec.Struct]) -> list[Option]:
 
 
 def values(class_: type[Tagger]) -> list[Value]:
-    """Return what a tagger's value is, then what its parts are."""
+    """Return a tagger's value, then its parts."""
     return [Value(place, str(t), t.description) for place, t in walk(value_type(class_)) if t.description]
 
 
 def reads(class_: type[msgspec.Struct]) -> list[Read]:
-    """Return the attributes that a tagger, or a stage, can read, but for lists, whose option says what they are."""
+    """Return the attributes in a tagger's or stage's options.
+
+    Lists are left out; their option describes them.
+    """
     marked = [
         (field, result) for field, result in _marked(class_, "attribute") if not _is_list(mi.type_info(field.type))
     ]
@@ -91,7 +94,10 @@ def reads(class_: type[msgspec.Struct]) -> list[Read]:
 
 
 def models(class_: type[Tagger]) -> dict[str, Any]:
-    """Return the options of a tagger that name model files, with their defaults (None where there is none)."""
+    """Return the options for model files, with their defaults.
+
+    None is no default.
+    """
     marked = _marked(class_, "model")
     return {field.encode_name: None if field.required else field.default for field, _ in marked}
 
@@ -104,7 +110,7 @@ def choices(class_: type[Tagger], option: str) -> list[str]:
 
 
 def extras(class_: type[Tagger]) -> dict[str, str]:
-    """Return the extras that a tagger can need: those that its file names, and those of its options' choices.
+    """Return the extras of a tagger: those that its file or an option's choices name.
 
     With each, the choice that needs it, as ``option: choice``, or nothing.
     """
@@ -122,13 +128,13 @@ def extras(class_: type[Tagger]) -> dict[str, str]:
     return dict(sorted(results.items()))
 
 
-def example(shown: Example, longest: int = sys.maxsize) -> Iterator[str]:
+def example(item: Example, longest: int = sys.maxsize) -> Iterator[str]:
     """Yield the lines of an example: text, options, attributes, metadata, value."""
-    yield f"text: {short(shown.text, longest)}"
-    for what in ("options", "attributes", "metadata"):
-        for key, value in getattr(shown, what).items():
+    yield f"text: {short(item.text, longest)}"
+    for part in ("options", "attributes", "metadata"):
+        for key, value in getattr(item, part).items():
             yield f"{key}: {short(value, longest)}"
-    yield f"value: {short(shown.value, longest)}"
+    yield f"value: {short(item.value, longest)}"
 
 
 def type_name(info: mi.Type) -> str:
@@ -162,7 +168,7 @@ def _default(field: Any) -> str:
 
 
 def _marked(class_: type[msgspec.Struct], name: str) -> list[tuple[Any, Any]]:
-    """Return the fields with a marker of this name, and the marker's value."""
+    """Return the fields with a marker, and the marker's value."""
     marked = markers(class_, name)
     return [(field, marked[field.name]) for field in msgspec.structs.fields(class_) if field.name in marked]
 

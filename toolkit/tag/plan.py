@@ -49,8 +49,8 @@ class Entry(ConfigStruct):
 
     Attributes:
         key: the top-level key that it writes.
-        reference: by which the class is found.
-        options: what the configuration gives.
+        reference: Reference to the class.
+        options: Options in the configuration.
         without: the spans that its texts are given without (see `toolkit.tag.set_options`).
         text: the text that it sees in place of the documents' (see `toolkit.data.chosen_text`).
         when: When of which documents it is asked (see `toolkit.tag.set_options`).
@@ -75,12 +75,15 @@ class Entry(ConfigStruct):
 
     @property
     def edits(self) -> list[TextEdit]:
-        """Return the edits of the text that it sees."""
+        """Return the edits of its text."""
         return [TextEdit(spans=self.without)] if self.without else edits_in(self.text)
 
     @property
     def chosen(self) -> str | None:
-        """Return the text of a set that it sees in place of the documents'; None if there is none."""
+        """Return the text of a set in place of the documents'.
+
+        None if there is none.
+        """
         return None if self.edits else self.text
 
     @property
@@ -90,7 +93,10 @@ class Entry(ConfigStruct):
 
     @property
     def place_of_tagger(self) -> dict[str, str]:
-        """Return where the class is found, as an option `tagger`, if its reference is recorded relative to the root."""
+        """Return the class's place as an option `tagger`.
+
+        It is empty unless the reference is recorded relative to the root.
+        """
         return {"tagger": self.reference} if self.recorded not in ("", self.reference) else {}
 
 
@@ -101,7 +107,7 @@ def _configured(reference: str, options: bytes) -> Tagger:
 
 
 class Plan(ConfigStruct):
-    """The work of `toolkit tag`, as data that can be sent to a worker."""
+    """Work of `toolkit tag`, as data for a worker."""
 
     sets: dict[str, list[Entry]]
 
@@ -135,7 +141,10 @@ class Step:
 
     @property
     def stored(self) -> schema.Type:
-        """Return the type of the values in the set, with null for documents of which it is not asked."""
+        """Return the type of the stored values.
+
+        Null stands for documents without the tagger's value.
+        """
         return schema.nullable(self.type) if self.is_partial else self.type
 
     @property
@@ -145,17 +154,26 @@ class Step:
 
     @property
     def is_partial(self) -> bool:
-        """Return whether there may be documents of which it is not asked: by `when`, or because their text is null."""
+        """Return True if some documents may get no value.
+
+        The reason is `when`, or a text that is null.
+        """
         return self.when is not None or self.text is not None
 
     @functools.cached_property
     def decoder(self) -> msgspec.json.Decoder[list[Any]]:
-        """Return what decodes the values of a batch, and nothing that is not of the declared type."""
+        """Return the decoder of a batch's values.
+
+        It accepts only the declared type.
+        """
         return decoder_of(list[self.annotation])  # type: ignore[name-defined]
 
     @functools.cached_property
     def takes_null_for_float(self) -> bool:
-        """Return whether a null, which NaN is encoded as, may stand where a number is expected."""
+        """Return True if null may stand for a number.
+
+        NaN is encoded as null.
+        """
         kinds = {(part.kind, part.item and part.item.kind) for _, part in schema.walk(schema.Type("list", self.type))}
         return ("nullable", "float") in kinds or schema.has_any(self.type)
 
@@ -168,24 +186,28 @@ Own = Callable[[], OwnTypes | None]
 """Gives the types of the own fields of documents, if they are known; called if an option or expression names one."""
 
 
-def read_section(section: ConfigNode, others: Others = dict, own: Own = lambda: None) -> Plan:
-    """Return the plan that a ``tag:`` section describes; options are checked, nothing is loaded.
+def read_section(section: ConfigNode, elsewhere: Others = dict, own: Own = lambda: None) -> Plan:
+    """Return the plan of a ``tag:`` section.
+
+    Options are checked; nothing is loaded.
 
     Args:
         section: Section of the configuration.
-        others: of sets that ``when:`` may read.
-        own: of the documents.
+        elsewhere: Types of sets for ``when:``.
+        own: Types of the documents' own fields.
 
     Raises:
         ConfigError: naming the place in the file.
     """
     if not isinstance(section.value, dict):
         raise section.error((), "expected `SET: TAGGER | [TAGGER, …]`")
-    return Plan(sets={set_name: _read_set(section, set_name, others, own) for set_name in section.value})
+    return Plan(sets={set_name: _read_set(section, set_name, elsewhere, own) for set_name in section.value})
 
 
-def read_sets(section: ConfigNode, names: Iterable[str], others: Others = dict, own: Own = lambda: None) -> Plan:
-    """Return the plan of some of the sets of a ``tag:`` section, and of those of the section that they read.
+def read_sets(section: ConfigNode, names: Iterable[str], elsewhere: Others = dict, own: Own = lambda: None) -> Plan:
+    """Return the plan of some sets, and of the sets they read.
+
+    All are sets of the section.
 
     Raises:
         ConfigError: as `read_section`; what other sets say is not looked at.
@@ -195,17 +217,17 @@ def read_sets(section: ConfigNode, names: Iterable[str], others: Others = dict, 
     while todo:
         name = todo.pop()
         if name not in sets:
-            sets[name] = _read_set(section, name, others, own)
+            sets[name] = _read_set(section, name, elsewhere, own)
             todo += [read for entry in sets[name] for read in _reads(entry) if read in section.value]
     return Plan(sets={name: sets[name] for name in section.value if name in sets})
 
 
-def _read_set(section: ConfigNode, set_name: str, others: Others, own: Own) -> list[Entry]:
+def _read_set(section: ConfigNode, set_name: str, elsewhere: Others, own: Own) -> list[Entry]:
     if not is_set_name(set_name):
         raise section.error((set_name,), "expected a set name of letters, digits, - and _")
     if set_name in ROOTS:
-        what = f"`{set_name}.field` in an option is a field of the document"
-        raise section.error((set_name,), f"expected another set name than {set_name!r}: {what}")
+        reason = f"`{set_name}.field` in an option is a field of the document"
+        raise section.error((set_name,), f"expected another set name than {set_name!r}: {reason}")
     entries: list[Entry] = []
     shared = _of_all(section, set_name)
     for place in places_of(section, set_name):
@@ -213,7 +235,7 @@ def _read_set(section: ConfigNode, set_name: str, others: Others, own: Own) -> l
         if entry.when:
             here = {name: [*references_in(section, name)] for name in section.value}
             try:
-                when = resolve_condition(entry.when, (set_name, entry.key), here, others, own)
+                when = resolve_condition(entry.when, (set_name, entry.key), here, elsewhere, own)
             except ExpressionError as error:
                 raise ConfigError(f"{entry.place}: {WHEN}: {error}") from None
             entry = msgspec.structs.replace(entry, when=when)
@@ -226,7 +248,9 @@ def _read_set(section: ConfigNode, set_name: str, others: Others, own: Own) -> l
 
 
 def _spelled_out(entry: Entry, section: ConfigNode) -> Entry:
-    """Return an entry whose options say which key they mean of a set that they name alone, where it has another one.
+    """Return an entry with full references.
+
+    A set of one key gets that key, if its `as:` is another.
 
     A set of the section with one key leaves no doubt, whatever its `as:` is.
     """
@@ -250,13 +274,16 @@ def _with_fields_checked(entry: Entry, own: Own) -> Entry:
 
 
 def references_in(section: ConfigNode, set_name: str) -> dict[str, str]:
-    """Return the references to the taggers of a set of a section, by key; what else is said of it is not looked at."""
+    """Return the references to a set's taggers, by key.
+
+    The rest of the section is ignored.
+    """
     listed = [reference_of(place)[:2] for place in places_of(section, set_name)]
     return {key or default_name(reference): reference for reference, key in listed}
 
 
 def _reads(entry: Entry) -> list[str]:
-    """Return the sets that an entry reads."""
+    """Return the sets of an entry's references."""
     try:
         results = [reference.set for reference in tagger.references(entry.tagger)]
     except ConfigError as error:
@@ -266,7 +293,10 @@ def _reads(entry: Entry) -> list[str]:
 
 
 def _of_all(section: ConfigNode, set_name: str) -> ConfigNode:
-    """Return the options that a set of the form ``{taggers: […], option: …}`` gives all its taggers."""
+    """Return a set's options for all its taggers.
+
+    The form is ``{taggers: […], option: …}``.
+    """
     place = section.at(set_name)
     if not _is_long(place.value):
         place.value = {}
@@ -295,7 +325,9 @@ OF_SETS = {WITHOUT: None, chosen_text.OPTION: None, WHEN: None, SETS: None, scal
 
 
 def reference_of(place: ConfigNode) -> tuple[str, str | None, ConfigNode]:
-    """Return the reference to the class, the alias and the options of an entry, those of any set among them.
+    """Return reference, alias and options of an entry.
+
+    Options of any set are among them.
 
     Raises:
         ConfigError: if it is not of the form of one.
@@ -304,8 +336,8 @@ def reference_of(place: ConfigNode) -> tuple[str, str | None, ConfigNode]:
         reference, key, options = place.value, None, place.at()
         options.value = {}
     else:
-        taken, options = config.split(place, {"tagger": None, "as": None})
-        reference, key = taken["tagger"], taken["as"]
+        fields, options = config.split(place, {"tagger": None, "as": None})
+        reference, key = fields["tagger"], fields["as"]
     if not isinstance(reference, str) or not isinstance(key, str | None):
         raise place.error((), "expected a tagger's name, or {tagger: NAME, as: ALIAS, option: …}")
     return reference, key, options
@@ -324,9 +356,9 @@ def _read_entry(place: ConfigNode, shared: ConfigNode) -> Entry:
         raise place.error((), str(error)) from None
     fields = {field.encode_name for field in msgspec.structs.fields(class_)}
     of_sets = [name for name in OF_SETS if name != scales.OPTION or name not in fields]  # language models have it, too
-    if taken := fields & {"tagger", "as", "taggers", *of_sets}:
-        what = "because this word has another meaning beside a tagger"
-        raise place.error((), f"expected a tagger without an option {min(taken)!r}, {what}")
+    if reserved := fields & {"tagger", "as", "taggers", *of_sets}:
+        reason = "because this word has another meaning beside a tagger"
+        raise place.error((), f"expected a tagger without an option {min(reserved)!r}, {reason}")
     own, options = config.divide(options, of_sets)
     if twice := own.value.keys() & shared.value.keys():
         raise own.error((min(twice),), f"expected {min(twice)} once, got it beside `taggers`, too")
@@ -344,18 +376,21 @@ def _read_entry(place: ConfigNode, shared: ConfigNode) -> Entry:
 
 
 def _set_options(own: ConfigNode, shared: ConfigNode, class_: type[Tagger], reference: str) -> dict[str, Any]:
-    """Return the options of any set that an entry has, checked; `when` as it is written."""
+    """Return an entry's options of sets, checked.
 
-    def given(option: str) -> Any:
+    `when` stays as written.
+    """
+
+    def value_of(option: str) -> Any:
         return (own if option in own.value else shared).value.get(option)
 
     option = WITHOUT
     try:
-        if (removed := given(WITHOUT)) is not None:
+        if (removed := value_of(WITHOUT)) is not None:
             check_values(class_, f"the tagger {reference}")
             spans_reference(removed)
         option = chosen_text.OPTION
-        if (text := given(option)) is not None:
+        if (text := value_of(option)) is not None:
             if removed is not None:
                 got = "got both: the spans of `without` are places in the documents' own text"
                 raise ConfigError(f"expected `text` or `without`, {got}")
@@ -364,7 +399,7 @@ def _set_options(own: ConfigNode, shared: ConfigNode, class_: type[Tagger], refe
                 text = read_edits((own if option in own.value else shared).at(option))
             else:
                 parse_reference(text)
-        option, condition, sets = SETS, given(WHEN), given(SETS)
+        option, condition, sets = SETS, value_of(WHEN), value_of(SETS)
         if condition is None and sets is not None:
             raise ConfigError(f"expected `{SETS}` only beside `{WHEN}`")
         if condition is not None and (not isinstance(condition, str) or not condition.strip()):
@@ -373,7 +408,7 @@ def _set_options(own: ConfigNode, shared: ConfigNode, class_: type[Tagger], refe
         if not isinstance(sets, list | None) or not all(isinstance(item, str) for item in sets or ()):
             raise ConfigError(f"expected a list of sets that the expression reads, got {sets!r}")
         option = scales.OPTION
-        scale = scales.parse(ConfigNode(given(option)))
+        scale = scales.parse(ConfigNode(value_of(option)))
     except ConfigError as error:
         message = str(error).removeprefix(f"{option}: ")
         raise (own if option in own.value else shared).error((option,), message) from None
@@ -407,7 +442,10 @@ def _step(
     entries: Mapping[tuple[str, str], Entry],
     types: Mapping[tuple[str, str], schema.Type],
 ) -> Step:
-    """Return the step of an entry, given all those of the plan and the types of what these make."""
+    """Return the step of an entry.
+
+    Given are all entries of the plan, and the types of their values.
+    """
     class_ = TAGGERS.find(entry.reference)
     if edited := changes(entry.code, code_of(class_)):
         raise ConfigError(
@@ -416,7 +454,7 @@ def _step(
         )
     try:
         references, fields = tuple(tagger.references(entry.tagger)), tuple(tagger.metadata_fields(entry.tagger))
-        asked = Condition(entry.when, types) if entry.when else None
+        condition = Condition(entry.when, types) if entry.when else None
     except (ConfigError, ExpressionError) as error:
         option = f"{WHEN}: " if isinstance(error, ExpressionError) else ""
         raise ConfigError(f"{entry.place}: {option}{error}") from None
@@ -424,26 +462,34 @@ def _step(
     if entry.chosen:
         chosen = Reference(chosen_text.OPTION, entry.chosen, *parse_reference(entry.chosen), str | None)
         references = tuple(_proven_by_text(reference, entry, entries) for reference in (*references, chosen))
-    if asked and entry.when:
+    if condition and entry.when:
         references = (
-            tuple(_proven(reference, asked, entry.when, entries) for reference in references) + asked.references
+            tuple(_proven(reference, condition, entry.when, entries) for reference in references) + condition.references
         )
     by_option = {reference.option: reference for reference in references}
     text = by_option.get(chosen_text.OPTION) if entry.chosen else None
     type_, annotation = tagger.value_type(class_), tagger.value_annotation(class_)
-    return Step(*name, entry, entry.tagger, references, fields, text, asked, type_, annotation)
+    return Step(*name, entry, entry.tagger, references, fields, text, condition, type_, annotation)
 
 
 def _proven_by_text(reference: Reference, own: Entry, entries: Mapping[tuple[str, str], Entry]) -> Reference:
-    """Return a reference that is proven not to be null if its values are null only where the chosen text is, too."""
+    """Return a reference, proven if its tagger sees the same text.
+
+    Then its values are null only where the text is.
+    """
     other = entries.get((reference.set, reference.key))
     same = other is not None and other.text == own.text and other.when is None
     return dataclasses.replace(reference, proven=reference.proven | {reference.key}) if same else reference
 
 
-def _proven(reference: Reference, asked: Condition, own: When, entries: Mapping[tuple[str, str], Entry]) -> Reference:
-    """Return a reference with what the condition proves of it; a set with the same condition has no null for it."""
-    result = asked.proven(reference) | reference.proven
+def _proven(
+    reference: Reference, condition: Condition, own: When, entries: Mapping[tuple[str, str], Entry]
+) -> Reference:
+    """Return a reference with the facts of the condition.
+
+    A set with the same condition has no null for it.
+    """
+    result = condition.proven(reference) | reference.proven
     other = entries.get((reference.set, reference.key))
     if other and other.when and (other.when.expression, other.when.reads) == (own.expression, own.reads):
         result |= {reference.key}
@@ -459,7 +505,9 @@ def _sorted(reads: Mapping[T, Iterable[T]]) -> list[T]:
 
 
 def build(plan: Plan) -> list[Step]:
-    """Return the configured taggers, each after those that it reads, those of a set together.
+    """Return the configured taggers in order of their reads.
+
+    Those of a set are together.
 
     Raises:
         ConfigError: if two read each other.

@@ -29,7 +29,7 @@ from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines, version_read
 from toolkit.storage.record_log import Group
 from toolkit.tag.plan import Plan, Step, build
-from toolkit.tag.set_options import Asked, EditedBatch, Numbered
+from toolkit.tag.set_options import EditedBatch, Numbered, Selection
 from toolkit.tag.steps import ASKED, Effort, values_of
 from toolkit.tag.tagger import Reference
 from toolkit.text.batch import Batch
@@ -56,7 +56,10 @@ def settings_of(schemas: Mapping[str, sets.SetSchema]) -> dict[str, dict[str, An
 
 
 def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-    """Return what a tagging works on, by set, with a digest of its settings: for `toolkit.execution.leases`."""
+    """Return the sets to lease, each with a digest of settings.
+
+    It is for `toolkit.execution.leases`.
+    """
     return {f"the set {name}": json_digest(setting) for name, setting in settings.items()}
 
 
@@ -75,12 +78,14 @@ def outdated(
 
 
 def sets_of(plan: Plan) -> set[str]:
-    """Return the sets that a plan writes or reads."""
+    """Return the sets of a plan, written or read."""
     return {*plan.sets, *(r.set for step in build(plan) for r in step.references)}
 
 
 def as_it_was(work: ShardToTag) -> ShardDone | None:
-    """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
+    """Return the outcome of an up-to-date shard.
+
+    Known are its records, sizes and stamps; None if that is not enough.
 
     Nothing is read but these, and nothing written.
     """
@@ -92,12 +97,12 @@ def as_it_was(work: ShardToTag) -> ShardDone | None:
 
 
 def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> ShardDone:
-    """Write what is missing or outdated of a shard's attribute files.
+    """Write the missing or outdated attribute files of a shard.
 
     Args:
         work: the shard.
         report: told of what is done.
-        group: with which what is made becomes durable; else that is so at the end.
+        group: Group that makes the files durable; by default they are durable at the end.
 
     Raises:
         DataError: if the documents, or attributes that are read, are not what they should be; nothing was written.
@@ -155,7 +160,7 @@ class AttributesOutput:
         self._files.__exit__(kind, error, tb)
 
     def write(self, rows: list[list[bytes]], efforts: list["Effort"]) -> None:
-        """Write rows of each set, and add what they took."""
+        """Write rows of each set, and add their effort."""
         for name, of_set, effort in zip(self._todo, rows, efforts, strict=True):
             self._outputs[name].write_rows(of_set)
             self._effort[name] += effort
@@ -177,7 +182,7 @@ class AttributesOutput:
         for name, output in self._outputs.items():
             counts = {"documents": output.rows, **self._effort[name].counts}
             if any(step.is_partial for step in steps if step.set == name):
-                counts[ASKED] = self._effort[name].asked
+                counts[ASKED] = self._effort[name].documents
             reads = {r.set for step in steps if step.set == name for r in step.references} - {name}
             records[name] = sets.ShardRecord(
                 input=state,
@@ -199,7 +204,7 @@ def _write(
     report: Report,
     group: Group,
 ) -> tuple[AttributesOutput, row_index.ShardState]:
-    """Write the attribute files of some sets, and the row index if there is none; return what was written.
+    """Write attribute files, and a missing row index; return both.
 
     Args:
         work: the shard.
@@ -217,10 +222,10 @@ def _write(
         output = stack.enter_context(AttributesOutput(work, todo, group))
         index = None if state else stack.enter_context(row_index.RowIndexOutput(dataset, shard, group=group))
         lines = stack.enter_context(dataset.lines(shard, work.max_document_bytes, digest=True, ahead=ahead))
-        others = [stack.enter_context(attribute_lines(dataset.attribute_file(name, shard))) for name in external]
+        set_lines = [stack.enter_context(attribute_lines(dataset.attribute_file(name, shard))) for name in external]
         job = _BlocksToTag(work, todo, external, indexes=index is not None)
         offset = 0
-        for tagged in in_order(_Tagging, job, _parts(work, external, lines, others), work.processes, path):
+        for tagged in in_order(_Tagging, job, _parts(work, external, lines, set_lines), work.processes, path):
             output.write(tagged.rows, tagged.efforts)
             for entry, size in tagged.entries:
                 assert index
@@ -251,20 +256,20 @@ def _steps(work: ShardToTag, todo: list[str]) -> list[Step]:
 
 
 class _Part(NamedTuple):
-    """A block of documents, the rows before it, and the same rows of the sets that are read."""
+    """Block of documents, the rows before it, and blocks of sets."""
 
     number: int
     documents: Block
-    others: list[Block]
+    set_blocks: list[Block]
 
 
-def _parts(work: ShardToTag, external: list[str], lines: Lines, others: list[Lines]) -> Iterator[_Part]:
+def _parts(work: ShardToTag, external: list[str], lines: Lines, set_lines: list[Lines]) -> Iterator[_Part]:
     number = 0
     for block in in_blocks(lines, lines.stored):
-        yield _Part(number, block, [next_block(other, block.rows_beside) for other in others])
+        yield _Part(number, block, [next_block(other, block.rows_beside) for other in set_lines])
         number += len(block.lines)
     path = work.dataset.shard_path(work.shard)
-    for name, other in zip(external, others, strict=True):
+    for name, other in zip(external, set_lines, strict=True):
         AttributeRows(work.dataset.attribute_file(name, work.shard), path, block=other, number=number).finish(number)
 
 
@@ -290,7 +295,7 @@ class _Tagged(NamedTuple):
         rows: Rows of each set.
         efforts: Efforts of each set.
         entries: Entries of each row its index entry and its size.
-        documents: how many there are.
+        documents: Number of documents.
         stored: bytes of the block as stored.
     """
 
@@ -302,7 +307,7 @@ class _Tagged(NamedTuple):
 
 
 class _Joining:
-    """Makes documents of blocks, and gives them the attributes that taggers read."""
+    """Makes documents of blocks, and gives them attributes."""
 
     def __init__(self, job: _BlocksToTag) -> None:
         self._job = job
@@ -311,10 +316,13 @@ class _Joining:
         self._decoder: msgspec.json.Decoder[Any] = LATE_DECODER if is_partial and not job.indexes else DOCUMENT_DECODER
         self._at_once = not (is_partial or job.indexes)
         self.path = job.work.dataset.shard_path(job.work.shard)
-        self._others = [_read(job.work, name, self.steps) for name in job.external]
+        self._readers = [_read(job.work, name, self.steps) for name in job.external]
 
     def __call__(self, part: _Part) -> tuple[Batch, list[Numbered], list[tuple[row_index.Entry, int]]]:
-        """Return the documents, also with their numbers, and what the row index has of them, if it is made now."""
+        """Return the documents, also numbered, and the row index entries.
+
+        There are entries if the index is made now.
+        """
         if self._at_once:
             try:
                 numbered, _ = self._numbered(part, LATE_DECODER)
@@ -335,15 +343,15 @@ class _Joining:
         entries = []
         numbered: list[Numbered] = []
         rows = Rows(iter(part.documents), decoder, self.path, part.number)
-        others = [
+        set_blocks = [
             _Others(self._job.work, read, block, part.number)
-            for read, block in zip(self._others, part.others, strict=True)
+            for read, block in zip(self._readers, part.set_blocks, strict=True)
         ]
         for row, line in rows:
             if self._job.indexes:
                 entries.append((row_index.entry_of(row, line), len(line)))
             document = to_document(row, rows, line)
-            for other in others:
+            for other in set_blocks:
                 other.give(document, rows.number)
             numbered.append((document, rows.number))
         return numbered, entries
@@ -363,14 +371,14 @@ class _Tagging:
         return _Tagged(result.rows, result.efforts, entries, len(batch), part.documents.stored)
 
 
-def asked(work: ShardToTag, *, listed: bool = False) -> Iterator[tuple[list[Numbered], int]]:
-    """Yield the documents of which the only tagger of a plan is asked, as it would get them; nothing is written.
+def selected_documents(work: ShardToTag, *, listed: bool = False) -> Iterator[tuple[list[Numbered], int]]:
+    """Yield the documents for a plan's only tagger; nothing is written.
 
     They come in batches, each with the bytes of the shard, as stored, that were read for it.
 
     Args:
         work: Shard, and the plan.
-        listed: Whether, in place of these, those are wanted that takedowns list, whatever `when:` says now.
+        listed: True for documents on takedown lists instead, whatever `when:` says now.
 
     Raises:
         DataError: if the documents, or attributes that are read, are not what they should be.
@@ -384,20 +392,20 @@ def asked(work: ShardToTag, *, listed: bool = False) -> Iterator[tuple[list[Numb
             ShardAttributes(dataset, name, shard, state).content()
     with ExitStack() as stack:
         lines = stack.enter_context(dataset.lines(shard, work.max_document_bytes))
-        others = [stack.enter_context(attribute_lines(dataset.attribute_file(name, shard))) for name in external]
+        set_lines = [stack.enter_context(attribute_lines(dataset.attribute_file(name, shard))) for name in external]
         joining = _Joining(_BlocksToTag(work, [step.set], external, indexes=False))
-        for part in _parts(work, external, lines, others):
+        for part in _parts(work, external, lines, set_lines):
             _, batch, _ = joining(part)
             if takedown := takedown_of(dataset):
-                gone = {*takedown.rows([document for document, _ in batch])}
-                batch = [item for i, item in enumerate(batch) if (i in gone) == listed]
+                cleared = {*takedown.rows([document for document, _ in batch])}
+                batch = [item for i, item in enumerate(batch) if (i in cleared) == listed]
             rows = step.when.rows(batch, joining.path) if step.when and not listed else range(len(batch))
-            seen = Asked.some(Batch([document for document, _ in batch]), batch, rows)
+            subset = Selection.some(Batch([document for document, _ in batch]), batch, rows)
             if step.text:
-                seen = seen.with_texts(step.text.text)
+                subset = subset.with_texts(step.text.text)
             edits = step.entry.edits
             yield (
-                [*(EditedBatch(seen.numbered, edits, joining.path) if edits else seen).numbered],
+                [*(EditedBatch(subset.numbered, edits, joining.path) if edits else subset).numbered],
                 part.documents.stored,
             )
 
@@ -406,7 +414,7 @@ def asked(work: ShardToTag, *, listed: bool = False) -> Iterator[tuple[list[Numb
 
 
 class _Read(NamedTuple):
-    """The attributes that are read of an existing file.
+    """References to attributes of an existing file.
 
     Attributes:
         path: Path of the file.
@@ -420,7 +428,7 @@ class _Read(NamedTuple):
 
 
 def _read(work: ShardToTag, set_name: str, steps: list[Step]) -> _Read:
-    """Return what is read of a set.
+    """Return the references to a set.
 
     Raises:
         DataError: if another program wrote it, and spans are read that none of its rows has nor can lack.
@@ -446,7 +454,7 @@ def _read(work: ShardToTag, set_name: str, steps: list[Step]) -> _Read:
 
 
 class _Others(AttributeRows):
-    """The rows of an existing attribute file, given to the documents that they describe."""
+    """Rows of an attribute file, given to the documents they describe."""
 
     def __init__(self, work: ShardToTag, read: _Read, block: Block, number: int) -> None:
         documents = work.dataset.shard_path(work.shard)
@@ -465,11 +473,11 @@ class _Others(AttributeRows):
                         value = None if value is None else value[name]
                 else:  # rows of other programs may lack keys
                     value = [] if reference.type == list[Span] else None
-                document.give(reference.text, msgspec.convert(value, reference.given))
+                document.give(reference.text, msgspec.convert(value, reference.nullable_type))
             except (KeyError, TypeError, msgspec.ValidationError) as error:
-                wanted = schema.from_annotation(reference.type, reference.text)
+                expected = schema.from_annotation(reference.type, reference.text)
                 raise DataError(
-                    f"expected {reference.text} of type {wanted}, got: {in_words(str(error))}",
+                    f"expected {reference.text} of type {expected}, got: {in_words(str(error))}",
                     path=self.path,
                     line=number,
                     id=document.id,

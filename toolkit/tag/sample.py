@@ -9,7 +9,7 @@ Which documents these are depends on their sources and ids, and on the seed: on 
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import xxhash
@@ -22,15 +22,13 @@ from toolkit.data.documents import LATE_DECODER, AttributesRow, Rows
 from toolkit.errors import AlignmentError
 from toolkit.execution.executors import Report
 from toolkit.execution.grouped import ShardWork
+from toolkit.lazy_numpy import np
 from toolkit.records import sets
 from toolkit.records.sets import ShardAttributes
 from toolkit.storage import json_files
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, remove_tree
 from toolkit.storage.reading import lines_at
-
-if TYPE_CHECKING:
-    import numpy as np
 
 FOLDER = "samples"
 GROUP_SHARDS = 64
@@ -45,8 +43,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         documents: Documents that it has.
-        of: how many the dataset had.
-        seed: with which they were drawn.
+        of: Number of documents of the dataset.
+        seed: Seed of the draw.
         input: digest of the documents of the dataset.
         sets: Sets that were made of it.
     """
@@ -68,13 +66,13 @@ def folder_of(dataset: Dataset) -> str:
 
 
 def dataset_of(dataset: Dataset) -> Dataset:
-    """Return the dataset that is the sample of another."""
+    """Return the sample of a dataset as a dataset."""
     root = folder_of(dataset)
     return Dataset(join(root, "documents"), join(root, "attributes"), notes=join(root, "notes"))
 
 
 def load(dataset: Dataset) -> Sample | None:
-    """Return what is known of the sample of a dataset; None if there is none."""
+    """Return the record of a dataset's sample; None without one."""
     return json_files.load(_mark(dataset), Sample)
 
 
@@ -103,7 +101,7 @@ def digest(states: Mapping[str, row_index.ShardState]) -> str:
 
 
 class ShardToIndex(ShardWork, kw_only=True):
-    """A shard of which the row index is needed."""
+    """Shard without a row index."""
 
     max_document_bytes: int
 
@@ -116,7 +114,7 @@ def index_shard(work: ShardToIndex, report: Report) -> row_index.ShardState:
 
 
 class ShardToDraw(ShardWork, kw_only=True):
-    """A shard whose documents with the least keys are wanted: those up to a limit."""
+    """Shard to draw documents from: those with keys up to a limit."""
 
     seed: int
     limit: int
@@ -131,9 +129,7 @@ class Drawn(ConfigStruct):
 
 
 def draw_shard(work: ShardToDraw, report: Report) -> Drawn:
-    """Return the documents of a shard with keys up to a limit, in order."""
-    import numpy as np
-
+    """Return the documents of a shard with keys up to a limit."""
     drawn = Drawn([], [], [])
     first = 0
     for block in row_index.read(work.dataset, work.shard):
@@ -152,9 +148,10 @@ def draw_shard(work: ShardToDraw, report: Report) -> Drawn:
 
 
 def keys_of(hashes: "np.ndarray", seed: int) -> "np.ndarray":
-    """Return the keys of documents by which they are drawn: their hashes, mixed with the seed (splitmix64)."""
-    import numpy as np
+    """Return the sort keys of documents for the draw.
 
+    They are hashes mixed with the seed (splitmix64).
+    """
     from toolkit.text.kernels.split_mix import GAMMA, finalized
 
     return finalized(hashes.astype(np.uint64) + np.uint64((seed + 1) * GAMMA % 2**64))  # which is modulo 2**64
@@ -162,19 +159,23 @@ def keys_of(hashes: "np.ndarray", seed: int) -> "np.ndarray":
 
 def key_of(hash_: int, seed: int) -> int:
     """Return the key of one document."""
-    import numpy as np
-
     return int(keys_of(np.array([hash_], dtype=np.uint64), seed)[0])
 
 
 def limit_for(count: int, total: int) -> int:
-    """Return a limit of keys below which there are surely as many documents as are wanted, and not many more."""
-    wanted = count + 8 * count**0.5 + 16
-    return 2**64 - 1 if wanted >= total else int(wanted / total * 2**64)
+    """Return a key limit for a number of documents.
+
+    Surely as many are below it, and not many more.
+    """
+    expected = count + 8 * count**0.5 + 16
+    return 2**64 - 1 if expected >= total else int(expected / total * 2**64)
 
 
 class Pick(NamedTuple):
-    """Documents of a shard that are in the sample: their row numbers, ascending; the bytes of their texts."""
+    """Documents of a shard in the sample.
+
+    Row numbers ascend; the size is the bytes of the texts.
+    """
 
     shard: str
     rows: list[int]
@@ -218,7 +219,7 @@ class FileToCopy(ConfigStruct):
 
 
 def files(picks: Sequence[Pick]) -> Iterator[list[tuple[str, list[int]]]]:
-    """Yield what each file of the sample has."""
+    """Yield the content of each file of the sample."""
     group: list[tuple[str, list[int]]] = []
     size = 0
     for pick in picks:
@@ -232,7 +233,9 @@ def files(picks: Sequence[Pick]) -> Iterator[list[tuple[str, list[int]]]]:
 
 
 def copy_file(work: FileToCopy, report: Report) -> int:
-    """Write a file of the sample, and of each set that is copied; return how many documents it has.
+    """Write a file of the sample; return its number of documents.
+
+    Rows of the sets are copied, too.
 
     Raises:
         DataError: if documents, or rows of these sets, are not what they should be.

@@ -40,7 +40,7 @@ Numbered = tuple[Document, int]
 
 
 class Read(ConfigStruct):
-    """An attribute that an expression reads.
+    """Attribute in an expression.
 
     Attributes:
         set, key: where it is.
@@ -56,7 +56,7 @@ class When(ConfigStruct):
     """The condition of a set in a configuration, as data.
 
     Attributes:
-        text: as written.
+        text: Text as written.
         sets: Sets that the configuration names beside it.
         expression: over keys.
         reads: the attributes that it reads, in the order of their names.
@@ -74,16 +74,16 @@ def resolve_condition(
     when: When,
     own: tuple[str, str],
     here: Mapping[str, Sequence[str]],
-    there: Callable[[], Mapping[str, Mapping[str, Type]]],
+    elsewhere_types: Callable[[], Mapping[str, Mapping[str, Type]]],
     documents: Callable[[], OwnTypes | None],
 ) -> When:
-    """Return a condition that knows which attributes it reads.
+    """Return a condition with its attributes resolved.
 
     Args:
-        when: as it is written.
+        when: Condition as written.
         own: set and key of the tagger, which it cannot read.
         here: the keys of each set of the section.
-        there: gives the types of each key of the other sets.
+        elsewhere_types: gives the types of each key of the other sets.
         documents: gives the types of the own fields of documents, if they are known.
 
     Raises:
@@ -92,13 +92,13 @@ def resolve_condition(
     keys = {name: [key for key in of_set if (name, key) != own] for name, of_set in here.items()}
 
     def elsewhere() -> Mapping[str, Mapping[str, Type]]:
-        return {name: types for name, types in there().items() if name not in here}
+        return {name: types for name, types in elsewhere_types().items() if name not in here}
 
     def keys_of(set_name: str) -> Sequence[str]:
         results = keys[set_name] if set_name in keys else [*elsewhere().get(set_name, ())]
         if not results:
-            known = sorted({*keys, *elsewhere()})
-            hint = did_you_mean(set_name, known) or f"; there are: {', '.join(known) or 'none'}"
+            names = sorted({*keys, *elsewhere()})
+            hint = did_you_mean(set_name, names) or f"; there are: {', '.join(names) or 'none'}"
             raise ExpressionError(f"expected an attribute set, got {set_name!r}{hint}")
         return results
 
@@ -107,16 +107,16 @@ def resolve_condition(
     expression, read = when.text.strip(), dict[str, str]()
     if results and next(iter(results.values())) is None:  # SET[.KEY[.field]] as a whole
         (set_name,) = results
-        meant = expressions.resolve_reference(expression, {set_name: keys_of(set_name)})
-        assert meant
-        expression, read = ".".join((meant.key, *meant.path)), {meant.key: set_name}
+        reference = expressions.resolve_reference(expression, {set_name: keys_of(set_name)})
+        assert reference
+        expression, read = ".".join((reference.key, *reference.path)), {reference.key: set_name}
     else:
         read = {key: name for name, of_set in named.items() for key in of_set}
         read |= {key: name for name in results for key in keys_of(name)}
         used = expressions.keys_in(expression)
         if unknown := sorted(used - {*read, METADATA}):
-            known = sorted({key for of_set in (*keys.values(), *elsewhere().values()) for key in of_set})
-            hint = did_you_mean(unknown[0], known) or f"; there are: {', '.join(known) or 'none'}"
+            names = sorted({key for of_set in (*keys.values(), *elsewhere().values()) for key in of_set})
+            hint = did_you_mean(unknown[0], names) or f"; there are: {', '.join(names) or 'none'}"
             raise ExpressionError(f"expected a key of a set that is made before this one, got {unknown[0]!r}{hint}")
         read = {key: name for key, name in read.items() if key in used}
     reads = []
@@ -128,16 +128,16 @@ def resolve_condition(
 
 
 class Condition:
-    """A condition that can be asked of documents.
+    """Condition over documents.
 
     Args:
         when: resolved.
         types: Types of the attributes that taggers of the same plan make, by set and key.
 
     Attributes:
-        text: as written.
-        references: what documents must have been given before.
-        known: what is not null where it is true, as keys with fields: ``language``, ``language.label``.
+        text: Text as written.
+        references: Attributes that documents need before.
+        facts: Keys and fields that are not null if it is true: ``language``, ``language.label``.
 
     Raises:
         ExpressionError: if it is no condition over these types.
@@ -153,7 +153,7 @@ class Condition:
         names = expressions.of_document(text=True, own=when.own)
         names |= {key: Name(type_, f"a{i}") for i, (key, type_) in enumerate(declared.items())}
         expression: Expression = check_condition(when.expression, names)
-        self.known: Facts = expression.if_true
+        self.facts: Facts = expression.if_true
         self.references = tuple(
             Reference(WHEN, f"{WHEN}:{read.set}.{key}", read.set, key, (), schema.to_python(declared[key]))
             for key, read in self._reads.items()
@@ -161,12 +161,12 @@ class Condition:
         self._function = compile_function(expression.code, (*(f"a{i}" for i in range(len(declared))), "document"))
 
     def proven(self, reference: Reference) -> Facts:
-        """Return what is known of an attribute that a tagger reads, in a document of which it is asked."""
+        """Return the facts about an attribute in selected documents."""
         read = self._reads.get(reference.key)
-        return self.known if read and read.set == reference.set else frozenset()
+        return self.facts if read and read.set == reference.set else frozenset()
 
     def rows(self, numbered: Sequence[Numbered], path: str) -> list[int]:
-        """Return which of some documents the taggers are asked of, as indexes in order.
+        """Return the indexes of the selected documents, in order.
 
         Args:
             numbered: the documents, which have been given the attributes that it reads.
@@ -179,8 +179,8 @@ class Condition:
         results = []
         for i, (document, number) in enumerate(numbered):
             try:
-                given = [document.attribute(text) for text in texts]
-                value = expressions.ask(self._function, (*given, document), f"{WHEN}: `{self.text}`")
+                values = [document.attribute(text) for text in texts]
+                value = expressions.ask(self._function, (*values, document), f"{WHEN}: `{self.text}`")
                 if not isinstance(value, bool):
                     raise DataError(f"{WHEN}: `{self.text}`: expected true or false, got {short(value)}")
             except DataError as error:
@@ -190,14 +190,14 @@ class Condition:
         return results
 
 
-class Asked(NamedTuple):
-    """The documents of a batch of which a tagger is asked.
+class Selection(NamedTuple):
+    """Documents of a batch for a tagger.
 
     Attributes:
         batch: Batch of them.
         numbered: the same with the number of each in its file.
         rows: their indexes in the whole batch; None if they are all.
-        of: how many the whole batch has.
+        of: Number of documents of the whole batch.
     """
 
     batch: Batch
@@ -206,27 +206,33 @@ class Asked(NamedTuple):
     of: int
 
     @classmethod
-    def some(cls, batch: Batch, numbered: Sequence[Numbered], rows: Sequence[int]) -> "Asked":
+    def some(cls, batch: Batch, numbered: Sequence[Numbered], rows: Sequence[int]) -> "Selection":
         """Return the documents with these indexes."""
         if len(rows) == len(batch):
             return cls(batch, numbered, None, len(batch))
         few = [numbered[i] for i in rows]
         return cls(Batch([document for document, _ in few]), few, rows, len(batch))
 
-    def with_texts(self, reference: str) -> "Asked":
-        """Return the documents with the text that they have been given, without those of which it is null."""
+    def with_texts(self, reference: str) -> "Selection":
+        """Return the documents with the text of a reference.
+
+        Those with null are left out.
+        """
         texts = [document.attribute(reference) for document, _ in self.numbered]
         rows = [i for i, text in enumerate(texts) if text is not None]
         few = [(TextDocument(self.numbered[i][0], texts[i]), self.numbered[i][1]) for i in rows]
         whole = rows if self.rows is None else [self.rows[i] for i in rows]
-        return Asked(Batch([document for document, _ in few]), few, whole, self.of)
+        return Selection(Batch([document for document, _ in few]), few, whole, self.of)
 
-    def taken(self, values: Sequence[Any]) -> Sequence[Any]:
+    def select(self, values: Sequence[Any]) -> Sequence[Any]:
         """Return the values of these documents, given those of the whole batch."""
         return values if self.rows is None else [values[i] for i in self.rows]
 
     def spread(self, values: Iterable[Any]) -> list[Any]:
-        """Return values of these documents in their places of the whole batch, null in all others."""
+        """Return values in their places of the whole batch.
+
+        All other places are null.
+        """
         if self.rows is None:
             return list(values)
         results: list[Any] = [None] * self.of
@@ -236,7 +242,7 @@ class Asked(NamedTuple):
 
 
 def spans_reference(text: object) -> Reference:
-    """Return the attribute that ``without`` names.
+    """Return the attribute in ``without``.
 
     Raises:
         ConfigError: if it is not ``SET.KEY[.field]``.
@@ -245,7 +251,7 @@ def spans_reference(text: object) -> Reference:
 
 
 def check_values(class_: type[Tagger], name: str) -> None:
-    """Check that what a tagger finds in a shorter text can be told of the whole one.
+    """Check the values of an edited text: they must apply to the whole one.
 
     Args:
         class_: Class of the tagger.
@@ -270,7 +276,7 @@ def check_values(class_: type[Tagger], name: str) -> None:
 
 
 def check_read(reference: Reference, type_: Type) -> None:
-    """Check that an attribute which a tagger reads beside ``without`` says something of the document as a whole.
+    """Check an attribute beside ``without``: it must describe the whole document.
 
     Raises:
         ConfigError: if it has spans or a value for each line, which are places in the whole text.
@@ -315,7 +321,7 @@ class EditedBatch:
         self.batch = Batch([document for document, _ in self.numbered])
 
     def in_whole(self, values: Sequence[Any], type_: Type, annotation: Any, key: str) -> Sequence[Any]:
-        """Return the values of the edited documents with their spans as those of the whole texts.
+        """Return values with their spans mapped to the whole texts.
 
         Args:
             values: one for each document.
@@ -331,9 +337,9 @@ class EditedBatch:
         results = []
         for value, size, (document, number) in zip(values, self._sizes, self.numbered, strict=True):
             try:
-                told = in_whole(msgspec.to_builtins(value), type_, PlaceMap(document.edits, size))
+                mapped = in_whole(msgspec.to_builtins(value), type_, PlaceMap(document.edits, size))
             except DataError as error:
                 message = f"tagger {key}: {error.message}"
                 raise DataError(message, path=self._path, line=number, id=document.id) from None
-            results.append(msgspec.convert(told, annotation))
+            results.append(msgspec.convert(mapped, annotation))
         return results

@@ -1,4 +1,4 @@
-"""The taggers of a plan, run over a batch of documents one after the other, and what sets then say of it."""
+"""Runs the taggers of a plan over a batch, in order."""
 
 import math
 import time
@@ -20,7 +20,7 @@ from toolkit.records import sets as records
 from toolkit.records.takedown import Takedown, empty
 from toolkit.storage.threads import for_each
 from toolkit.tag.plan import Plan, Step
-from toolkit.tag.set_options import Asked, EditedBatch, Numbered
+from toolkit.tag.set_options import EditedBatch, Numbered, Selection
 from toolkit.tag.tagger import Reference
 from toolkit.text.batch import Batch, Column
 
@@ -62,56 +62,56 @@ def run_steps(
         DataError: for a tagger that fails, or a value that is not of its declared type, with its row.
     """
     values: dict[tuple[str, str], Sequence[Any]] = {}
-    left = [i for i in range(len(batch)) if i not in cleared]
-    whole = Asked.some(batch, numbered, left)
-    chosen: dict[tuple[str, tuple[str, ...]], Asked] = {}
+    pending = [i for i in range(len(batch)) if i not in cleared]
+    whole = Selection.some(batch, numbered, pending)
+    chosen: dict[tuple[str, tuple[str, ...]], Selection] = {}
     edited: dict[tuple[bytes, int], EditedBatch] = {}
-    with_texts: dict[tuple[str, int], Asked] = {}
+    with_texts: dict[tuple[str, int], Selection] = {}
     for step in steps:
         begin = time.perf_counter()
-        asked = whole
+        selection = whole
         if step.when:
             name = step.when.text, tuple(reference.text for reference in step.when.references)
             if name not in chosen:
                 _give(whole, step.when.references, values, steps)
-                rows = [left[i] for i in step.when.rows(whole.numbered, path)]
-                chosen[name] = Asked.some(batch, numbered, rows)
-            asked = chosen[name]
+                rows = [pending[i] for i in step.when.rows(whole.numbered, path)]
+                chosen[name] = Selection.some(batch, numbered, rows)
+            selection = chosen[name]
         result: Sequence[Any] = []
-        if asked.numbered:
-            _give(asked, step.references, values, steps)
+        if selection.numbered:
+            _give(selection, step.references, values, steps)
             for field in step.fields:
-                asked.batch.give(field.text, _of_metadata(field, step, asked.numbered, path))
-        if step.text and asked.numbered:
-            chosen_texts = step.text.text, id(asked)
+                selection.batch.give(field.text, _of_metadata(field, step, selection.numbered, path))
+        if step.text and selection.numbered:
+            chosen_texts = step.text.text, id(selection)
             if chosen_texts not in with_texts:
-                with_texts[chosen_texts] = asked.with_texts(step.text.text)
-            asked = with_texts[chosen_texts]
-        if asked.numbered:
+                with_texts[chosen_texts] = selection.with_texts(step.text.text)
+            selection = with_texts[chosen_texts]
+        if selection.numbered:
             if not (edits := step.entry.edits):
-                result = _run(step, asked.batch, asked.numbered, path)
+                result = _run(step, selection.batch, selection.numbered, path)
             else:
-                which = _ENCODER.encode(edits), id(asked)
-                seen = edited[which] = edited.get(which) or EditedBatch(asked.numbered, edits, path)
-                result = _run(step, seen.batch, seen.numbered, path)
-                result = seen.in_whole(result, step.type, step.annotation, step.key)
-        if asked.rows is not None:
-            result = asked.spread(result)
+                edits_key = _ENCODER.encode(edits), id(selection)
+                edited_batch = edited[edits_key] = edited.get(edits_key) or EditedBatch(selection.numbered, edits, path)
+                result = _run(step, edited_batch.batch, edited_batch.numbered, path)
+                result = edited_batch.in_whole(result, step.type, step.annotation, step.key)
+        if selection.rows is not None:
+            result = selection.spread(result)
         values[step.set, step.key] = result
-        yield Ran(step, result, asked.rows, time.perf_counter() - begin)
+        yield Ran(step, result, selection.rows, time.perf_counter() - begin)
 
 
 def _give(
-    asked: Asked,
+    selection: Selection,
     references: Sequence[Reference],
     values: Mapping[tuple[str, str], Sequence[Any]],
     steps: Sequence[Step],
 ) -> None:
-    """Give documents the attributes that were made in this pass, as they would be found in the file."""
+    """Give documents the attributes of this pass, as in the file."""
     for reference in references:
         if (produced := values.get((reference.set, reference.key))) is not None:
             result = next(s.stored_annotation for s in steps if (s.set, s.key) == (reference.set, reference.key))
-            asked.batch.give(reference.text, _delivered(asked.taken(produced), result, reference))
+            selection.batch.give(reference.text, _delivered(selection.select(produced), result, reference))
 
 
 def encodable(values: Sequence[Any]) -> Sequence[Any]:
@@ -160,7 +160,9 @@ _NUMBERS: dict[Any, set[type]] = {
 
 
 def _are_numbers(annotation: Any, values: Sequence[Any]) -> bool:
-    """Return whether values are Structs whose fields, all of numbers or lists of them, have what they declare.
+    """Return True for Structs of numbers with the declared types.
+
+    Lists of numbers count, too.
 
     It takes half the time of decoding what is encoded.
     """
@@ -184,10 +186,10 @@ def _are_numbers(annotation: Any, values: Sequence[Any]) -> bool:
 
 
 def _fault(step: Step, texts: list[Any], values: Sequence[Any]) -> str | None:
-    """Return the reason why values are not of the declared type, None if they are.
+    """Return the fault of values with a wrong type; None without one.
 
     Args:
-        step: with the tagger.
+        step: Step with the tagger.
         texts: the values as they are encoded.
         values: the same as objects.
     """
@@ -201,7 +203,10 @@ def _fault(step: Step, texts: list[Any], values: Sequence[Any]) -> str | None:
 
 
 def has_no_number(value: Any) -> bool:
-    """Return whether plain data has NaN or infinity in it, which are encoded as null."""
+    """Return True if plain data has NaN or infinity.
+
+    They are encoded as null.
+    """
     if isinstance(value, float):
         return not math.isfinite(value)
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
@@ -232,16 +237,16 @@ def _of_metadata(field: MetadataField, step: Step, numbered: Sequence[Numbered],
 
 
 def _delivered(values: Sequence[Any], annotation: Any, reference: Reference) -> Sequence[Any]:
-    """Values made in this pass, as the tagger that reads them would find them in the file."""
-    wanted = reference.given
-    if not reference.path and annotation == wanted:
+    """Return values of this pass as another tagger finds them on disk."""
+    target = reference.nullable_type
+    if not reference.path and annotation == target:
         return values
     results = []
     for value in values:
         plain = msgspec.json.decode(_ENCODER.encode(value))
         for name in reference.path:
             plain = None if plain is None else plain[name]
-        results.append(msgspec.convert(plain, wanted))
+        results.append(msgspec.convert(plain, target))
     return results
 
 
@@ -253,17 +258,17 @@ class Effort(NamedTuple):
     """The work of the taggers of a set.
 
     Attributes:
-        asked: documents of which at least one was asked.
+        documents: Documents of which at least one was asked.
         seconds: Seconds of all together.
         counts: Counts of values by reasons, as taggers tell them.
     """
 
-    asked: int = 0
+    documents: int = 0
     seconds: float = 0.0
     counts: Mapping[str, int] = {}
 
     def __add__(self, other: tuple[Any, ...]) -> "Effort":
-        return Effort(self.asked + other[0], self.seconds + other[1], Counter(self.counts) + Counter(other[2]))
+        return Effort(self.documents + other[0], self.seconds + other[1], Counter(self.counts) + Counter(other[2]))
 
 
 class Values(NamedTuple):
@@ -288,7 +293,7 @@ def values_of(
     path: str,
     takedown: Takedown | None = None,
 ) -> Values:
-    """Return what taggers say of some documents.
+    """Return the taggers' values of some documents.
 
     Args:
         batch: Batch of the documents.
@@ -300,13 +305,13 @@ def values_of(
     """
     values = {}
     cleared = takedown.rows([document for document, _ in numbered]) if takedown else []
-    asked: dict[str, set[int]] = {name: set() for name in todo}
+    rows_of: dict[str, set[int]] = {name: set() for name in todo}
     seconds = dict.fromkeys(todo, 0.0)
     counts: dict[str, Counter[str]] = {name: Counter() for name in todo}
     for ran in run_steps(batch, numbered, steps, path, {*cleared}):
         name = ran.step.set
         values[name, ran.step.key] = ran.values
-        asked[name].update(range(len(batch)) if ran.rows is None else ran.rows)
+        rows_of[name].update(range(len(batch)) if ran.rows is None else ran.rows)
         seconds[name] += ran.seconds
         counts[name].update(ran.step.tagger.tallied(ran.values))
     results = []
@@ -324,7 +329,7 @@ def values_of(
                 for document, *row in zip(batch, *columns, strict=True)
             ]
         )
-    efforts = [Effort(len(asked[name]), seconds[name], counts[name]) for name in todo]
+    efforts = [Effort(len(rows_of[name]), seconds[name], counts[name]) for name in todo]
     return Values(results, efforts, {name: column for name, column in values.items() if isinstance(column, Column)})
 
 
@@ -342,12 +347,12 @@ class Worked(NamedTuple):
     """Work of a set's taggers in some shards: documents, documents that were tagged, and seconds."""
 
     documents: int = 0
-    asked: int = 0
+    selected: int = 0
     seconds: float = 0.0
 
 
 def work_done(plan: Plan, dataset: Dataset, shards: Sequence[str], *, always: bool = False) -> dict[str, Worked]:
-    """Return what the sets of a plan took in shards, by their records.
+    """Return the work of a plan's sets in shards, by their records.
 
     Args:
         plan: Plan of the sets.

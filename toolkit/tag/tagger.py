@@ -23,11 +23,11 @@ from toolkit.storage import models, store_of
 
 @dataclass(frozen=True)
 class Example:
-    """An example that is documentation and test.
+    """Example for documentation and test.
 
     Attributes:
         text: Text of the document.
-        value: what the tagger gives with the options; compared as JSON.
+        value: Value that the tagger gives with the options, or its JSON as Python data, which it becomes.
         options: Options of the tagger.
         attributes: values given for the attributes that it reads, by option name.
         metadata: Metadata of the document.
@@ -39,9 +39,12 @@ class Example:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", msgspec.to_builtins(self.value))
+
 
 @dataclass(frozen=True)
-class _Wanted:
+class _AttributeMark:
     key: str
     type: Any
     or_value: bool
@@ -55,7 +58,9 @@ Added = msgspec.Meta(extra={"added": True})
 
 
 def Attribute(key: str, type: Any, *, or_value: bool = False) -> msgspec.Meta:  # noqa: N802  # reads as a type in annotations
-    """Mark an option that names an attribute of another set, written ``SET[.KEY[.field]]`` in the configuration.
+    """Mark an option for an attribute of another set.
+
+    The configuration has it as ``SET[.KEY[.field]]``.
 
     ``lines: Annotated[str, Attribute("line_language", list[Prediction | None])]``; in ``tag`` the value is
     ``document.attribute(self.lines)``. ``metadata.field`` names a field of the document's metadata instead: null where
@@ -63,11 +68,11 @@ def Attribute(key: str, type: Any, *, or_value: bool = False) -> msgspec.Meta:  
 
     Args:
         key: the key when the configuration names only the set.
-        type: what the values are decoded to; the set's declared type must fit it.
+        type: Type of the decoded values; the set's declared type must fit it.
         or_value: the option may be the value itself, the same for all documents: ``en`` instead of
             ``language-0.language.label``. What has no dot is a value; ``document.given(self.language)`` has it.
     """
-    return msgspec.Meta(extra={"attribute": _Wanted(key, type, or_value)})
+    return msgspec.Meta(extra={"attribute": _AttributeMark(key, type, or_value)})
 
 
 class Tagger(msgspec.Struct, dict=True, **FROZEN):
@@ -107,31 +112,37 @@ class Tagger(msgspec.Struct, dict=True, **FROZEN):
         return [self.tag(document) for document in documents]
 
     def tallied(self, values: Sequence[Any]) -> Mapping[str, int]:
-        """Return counts of its values by reasons, which the record of a shard keeps; none by default."""
+        """Return counts of values by reason for the shard's record.
+
+        There are none by default.
+        """
         return {}
 
 
 TAGGERS: Kind[Tagger] = Kind("tagger", "taggers", "toolkit.taggers", Tagger)
 
 
-def says(tagger: str, what: Literal["TOKENS", "PERSONAL"]) -> bool:
-    """Return what the class of a tagger says of its values; of one that is not installed here nobody knows."""
+def says(tagger: str, flag: Literal["TOKENS", "PERSONAL"]) -> bool:
+    """Return a flag of a tagger's class.
+
+    It is false for a tagger that is not installed here.
+    """
     try:
-        return bool(tagger) and bool(getattr(TAGGERS.find(tagger), what))
+        return bool(tagger) and bool(getattr(TAGGERS.find(tagger), flag))
     except ToolkitError:
         return False
 
 
 @dataclass(frozen=True)
 class Reference:
-    """An attribute that a tagger reads.
+    """Attribute in an option of a tagger.
 
     Attributes:
         option: Option of the tagger, that names it.
         text: the option's value, ``SET[.KEY[.field]]``.
         set, key: where the value is.
         path: fields inside the value.
-        type: what the tagger decodes it to.
+        type: Type of the decoded values.
         proven: the key, and fields inside it, that are not null in documents of which the tagger is asked.
     """
 
@@ -144,8 +155,8 @@ class Reference:
     proven: frozenset[str] = frozenset()
 
     @property
-    def given(self) -> Any:
-        """Return what values are decoded to for all documents, those of which the tagger is not asked among them."""
+    def nullable_type(self) -> Any:
+        """Return the type for all documents, also those without a value."""
         return self.type | None if self.proven else self.type
 
 
@@ -156,7 +167,10 @@ def value_type(tagger: type[Tagger]) -> schema.Type:
 
 
 def value_annotation(tagger: type[Tagger]) -> Any:
-    """Return the Python annotation of what ``tag`` returns, else of an element of what ``tag_batch`` does."""
+    """Return the annotation of ``tag``'s result.
+
+    Without ``tag`` it is that of an element of ``tag_batch``'s.
+    """
     if tagger.tag is not Tagger.tag:
         return get_type_hints(tagger.tag, include_extras=True).get("return")
     return next(iter(get_args(get_type_hints(tagger.tag_batch, include_extras=True).get("return"))), None)
@@ -164,7 +178,10 @@ def value_annotation(tagger: type[Tagger]) -> Any:
 
 @functools.cache
 def markers(tagger: type[msgspec.Struct], name: str) -> dict[str, Any]:
-    """Return what marks of a name say of options, by option: `attribute`, `model`, `check`, `neutral`, `added`."""
+    """Return the marks of options by name, by option.
+
+    Names are `attribute`, `model`, `check`, `neutral` and `added`.
+    """
     results = {}
     for option, hint in get_type_hints(tagger, include_extras=True).items():
         for meta in _metas(hint):
@@ -174,7 +191,7 @@ def markers(tagger: type[msgspec.Struct], name: str) -> dict[str, Any]:
 
 
 def _metas(hint: Any) -> Iterator[Any]:
-    """Yield what annotates a type, or a type inside it."""
+    """Yield the annotations of a type, and of types inside it."""
     if get_origin(hint) is Annotated:
         yield from hint.__metadata__
     for inner in get_args(hint):
@@ -183,59 +200,64 @@ def _metas(hint: Any) -> Iterator[Any]:
 
 
 def references(tagger: msgspec.Struct) -> list[Reference]:
-    """Return the attributes that a configured tagger, or stage, reads.
+    """Return the attributes of other sets in a tagger's or stage's options.
 
     Raises:
         ConfigError: if an option is neither ``SET[.KEY[.field]]`` nor ``metadata.field``.
     """
     return [
-        Reference(option, ".".join((name, *rest)), name, rest[0] if rest else wanted.key, tuple(rest[1:]), wanted.type)
-        for option, wanted, (name, *rest) in _named(tagger)
+        Reference(option, ".".join((name, *rest)), name, rest[0] if rest else mark.key, tuple(rest[1:]), mark.type)
+        for option, mark, (name, *rest) in _named(tagger)
         if name not in ROOTS
     ]
 
 
 def metadata_fields(tagger: msgspec.Struct) -> list[MetadataField]:
-    """Return the fields of documents that a configured tagger reads.
+    """Return the document fields in a configured tagger's options.
 
     Raises:
         ConfigError: as `references`.
     """
-    return [
-        MetadataField(option, tuple(path), wanted.type) for option, wanted, path in _named(tagger) if path[0] in ROOTS
-    ]
+    return [MetadataField(option, tuple(path), mark.type) for option, mark, path in _named(tagger) if path[0] in ROOTS]
 
 
-def _named(tagger: msgspec.Struct) -> Iterator[tuple[str, _Wanted, list[str]]]:
-    """Yield each option that names an attribute or a field of the metadata, what it wants, and the name's parts.
+def _named(tagger: msgspec.Struct) -> Iterator[tuple[str, _AttributeMark, list[str]]]:
+    """Yield options with names of attributes or document fields.
+
+    With each come its mark and the name's parts.
 
     Of an option with a list of names each is one: ``of[0]``, ``of[1]``.
     """
     marked = markers(type(tagger), "attribute")
-    given = {option: getattr(tagger, option) for option in marked}
+    values = {option: getattr(tagger, option) for option in marked}
     listed = [
         (f"{option}[{i}]" if isinstance(texts, list) else option, marked[option], text)
-        for option, texts in given.items()
+        for option, texts in values.items()
         for i, text in enumerate(texts if isinstance(texts, list) else [texts])
     ]
-    for option, wanted, text in listed:
-        if text is None or (wanted.or_value and not is_reference(text)):
+    for option, mark, text in listed:
+        if text is None or (mark.or_value and not is_reference(text)):
             continue
         parts = str(text).split(".")
         if not all(parts) or (len(parts) == 1 and parts[0] in ROOTS):
             wanted_form = " or ".join(("SET[.KEY[.field]]", *(f"{root}.field" for root in ROOTS)))
             raise ConfigError(f"{option}: expected {wanted_form}, got {text!r}")
-        yield option, wanted, parts
+        yield option, mark, parts
 
 
 def model_options(tagger: msgspec.Struct) -> dict[str, str]:
-    """Return the options of a tagger, or another plugin, that name model files, with their values."""
+    """Return the options for model files, with their values.
+
+    The Struct is a tagger or another plugin.
+    """
     values = {option: getattr(tagger, option) for option in markers(type(tagger), "model")}
     return {option: value for option, value in values.items() if value is not None}
 
 
 def check_models(tagger: Tagger) -> None:
-    """Check the model files of options whose type has a check, such as `toolkit.FastText`, and what the tagger checks.
+    """Check the model files and the tagger itself.
+
+    Options are checked by the check of their type, such as `toolkit.FastText`.
 
     Raises:
         ConfigError: if one is not what it should be.
@@ -247,27 +269,33 @@ def check_models(tagger: Tagger) -> None:
 
 
 def model_names(tagger: msgspec.Struct) -> dict[str, str]:
-    """Return what its models are called, by sha256: the address of those on the web, the last part of other paths."""
+    """Return the names of its models, by sha256.
+
+    See `model_name`.
+    """
     return {models.digest(model): model_name(model) for model in model_options(tagger).values()}
 
 
 def model_name(model: str) -> str:
-    """Return what a model is called: the address of one on the web, the last part of another path."""
+    """Return the name of a model.
+
+    It is the address on the web, or the last part of another path.
+    """
     return store_of(model).name_of(model)
 
 
 def _unchanged(tagger: msgspec.Struct, options: Iterable[str]) -> list[str]:
-    """Return those of some options that have their defaults."""
+    """Return the options with default values."""
     defaults = {field.name: field.default for field in msgspec.structs.fields(tagger)}
     return [option for option in options if getattr(tagger, option) == defaults[option]]
 
 
 def settings(tagger: Any, reference: str, key: str, digest: Callable[[str], str] = models.digest) -> dict[str, Any]:
-    """Return what determines a tagger's values, as it is recorded.
+    """Return the settings behind a tagger's values, for records.
 
     Args:
         tagger: configured; or another plugin with a `VERSION`.
-        reference: by which its class was found.
+        reference: Reference to its class.
         key: Key that it writes.
         digest: Digest of a model, so that a moved file changes nothing.
     """

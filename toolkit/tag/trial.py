@@ -1,4 +1,7 @@
-"""Taggers that the command line names, documents to try them on, and how fast they are there; nothing is written."""
+"""Taggers on the command line, documents to try, and speed.
+
+Nothing is written.
+"""
 
 import copy
 import os
@@ -31,7 +34,7 @@ STANDARD_INPUT = "standard input"
 
 
 class Tried(NamedTuple):
-    """A document, and where it is from."""
+    """Document and its origin."""
 
     document: Document
     place: str
@@ -41,7 +44,7 @@ class Tried(NamedTuple):
 
 
 def entries_of(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the taggers that arguments name, by their keys, as they stand in a configuration.
+    """Return the taggers of arguments by key, as in a configuration.
 
     Args:
         arguments: ``NAME``, ``path/file.py:Class``, ``path/file.py`` (all that are in it), ``package.module:Class``, or
@@ -98,12 +101,12 @@ def plan_of(entries: Mapping[str, dict[str, Any]], overrides: Sequence[str], *, 
 
 
 def key_of(assignment: str) -> str:
-    """Return the tagger that ``KEY.option=value`` is for."""
+    """Return the tagger in ``KEY.option=value``."""
     return assignment.partition("=")[0].partition(".")[0]
 
 
 def _connect(source: ConfigNode, *, complete: bool) -> None:
-    """Fill in the options that must name an attribute, with the taggers that there are."""
+    """Connect required options to the attributes of the given taggers."""
     todo = list(source.value)
     for key in todo:
         entry = source.value[key]
@@ -126,7 +129,9 @@ def _connect(source: ConfigNode, *, complete: bool) -> None:
 
 
 def steps_of(plan: Plan) -> list[Step]:
-    """Return the configured taggers of a plan, each after those that it reads, all of which are in the plan.
+    """Return the configured taggers of a plan in order of their reads.
+
+    All that they read is in the plan.
 
     Raises:
         ConfigError: if one reads what is not there, or not of the type that it takes, or a model is not there.
@@ -152,7 +157,7 @@ def read_documents(path: str, count: int, *, lines: bool, max_bytes: int) -> lis
         path: a shard, told by its suffix; a text; or ``-`` for standard input, where documents are told by their form,
             as in files that only end in ``.gz``.
         count: at most so many.
-        lines: whether each line of a text is a document; else the whole of it.
+        lines: True if each line of a text is a document; by default the whole text is one.
         max_bytes: a longer document is an error.
 
     Raises:
@@ -237,7 +242,9 @@ SECONDS = 0.4
 
 @dataclass(frozen=True)
 class Cost:
-    """How fast a tagger is, alone and in one process, with the words and lines that it needs.
+    """Speed of a tagger, alone and in one process.
+
+    Words and lines that it needs count.
 
     Attributes:
         mb_per_s: 1,000,000 bytes of UTF-8 in a second of the processor.
@@ -255,12 +262,12 @@ class Cost:
 
 
 def measure(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> Cost:
-    """Return the cost of the tagger that writes a key.
+    """Measure the tagger of a key.
 
     Args:
         steps: the tagger, after those that it reads, whose time is not counted.
         key: Key of the tagger.
-        documents: to measure with, as many as there is time for.
+        documents: Documents for the measurement, as many as there is time for.
     """
     begin = time.perf_counter()
     _seconds(steps, key, documents[:4])
@@ -285,7 +292,10 @@ def _rounded(number: float) -> float:
 
 
 def _seconds(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> float:
-    """Return the processor's seconds for the values of one key and their JSON; blocks are as a worker has them."""
+    """Return the processor seconds for one key's values and JSON.
+
+    Blocks are those of a worker.
+    """
     total = 0.0
     for block in in_blocks(documents, lambda document: len(document.text)):
         batch = Batch([Document(d.text, id=d.id, source=d.source, metadata=d.raw_metadata, row=d.row) for d in block])
@@ -321,18 +331,20 @@ def sentences() -> dict[str, str]:
 
 
 def sample_pages(size: int = SAMPLE_BYTES) -> list[Document]:
-    """Pages in several languages, nearly half of them English, the same every time.
+    """Return pages in several languages, the same every time.
+
+    Nearly half of them are English.
 
     Args:
         size: bytes of UTF-8 at which it is enough.
     """
     chance = random.Random(1)  # noqa: S311  # nothing to keep secret
     pages: list[Document] = []
-    total, known = 0, sentences()
+    total, texts = 0, sentences()
     while total < size:
-        language = chance.choice([*["en"] * 8, *known])
+        language = chance.choice([*["en"] * 8, *texts])
         lines = chance.choices(AROUND, k=3)
-        lines += [_line(known[language], chance) for _ in range(chance.randint(3, 30))]
+        lines += [_line(texts[language], chance) for _ in range(chance.randint(3, 30))]
         lines += [f"info{chance.randrange(10_000)}@example.org", f"https://www.example.org/{chance.randrange(10**6)}"]
         pages.append(Document("\n".join(lines), id=f"page-{len(pages)}", source="sample"))
         total += len(pages[-1].text.encode())

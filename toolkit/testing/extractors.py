@@ -30,7 +30,7 @@ def check_extractor(
     *,
     new_process: bool = True,
 ) -> None:
-    """Check all that ingest expects of an extractor.
+    """Check the contract of an extractor.
 
     It says what it is; it gives the texts that are expected, the same again and in another process; it leaves pages as
     they are; what it gives of any page is an `Extracted` that can be written as JSON, or an exception, which costs the
@@ -63,12 +63,12 @@ def check_extractor(
         _check_any(result, html)
     check_travels(result)
     if new_process:
-        there = in_new_process(texts_of, reference_of(type(result)), options_of(result), list(pages))
-        expect(there == texts, f"{name}: expected the same texts in another process, got {_short(there)}")
+        elsewhere = in_new_process(texts_of, reference_of(type(result)), options_of(result), list(pages))
+        expect(elsewhere == texts, f"{name}: expected the same texts in another process, got {_short(elsewhere)}")
 
 
 def texts_of(reference: str, options: Mapping[str, Any], pages: Sequence[str]) -> list[str]:
-    """Return the texts of pages by an extractor that a configuration names."""
+    """Return the texts of pages by a configured extractor."""
     read = page_reader(ExtractorSpec(reference, dict(options)))
     return [read(SentPage(html.encode(), "utf-8", is_html=True, url=URL, headers=HEADERS)).text for html in pages]
 
@@ -82,18 +82,21 @@ def _extracted(extractor: Extractor, html: str) -> Extracted:
     return _checked(extractor, html, page, extractor.extract(page))
 
 
-def _checked(extractor: Extractor, html: str, page: Page, found: Extracted) -> Extracted:
-    """Return the result for a page, which is of its type and left the page as it was."""
+def _checked(extractor: Extractor, html: str, page: Page, extracted: Extracted) -> Extracted:
+    """Return the result for a page, checked.
+
+    It has its type, and the page is unchanged.
+    """
     name = name_of(extractor)
-    expect(isinstance(found, Extracted), f"{name}: expected toolkit.Extracted, got {type(found).__name__}")
+    expect(isinstance(extracted, Extracted), f"{name}: expected toolkit.Extracted, got {type(extracted).__name__}")
     expect(page == _page(html), f"{name}: expected a page that stays as it is, got one that was changed")
     try:
-        msgspec.convert(msgspec.json.decode(msgspec.json.encode(found)), Extracted)
+        msgspec.convert(msgspec.json.decode(msgspec.json.encode(extracted)), Extracted)
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise AssertionError(
             f"{name}: expected a text, a title and metadata that can be written as JSON, got: {error}"
         ) from error
-    return found
+    return extracted
 
 
 def _check_any(extractor: Extractor, html: str) -> None:

@@ -50,12 +50,14 @@ SHORT: Mapping[str, str] = {
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as it is when it has been written and read."""
+    """Return a value after a round trip through JSON."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def plausible(type_: Any, document: Document, number: int = 0, label: str | None = None) -> Any:
-    """Return a value of a type as another tagger may have given it; lists have an element a line.
+    """Return a plausible value of a type.
+
+    Lists have an element a line.
 
     Args:
         type_: a msgspec type.
@@ -97,23 +99,26 @@ sys.stdout.buffer.write(pickle.dumps(found))
 
 
 def expect(holds: object, message: str) -> None:
-    """Raise AssertionError with a message that says what is wrong and what to do, unless something holds."""
+    """Raise AssertionError unless a condition holds.
+
+    The message says what is wrong and what to do.
+    """
     if not holds:
         raise AssertionError(message)
 
 
 def name_of(plugin: object) -> str:
-    """Return what messages call a plugin: the name of its class."""
+    """Return the name of a plugin's class, for messages."""
     return plugin.__name__ if isinstance(plugin, type) else type(plugin).__name__
 
 
-def configured(plugin: P | type[P], options: Mapping[str, Any] | None, given: Mapping[str, Any]) -> P:
+def configured(plugin: P | type[P], options: Mapping[str, Any] | None, defaults: Mapping[str, Any]) -> P:
     """Return a plugin with its options.
 
     Args:
         plugin: a configured one, which is returned as it is, or a class.
         options: Options of the class.
-        given: values for options that have no default and are not among these.
+        defaults: values for options that have no default and are not among these.
 
     Raises:
         AssertionError: if an option without a default gets no value.
@@ -127,11 +132,11 @@ def configured(plugin: P | type[P], options: Mapping[str, Any] | None, given: Ma
         name = field.encode_name
         if field.required and name not in values:
             expect(
-                name in given,
+                name in defaults,
                 f"{plugin.__name__}: expected a value of the option {name}, which has no default: "
                 f"give the check options={{{name!r}: …}}",
             )
-            values[name] = given[name]
+            values[name] = defaults[name]
     return convert(parse(msgspec.json.encode(values).decode()), plugin, plugin.__name__)
 
 
@@ -142,7 +147,7 @@ def options_of(plugin: msgspec.Struct) -> dict[str, Any]:
 
 
 def check_configuration(plugin: msgspec.Struct, kind: Kind[Any]) -> None:
-    """Check that a plugin says what it is, that its options are described, and that workers can be sent it."""
+    """Check a plugin's docstring and options, and pickle it."""
     class_, name = type(plugin), name_of(plugin)
     expect(class_.__doc__, f"{name}: expected a docstring that says what it is, got none")
     for option in describe.options(class_):
@@ -163,7 +168,11 @@ def check_configuration(plugin: msgspec.Struct, kind: Kind[Any]) -> None:
 
 
 def check_travels(plugin: msgspec.Struct) -> None:
-    """Check that a plugin is pickled to a few bytes, and is the same again; call it before and after the plugin works.
+    """Check a plugin before and after pickling.
+
+    It must be small, and the same again.
+
+    Call it before and after the plugin works.
 
     Raises:
         AssertionError: if it cannot be pickled, or takes with it what it has loaded.
@@ -203,12 +212,14 @@ def reference_of(class_: type) -> str:
 
 
 def remade(kind: Kind[P], reference: str, options: Mapping[str, Any]) -> P:
-    """Return a plugin by its name and options, as another process has these."""
+    """Return a plugin from its name and options, as another process does."""
     return convert(parse(msgspec.json.encode(options).decode()), kind.find(reference), reference)
 
 
 def in_new_process(function: Callable[..., R], *arguments: Any) -> R:
-    """Return what a function of a module gives in a process of its own, where hashes and the time are others.
+    """Return a function's result from a new process.
+
+    Hashes and the time are others there.
 
     Raises:
         AssertionError: if the process fails; with what it says.
@@ -216,8 +227,8 @@ def in_new_process(function: Callable[..., R], *arguments: Any) -> R:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
     sent = pickle.dumps((sys.path, (function.__module__, function.__qualname__), arguments))
     command = [sys.executable, "-c", _CHILD]
-    done = subprocess.run(command, input=sent, capture_output=True, env=environment)  # noqa: S603  # of ours
-    said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    expect(not done.returncode, f"expected a plugin that works in another process, too, got: {said}")
-    result: R = pickle.loads(done.stdout)  # noqa: S301  # from the process that was started above
+    process = subprocess.run(command, input=sent, capture_output=True, env=environment)  # noqa: S603  # of ours
+    message = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    expect(not process.returncode, f"expected a plugin that works in another process, too, got: {message}")
+    result: R = pickle.loads(process.stdout)  # noqa: S301  # from the process that was started above
     return result

@@ -34,7 +34,7 @@ def check_reader(
     *,
     new_process: bool = True,
 ) -> None:
-    """Check all that ingest expects of an input format, on the bytes of a small file of that format.
+    """Check the contract of an input format, on a small file's bytes.
 
     It says what it is; it takes the file from `Input`, compressed or not; it gives all documents, in order, the same
     again, in batches and in another process, with ids that depend neither on the run nor on the path; a file that is
@@ -42,7 +42,7 @@ def check_reader(
 
     Args:
         reader: a configured one, or a class.
-        content: of a sound file, with at least two documents.
+        content: Bytes of a sound file, with at least two documents.
         texts: Texts of its documents, in order.
         options: Options of the class; those without a default must be here.
         new_process: True if it is also read in a process of its own, which takes a second.
@@ -64,7 +64,10 @@ def check_reader(
 
 
 def check_documents(reader: Reader, content: bytes, texts: Sequence[str]) -> list[Draft]:
-    """Check that all documents are given, in order, however the file is stored; return them."""
+    """Check the documents in order, in any compression.
+
+    Return them.
+    """
     name = name_of(reader)
     drafts = _read(reader, content)
     results = [draft.text for draft in drafts]
@@ -97,7 +100,7 @@ def check_documents(reader: Reader, content: bytes, texts: Sequence[str]) -> lis
 
 
 def check_fields(reader: Reader, drafts: Sequence[Draft]) -> None:
-    """Check that documents are numbered, have different ids, and become rows of JSON."""
+    """Check the documents' numbers, ids, and rows of JSON."""
     name = name_of(reader)
     numbers = [draft.number for draft in drafts]
     expect(
@@ -119,7 +122,7 @@ def check_fields(reader: Reader, drafts: Sequence[Draft]) -> None:
 
 
 def check_attributes(reader: Reader, drafts: Sequence[Draft]) -> None:
-    """Check that documents have the attributes that the format declares, of their types, and no others."""
+    """Check documents for exactly the declared attributes, with their types."""
     name, types, sets = name_of(reader), reader.types(), reader.attribute_sets()
     expect(types or not sets, f"{name}: expected `TYPES` beside `attribute_sets`, got none")
     for draft in drafts:
@@ -137,7 +140,10 @@ def check_attributes(reader: Reader, drafts: Sequence[Draft]) -> None:
 
 
 def check_damage(reader: Reader, content: bytes) -> None:
-    """Check that a file that is cut off, empty or something else is a DataError, or has fewer documents."""
+    """Check damaged files.
+
+    One that is cut off, empty or something else is a DataError, or has fewer documents.
+    """
     name = name_of(reader)
     damaged = {
         "an empty file": b"",
@@ -163,12 +169,12 @@ def input_of(content: bytes, path: str = "folder/input") -> Input:
     return Input(path, "source", MAX_BYTES, None, functools.partial(io.BytesIO, content))
 
 
-def check_in_new_process(*given: tuple[Reader, bytes]) -> None:
-    """Check that readers make the same documents of the bytes of a file in another process."""
-    there = in_new_process(
-        fields_of, [(reference_of(type(reader)), options_of(reader), content) for reader, content in given]
+def check_in_new_process(*cases: tuple[Reader, bytes]) -> None:
+    """Compare the documents of readers with those in another process."""
+    elsewhere = in_new_process(
+        fields_of, [(reference_of(type(reader)), options_of(reader), content) for reader, content in cases]
     )
-    for (reader, content), results in zip(given, there, strict=True):
+    for (reader, content), results in zip(cases, elsewhere, strict=True):
         expect(
             results == list(map(_fields, _read(reader, content))),
             f"{name_of(reader)}: expected the same documents in another process, got others; ids and dates come from "
@@ -176,10 +182,13 @@ def check_in_new_process(*given: tuple[Reader, bytes]) -> None:
         )
 
 
-def fields_of(given: Sequence[tuple[str, Mapping[str, Any], bytes]]) -> list[list[dict[str, Any]]]:
-    """Return the documents that each of some readers, by their names and options, makes of the bytes of a file."""
+def fields_of(cases: Sequence[tuple[str, Mapping[str, Any], bytes]]) -> list[list[dict[str, Any]]]:
+    """Return the documents of a file's bytes by several readers.
+
+    Readers come as names and options.
+    """
     results = []
-    for reference, options, content in given:
+    for reference, options, content in cases:
         reader = remade(READERS, reference, options)
         results.append(list(map(_fields, _read(reader, content))))
     return results
@@ -202,12 +211,12 @@ def _fields(draft: Draft) -> dict[str, Any]:
     return fields | {"raw": raw}
 
 
-def _different(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> str:
-    """Return the first fields that differ."""
-    for got, expected in zip(found, wanted, strict=False):
+def _different(results: Sequence[Mapping[str, Any]], references: Sequence[Mapping[str, Any]]) -> str:
+    """Return the first different fields."""
+    for got, expected in zip(results, references, strict=False):
         if fields := [name for name in expected if got[name] != expected[name]]:
             return f"{fields[0]} {got[fields[0]]!r} and {expected[fields[0]]!r}"
-    return f"{len(found)} and {len(wanted)} documents"
+    return f"{len(results)} and {len(references)} documents"
 
 
 def _short(texts: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ from toolkit.testing.plugin import (
 def check_stage(
     stage: Stage | type[Stage], options: Mapping[str, Any] | None = None, *, new_process: bool = True
 ) -> None:
-    """Check all that the engine and its workers expect of a stage.
+    """Check the contract of a stage.
 
     It says what it is and what it makes; what it makes is of the declared type, whatever the text, and depends on each
     document alone, not on those beside it or on the process; documents stay as they are.
@@ -38,7 +38,7 @@ def check_stage(
     Args:
         stage: a configured one, or a class.
         options: Options of the class. Those without a default must be here, unless they name attributes.
-        new_process: whether it is also called in a process of its own, which takes a second or two.
+        new_process: True to call it also in a process of its own, a second or two.
 
     Raises:
         AssertionError: with what is expected, what was got, and what to do.
@@ -47,29 +47,29 @@ def check_stage(
     result = configured(stage, options, {read.option: "set-0" for read in describe.reads(class_)})
     check_configuration(result, STAGES)
     texts = [*SHORT.values(), *(text[:LONGEST] for text in NASTY.values())]
-    name, alone = name_of(result), [_made(result, [text]) for text in texts]
+    name, alone = name_of(result), [_results_of(result, [text]) for text in texts]
     together = [item for results in alone for item in results]
     backwards = [item for results in alone[::-1] for item in results]
     expect(
-        _made(result, texts) == together and _made(result, texts[::-1]) == backwards,
+        _results_of(result, texts) == together and _results_of(result, texts[::-1]) == backwards,
         f"{name}: expected the same of documents alone and together, in any order; keep nothing of other documents",
     )
-    expect(_made(result, []) == [], f"{name}: expected nothing of no documents, got something")
+    expect(_results_of(result, []) == [], f"{name}: expected nothing of no documents, got something")
     if result.needs_all():
         _check_whole(result, together)
     check_travels(result)
     if new_process:
-        there = in_new_process(made_of, reference_of(class_), options_of(result), texts)
-        expect(there == together, f"{name}: expected the same in another process; use neither hash() nor the time")
+        elsewhere = in_new_process(made_of, reference_of(class_), options_of(result), texts)
+        expect(elsewhere == together, f"{name}: expected the same in another process; use neither hash() nor the time")
 
 
 def made_of(reference: str, options: Mapping[str, Any], texts: Sequence[str]) -> list[bytes]:
-    """Return what a stage, by its name and options, makes of texts."""
-    return _made(remade(STAGES, reference, options), texts)
+    """Return a stage's results for texts, by its name and options."""
+    return _results_of(remade(STAGES, reference, options), texts)
 
 
-def _made(stage: Stage, texts: Sequence[str]) -> list[bytes]:
-    """Return what a stage makes, or extracts, of texts, as it is stored; check it."""
+def _results_of(stage: Stage, texts: Sequence[str]) -> list[bytes]:
+    """Return a stage's results for texts, as stored and checked."""
     name, documents = name_of(stage), [Document(text, id=f"{len(text)}", source="source") for text in texts]
     for document in documents:
         for reference in references(stage):
@@ -87,15 +87,18 @@ def _made(stage: Stage, texts: Sequence[str]) -> list[bytes]:
         f"{name}: expected documents that stay as they are, got another text; copy what you change",
     )
     if type_ is Document:
-        wanted = f"{name}: expected documents with id, source and text"
+        expectation = f"{name}: expected documents with id, source and text"
         for item in results:
-            expect(isinstance(item, Document) and item.id and item.source, f"{wanted}, got {item!r}")
+            expect(isinstance(item, Document) and item.id and item.source, f"{expectation}, got {item!r}")
         return [msgspec.json.encode((item.id, item.source, item.text, item.metadata)) for item in results]
     return _stored(name, "extract" if stage.needs_all() else "make", results, type_, len(texts))
 
 
 def _check_whole(stage: Stage, extracted: Sequence[bytes]) -> None:
-    """Check that what is extracted can be combined, and that values are the same in other portions."""
+    """Check the combination of extracted values.
+
+    Values must be the same in other portions.
+    """
     name, type_ = name_of(stage), made_of_each(type(stage))
     values = [msgspec.json.decode(item, type=item_of(stage.extract)) for item in extracted]
     (stored,) = _stored(name, "combine", [stage.combine(iter(values))], result_of(stage.combine), 1)
@@ -105,10 +108,10 @@ def _check_whole(stage: Stage, extracted: Sequence[bytes]) -> None:
     expect(alone == together, f"{name}: expected the same of `finish` in other portions; keep nothing of other values")
 
 
-def _stored(name: str, function: str, found: Sequence[Any], type_: Any, count: int) -> list[bytes]:
+def _stored(name: str, function: str, items: Sequence[Any], type_: Any, count: int) -> list[bytes]:
     """Return values as they are stored; check them."""
-    expect(len(found) == count, f"{name}: expected a value for each of {count} documents, got {len(found)}")
-    stored = [msgspec.json.encode(item) for item in found]
+    expect(len(items) == count, f"{name}: expected a value for each of {count} documents, got {len(items)}")
+    stored = [msgspec.json.encode(item) for item in items]
     try:
         for value in stored:
             msgspec.json.decode(value, type=type_)

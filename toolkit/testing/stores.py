@@ -69,7 +69,7 @@ class MemoryStore(Store):
 
 
 def check_store(store: Store, root: str) -> None:
-    """Check that a store keeps the contract of `toolkit.storage.Store`.
+    """Check the contract of a store: `toolkit.storage.Store`.
 
     All that it writes lies below the root, and is deleted in the end.
 
@@ -97,12 +97,12 @@ def check_store(store: Store, root: str) -> None:
 
 
 def check_readable_store(store: Store, path: str, content: bytes) -> None:
-    """Check that a store keeps the reading part of the contract, of one file.
+    """Check the reading part of a store's contract, on one file.
 
     Args:
         store: made anew, without arguments.
         path: Path of a file that is there; there is no file whose path has ``.nothing`` after it.
-        content: of the file, of more than ten bytes.
+        content: Content of the file, more than ten bytes.
 
     Raises:
         AssertionError: with what was expected, and what the store did.
@@ -157,7 +157,9 @@ def _check_names(store: Store, root: str) -> None:
 
 
 def _check_listing(store: Store, root: str) -> None:
-    """Check that a listing says of each file what `stat` does, of large files and of what has just been replaced, too.
+    """Compare a listing with `stat` of each file.
+
+    Large and just replaced files are among them.
 
     By it alone is decided that a file has not changed.
     """
@@ -165,7 +167,7 @@ def _check_listing(store: Store, root: str) -> None:
     _write(store, f"{root}/~", b"replaced")
     listed = list(store.listing(root))
     _equal([name for name, _ in listed], sorted([*NAMES, "large"]), "the names of `listing`")
-    wrong = {name: there for name, there in listed if there not in (None, store.stat(f"{root}/{name}"))}
+    wrong = {name: stat for name, stat in listed if stat not in (None, store.stat(f"{root}/{name}"))}
     _equal(wrong, {}, "what `listing` gives and is not what `stat` gives")
     store.remove(f"{root}/large")
     _equal([name for name, _ in store.listing(root)], sorted(NAMES), "the names of `listing` after `remove`")
@@ -176,10 +178,12 @@ def _check_ends(store: Store, root: str) -> None:
     for content in (b"", b"ten bytes."):
         _write(store, path := f"{root}/{len(content)}", content)
         for offset in (0, 10, 11):
-            there = content[offset : offset + 5]
-            _equal(store.read(path, offset, 5), there, f"`read` of {path} at {offset}: {len(content)} bytes are there")
+            expected = content[offset : offset + 5]
+            _equal(
+                store.read(path, offset, 5), expected, f"`read` of {path} at {offset}: {len(content)} bytes are there"
+            )
             pieces = store.pieces(path)
-            _equal(pieces.read(offset, 5), there, f"`pieces` of {path} at {offset}: {len(content)} bytes are there")
+            _equal(pieces.read(offset, 5), expected, f"`pieces` of {path} at {offset}: {len(content)} bytes are there")
             pieces.close()
 
 
@@ -221,8 +225,8 @@ def _check_together(store: Store, root: str) -> None:
         writing.abort()  # which does nothing now
     _equal(store.stat(f"{root}/durable"), None, "`stat` of what `commit_all` moved, where it was")
     _equal(store.read(f"{root}/c/z"), b"moved", "what `commit_all` moved")
-    for name, said in zip(names[:2], stats, strict=False):
-        _equal(store.stat(f"{root}/{name}"), said, f"`stat` of {name} after `commit_all`; `prepare` returned this")
+    for name, prepared in zip(names[:2], stats, strict=False):
+        _equal(store.stat(f"{root}/{name}"), prepared, f"`stat` of {name} after `commit_all`; `prepare` returned this")
         _equal(store.read(f"{root}/{name}"), name.encode() * 2, f"`read` of {name} after `commit_all`")
     _equal(store.leftovers(root, any_owner=True), [], "`leftovers` after `commit_all` and `abort`")
 
@@ -246,8 +250,8 @@ def _check_moving(store: Store, root: str) -> None:
     store.move(f"{root}/a/x", f"{root}/b/y")
     _equal(list(store.files(root)), ["b/y"], "the files after `move`")
     _equal(store.read(f"{root}/b/y"), b"moved", "what was moved")
-    gone = f"{root}/none"
-    _raises((FileNotFoundError, Unreadable), lambda: store.move(gone, f"{root}/z"), "`move` of what is not there")
+    missing = f"{root}/none"
+    _raises((FileNotFoundError, Unreadable), lambda: store.move(missing, f"{root}/z"), "`move` of what is not there")
     _equal(list(store.files(root)), ["b/y"], "the files after a `move` of what is not there")
     store.remove_empty_folders(f"{root}/a", root)
     _equal(list(store.files(root)), ["b/y"], "the files after `remove_empty_folders`")
@@ -265,7 +269,7 @@ def _check_rivals(store: Store, root: str) -> None:
             return store.create(path, b"%d" % rival)
 
         with ThreadPoolExecutor(RIVALS) as threads:
-            results = [rival for rival, done in enumerate(threads.map(create, range(RIVALS))) if done]
+            results = [rival for rival, created in enumerate(threads.map(create, range(RIVALS))) if created]
         _equal(len(results), 1, "the number of those who `create` a file at once and do")
         _equal(store.read(path), b"%d" % results[0], "what the one has created")
         _equal(store.create(path, b"later"), False, "`create` of a file that is there")
@@ -290,12 +294,12 @@ def _digest(data: object) -> str:
     return hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else repr(data)
 
 
-def _equal(got: object, expected: object, what: str) -> None:
-    assert got == expected, f"{what}: expected {expected!r}, got {got!r}"
+def _equal(got: object, expected: object, subject: str) -> None:
+    assert got == expected, f"{subject}: expected {expected!r}, got {got!r}"
 
 
-def _raises(kind: type[Exception] | tuple[type[Exception], ...], function: Callable[[], object], what: str) -> None:
+def _raises(kind: type[Exception] | tuple[type[Exception], ...], function: Callable[[], object], subject: str) -> None:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     with suppress(*kinds):
         got = function()
-        raise AssertionError(f"{what}: expected {' or '.join(kind.__name__ for kind in kinds)}, got {got!r}")
+        raise AssertionError(f"{subject}: expected {' or '.join(kind.__name__ for kind in kinds)}, got {got!r}")

@@ -37,7 +37,7 @@ from toolkit.text.encoders.tokens import Batches
 def check_tagger(
     tagger: Tagger | type[Tagger], options: Mapping[str, Any] | None = None, *, new_process: bool = True
 ) -> None:
-    """Check all that the engine, its workers and its documentation expect of a tagger.
+    """Check the contract of a tagger.
 
     It says what it is and what its values are; its examples are true; values are of the declared type, whatever the
     text; they depend on the document alone, not on those before it, on the batch or on the process; documents stay as
@@ -47,7 +47,7 @@ def check_tagger(
         tagger: a configured one, or a class.
         options: Options of the class. Those without a default must be here, or in an example, unless they name
             attributes.
-        new_process: whether some documents are also tagged in a process of their own, which takes a second or two.
+        new_process: True to tag some documents also in a process of their own, a second or two.
 
     Raises:
         AssertionError: with what is expected, what was got, and what to do.
@@ -66,12 +66,15 @@ def check_tagger(
 def configured_tagger(tagger: Tagger | type[Tagger], options: Mapping[str, Any] | None = None) -> Tagger:
     """Return a tagger with its options; those that name attributes are of a set that is called ``set-0``."""
     class_ = tagger if isinstance(tagger, type) else type(tagger)
-    given = {name: value for example in reversed(class_.EXAMPLES) for name, value in example.options.items()}
-    return configured(tagger, options, given | {read.option: "set-0" for read in describe.reads(class_)})
+    values = {name: value for example in reversed(class_.EXAMPLES) for name, value in example.options.items()}
+    return configured(tagger, options, values | {read.option: "set-0" for read in describe.reads(class_)})
 
 
 def check_descriptions(tagger: Tagger) -> None:
-    """Check that the value as a whole, and each field of each object in it, has a description of one sentence."""
+    """Check the descriptions of the value and all its fields.
+
+    Each is one sentence.
+    """
     for place, type_ in schema.walk(value_type(type(tagger))):
         if place and place.endswith(("[]", "{}")):
             continue  # what a list or map holds is said of the list or map
@@ -84,12 +87,12 @@ def check_descriptions(tagger: Tagger) -> None:
 
 
 def check_examples(tagger: Tagger) -> None:
-    """Check that the examples are true, with the values of `tag` and of `tag_batch`."""
+    """Check the examples with `tag` and `tag_batch`."""
     for example in type(tagger).EXAMPLES:
         required = {f.encode_name for f in msgspec.structs.fields(type(tagger)) if f.required}
         options = {name: value for name, value in options_of(tagger).items() if name in required}
-        given = parse(msgspec.json.encode(options | dict(example.options)).decode())
-        result = convert(given, type(tagger), name_of(tagger))
+        node = parse(msgspec.json.encode(options | dict(example.options)).decode())
+        result = convert(node, type(tagger), name_of(tagger))
         for call in (result.tag, lambda document, result=result: result.tag_batch([document])[0]):
             json = as_json(_computed(result, call, _of_example(result, example)))
             expect(
@@ -100,7 +103,10 @@ def check_examples(tagger: Tagger) -> None:
 
 
 def check_values(tagger: Tagger, texts: Mapping[str, str] = NASTY) -> None:
-    """Check that values are of the declared type, and leave documents as they are, whatever the text."""
+    """Check the type of values for unusual texts.
+
+    Documents must stay as they are.
+    """
     class_ = type(tagger)
     for about, text in texts.items():
         document = document_of(tagger, text)
@@ -136,7 +142,11 @@ def check_values(tagger: Tagger, texts: Mapping[str, str] = NASTY) -> None:
 
 
 def check_independence(tagger: Tagger) -> None:
-    """Check that a value depends on its document alone, in any order and batch; and that the tagger can still be sent.
+    """Compare values of documents alone, in batches and in other orders.
+
+    They must depend on the document alone.
+
+    Order and batch do not matter; and the tagger can still be sent.
 
     One that keeps what it has seen, or whose `tag_batch` differs from `tag`, gives other values for one process than
     for two. Numbers of one that computes `Batches` may differ by rounding with the batch, which rows alone decide.
@@ -164,12 +174,12 @@ def check_independence(tagger: Tagger) -> None:
     check_travels(tagger)
 
 
-def _check_batch(tagger: Tagger, batch: Sequence[Document], wanted: list[Any], *, is_near: bool) -> None:
+def _check_batch(tagger: Tagger, batch: Sequence[Document], expectations: list[Any], *, is_near: bool) -> None:
     json = as_json(list(tagger.tag_batch(batch)))
     name, texts = name_of(tagger), [document.text for document in batch]
     expect(len(json) == len(batch), f"{name}: expected {len(batch)} values of tag_batch, got {len(json)}")
     message = f"{name}: expected the same values of tag_batch as of tag, in order"
-    _expect_same(json, wanted, texts, message, _near if is_near else eq)
+    _expect_same(json, expectations, texts, message, _near if is_near else eq)
     if is_near:
         again = as_json(list(tagger.tag_batch(batch)))
         _expect_same(again, json, texts, f"{name}: expected the same values of the same documents again")
@@ -181,7 +191,7 @@ def _sameness(tagger: Tagger) -> Callable[[Any, Any], bool]:
 
 
 def _near(one: Any, other: Any) -> bool:
-    """Return whether JSON values are the same but for rounding of numbers."""
+    """Return True if JSON values are equal but for rounding."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_near(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -192,31 +202,39 @@ def _near(one: Any, other: Any) -> bool:
 
 
 def _expect_same(
-    found: list[Any],
-    wanted: list[Any],
+    results: list[Any],
+    expectations: list[Any],
     texts: Sequence[str],
     message: str,
     is_same: Callable[[Any, Any], bool] = eq,
 ) -> None:
-    for got, expected, text in zip(found, wanted, texts, strict=True):
+    for got, expected, text in zip(results, expectations, texts, strict=True):
         expect(is_same(got, expected), f"{message}; for the text {text[:40]!r} got {got!r} and {expected!r}")
 
 
 def check_in_new_process(*taggers: Tagger) -> None:
-    """Check that values are the same in another process: they depend neither on hashes nor on the time."""
+    """Compare values with those in another process.
+
+    They depend neither on hashes nor on the time.
+    """
     texts = [text[:LONGEST] for text in NASTY.values()]
     here = [_values_of(tagger, texts) for tagger in taggers]
-    there = in_new_process(values_of, [(reference_of(type(tagger)), options_of(tagger)) for tagger in taggers], texts)
-    for tagger, results, wanted in zip(taggers, there, here, strict=True):
+    elsewhere = in_new_process(
+        values_of, [(reference_of(type(tagger)), options_of(tagger)) for tagger in taggers], texts
+    )
+    for tagger, results, expectations in zip(taggers, elsewhere, here, strict=True):
         message = (
             f"{name_of(tagger)}: expected the same values in another process; sort what comes out of a set, take no "
             "hash() of a text, and draw at random from a generator that is seeded with the document's id"
         )
-        _expect_same(results, wanted, texts, message)
+        _expect_same(results, expectations, texts, message)
 
 
 def values_of(taggers: Sequence[tuple[str, Mapping[str, Any]]], texts: Sequence[str]) -> list[list[Any]]:
-    """Return the values that each of some taggers, by their names and options, computes of texts."""
+    """Return values of texts by several taggers.
+
+    Taggers come as names and options.
+    """
     return [_values_of(remade(TAGGERS, reference, options), texts) for reference, options in taggers]
 
 
@@ -225,15 +243,15 @@ def _values_of(tagger: Tagger, texts: Sequence[str]) -> list[Any]:
 
 
 def document_of(tagger: Tagger, text: str, id: str = "id") -> Document:
-    """Return a document with the attributes that a tagger reads."""
+    """Return a document with the attributes for a tagger."""
     document = Document(text, id=id, source="source")
     for reference in references(tagger):
         value = plausible(reference.type, document)
-        shown = next(
+        attribute = next(
             (e.attributes[reference.option] for e in tagger.EXAMPLES if reference.option in e.attributes), None
         )
-        if reference.type == list[float] and shown:  # a vector, whose length the model knows
-            value = [(i + len(text)) % 8 / 8 for i, _ in enumerate(shown)]
+        if reference.type == list[float] and attribute:  # a vector, whose length the model knows
+            value = [(i + len(text)) % 8 / 8 for i, _ in enumerate(attribute)]
         document.give(reference.text, value)
     return document
 

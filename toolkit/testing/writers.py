@@ -42,7 +42,7 @@ LOSSY = ("other line ends",)
 
 
 class Encoded(NamedTuple):
-    """A piece of a document, and which text that was made of."""
+    """Piece of a document, and the kind of its text."""
 
     about: str
     document: Document
@@ -52,7 +52,7 @@ class Encoded(NamedTuple):
 def check_writer(
     writer: Writer | type[Writer], options: Mapping[str, Any] | None = None, *, new_process: bool = True
 ) -> None:
-    """Check all that a mix, and the commands that read its output, expect of an output format.
+    """Check the contract of an output format.
 
     It says what it is; no label leads out of the output's folder, and each has files of its own; documents give the
     same bytes again, one by one and in a batch, here and in another process; what is written is accepted by the
@@ -82,7 +82,10 @@ def check_writer(
 
 
 def check_places(writer: Writer) -> None:
-    """Check that labels name files below the output's folder, each others, and that bad labels are refused."""
+    """Check the paths of labels, and the refusal of bad labels.
+
+    Paths are below the output's folder, and all different.
+    """
     name = name_of(writer)
     places = [writer.part(label, number, 2, "") for label in LABELS for number in (1, 2)]
     for path in (*places, *map(writer.stem, LABELS), *map(writer.checksums, LABELS)):
@@ -119,7 +122,12 @@ def _is_label(label: str) -> bool:
 
 
 def check_encoding(writer: Writer) -> None:
-    """Check that documents give the same whole lines again, one by one and in a batch, and stay as they are."""
+    """Compare the lines of documents with those encoded again.
+
+    They must be whole lines.
+
+    They are encoded one by one and in a batch, and stay as they are.
+    """
     name = name_of(writer)
     documents = [document_of(text, i) for i, text in enumerate(SHORT.values())]
     counts = Counter[str]()
@@ -154,7 +162,10 @@ def check_encoding(writer: Writer) -> None:
 
 
 def check_carried(writer: Writer) -> None:
-    """Check that the fields which a writer declares to carry come out, of a WARC record and of another document."""
+    """Check the declared fields in the output.
+
+    Documents are a WARC record and another one.
+    """
     if not writer.HAS_TEXT:
         return
     if writer.COLUMNS:
@@ -184,7 +195,7 @@ def check_carried(writer: Writer) -> None:
 
 
 def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder: Path) -> None:
-    """Check that the file of a label is sound by the format's own check, and has the documents that were written."""
+    """Check a label's file by the format, and its documents."""
     name = name_of(writer)
     path = folder / writer.part(label, 1, 1, "")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -236,13 +247,13 @@ def file_of(writer: Writer, pieces: Sequence[Encoded], path: Path) -> bytes:
         f"{name}: expected files of their own beside a part, in its folder, got {files}; see `beside`",
     )
     for _ in range(2):
-        given = iter([piece.data for piece in pieces])
+        remaining = iter([piece.data for piece in pieces])
         with ExitStack() as stack:
             opened = [stack.enter_context(file.open("wb")) for file in files]
-            writer.assemble_files(given, opened)
+            writer.assemble_files(remaining, opened)
             left_open = not any(out.closed for out in opened)
             expect(left_open, f"{name}: expected `assemble` to leave its files open, got one closed")
-        expect(next(given, None) is None, f"{name}: expected `assemble` to take all pieces, got some left")
+        expect(next(remaining, None) is None, f"{name}: expected `assemble` to take all pieces, got some left")
         results.append([file.read_bytes() for file in files])
     expect(results[0] == results[1], f"{name}: expected the same file of the same pieces, got another; write no time")
     for file, data in zip(files, results[0], strict=True):
@@ -278,9 +289,12 @@ def _digests(writer: Writer) -> dict[str, str]:
 
 
 def check_in_new_process(*writers: Writer) -> None:
-    """Check that files are the same in another process: they depend neither on hashes nor on the time."""
-    there = in_new_process(digests_of, [(reference_of(type(writer)), options_of(writer)) for writer in writers])
-    for writer, results in zip(writers, there, strict=True):
+    """Compare files with those made in another process.
+
+    They depend neither on hashes nor on the time.
+    """
+    elsewhere = in_new_process(digests_of, [(reference_of(type(writer)), options_of(writer)) for writer in writers])
+    for writer, results in zip(writers, elsewhere, strict=True):
         expect(
             results == _digests(writer),
             f"{name_of(writer)}: expected the same files in another process, got others; sort what comes out of a set, "
@@ -289,12 +303,15 @@ def check_in_new_process(*writers: Writer) -> None:
 
 
 def digests_of(writers: Sequence[tuple[str, Mapping[str, Any]]]) -> list[dict[str, str]]:
-    """Return the sha256 of the file that each of some writers, by their names and options, makes for each label."""
+    """Return the sha256 of each label's file by several writers.
+
+    Writers come as names and options.
+    """
     return [_digests(remade(WRITERS, reference, options)) for reference, options in writers]
 
 
 def document_of(text: str, number: int = 0) -> Document:
-    """Return a document as the mix reads it from a file, with WARC headers."""
+    """Return a document with WARC headers, as the mix reads it."""
     id = f"<urn:uuid:{number}>"
     headers = msgspec.json.encode({"warc_headers": {"warc-record-id": id, "warc-target-uri": 'http://é.org/?a="b"'}})
     fields = {"id": id, "text": text, "source": "s", "metadata": msgspec.Raw(headers)}
@@ -302,7 +319,7 @@ def document_of(text: str, number: int = 0) -> Document:
 
 
 def mixed_of(writer: Writer, document: Document, label: str = "en", *, counts: Counter[str] | None = None) -> Mixed:
-    """Return what a mix knows of a document: values of the types that the writer wants."""
-    values = {option: plausible(wanted.type, document, label=label) for option, wanted in writer.wants().items()}
+    """Return the mix's knowledge of a document, with plausible values."""
+    values = {option: plausible(value.type, document, label=label) for option, value in writer.wants().items()}
     raw = {"x": msgspec.Raw(b'{"y":1}')} if writer.takes_all() else None
     return Mixed(values, ["tiny", "noisy"], raw, Counter() if counts is None else counts, shard="shard-0")

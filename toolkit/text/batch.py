@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, cast, overload
 import msgspec
 
 from toolkit.data.documents import Document, is_reference
+from toolkit.lazy_numpy import np
 from toolkit.text.json_strings import Decoded
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
@@ -20,14 +21,19 @@ T = TypeVar("T")
 
 
 class Column(Sequence[T], ABC):
-    """Values of a batch that are kept as arrays, and become Python objects only where somebody asks for them."""
+    """Values of a batch as arrays; Python objects are made on demand."""
 
     @abstractmethod
     def raw(self) -> list[msgspec.Raw]:
-        """Return the JSON text of each value, as `msgspec` would encode the object."""
+        """Return the JSON text of each value.
+
+        It is as `msgspec` encodes the object.
+        """
 
     def proves(self, annotation: Any) -> bool:
-        """Return whether the arrays can hold nothing but values of a type; the texts are decoded where they can.
+        """Return True if the arrays can hold only values of a type.
+
+        Otherwise the texts are decoded.
 
         Args:
             annotation: declared by the tagger.
@@ -49,7 +55,7 @@ class Column(Sequence[T], ABC):
     def value(self, index: int) -> T:
         """Return one value."""
 
-    def taken(self, rows: Sequence[int]) -> Sequence[T]:
+    def take(self, rows: Sequence[int]) -> Sequence[T]:
         """Return the values of some rows, in this order; as a column where that is possible."""
         return [self.value(i) for i in rows]
 
@@ -59,7 +65,10 @@ BLOCK_CHARS = 1 << 19
 
 
 def in_blocks(items: Iterable[T], chars: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield items in blocks, each of at most `BLOCK_ROWS` items or about `BLOCK_CHARS` characters, by what one has."""
+    """Yield items in blocks of at most `BLOCK_ROWS` items.
+
+    A block also ends after about `BLOCK_CHARS` characters; `chars` counts those of an item.
+    """
     block: list[T] = []
     size = 0
     for item in items:
@@ -73,10 +82,10 @@ def in_blocks(items: Iterable[T], chars: Callable[[T], int]) -> Iterator[list[T]
 
 
 class Batch(Sequence[Document]):
-    """Documents that are tagged together, with views on all of them that are computed once and shared by all taggers.
+    """Documents to tag together; all taggers share views on them, computed once.
 
     Args:
-        documents: in order.
+        documents: Documents, in order.
         decoded: their texts, if they have been decoded from JSON together.
     """
 
@@ -85,7 +94,7 @@ class Batch(Sequence[Document]):
         self._decoded = decoded
         self._columns: dict[str, Column[Any]] = {}
         self._words: dict[tuple[str, str | None], Words] = {}
-        self._kept: dict[tuple[Any, ...], Any] = {}
+        self._results: dict[tuple[Any, ...], Any] = {}
 
     @classmethod
     def of(cls, documents: Sequence[Document]) -> Self:
@@ -102,14 +111,11 @@ class Batch(Sequence[Document]):
         """Return all texts in UTF-8."""
         if self._decoded is None:
             return [document.utf8 for document in self._documents]
-        data = self._decoded.lines.utf8.tobytes()
-        return [data[begin:end] for begin, end in self._decoded.places.tolist()]
+        return self._decoded.texts
 
     @cached_property
     def open_ended(self) -> Array:
-        """Return whether the last line of each text has no line feed: bool."""
-        import numpy as np
-
+        """Return a mask of the texts without a final line feed: bool."""
         if self._decoded:
             return self._decoded.open_ended
         return np.array([document.utf8[-1:] not in (b"", b"\n") for document in self._documents], dtype=bool)
@@ -126,8 +132,8 @@ class Batch(Sequence[Document]):
         if result is None:
             segments = self._words.get(("segments", language)) if splitter == "unicode" else None
             languages = self.given(language) if splitter == "dictionary" else language or ""
-            known = next(iter(self._words.values()), None)
-            result = segments.with_alnum() if segments else Words.of(self.lines, splitter, languages, known)
+            described = next(iter(self._words.values()), None)
+            result = segments.with_alnum() if segments else Words.of(self.lines, splitter, languages, described)
             self._words[splitter, language] = result
         return result
 
@@ -140,23 +146,31 @@ class Batch(Sequence[Document]):
         return self.once(_datatrove_words, language)
 
     def once(self, compute: Callable[..., T], *arguments: Any) -> T:
-        """Return ``compute(batch, *arguments)``, computed once for all taggers of the batch that ask for the same.
+        """Return ``compute(batch, *arguments)``, computed once.
+
+        All taggers of the batch share the result.
 
         Args:
             compute: a function of a module, not one that is made anew for each call.
             arguments: hashable.
         """
         key = compute, *arguments
-        if key not in self._kept:
-            self._kept[key] = compute(self, *arguments)
-        return cast("T", self._kept[key])
+        if key not in self._results:
+            self._results[key] = compute(self, *arguments)
+        return cast("T", self._results[key])
 
     def attribute(self, path: str) -> Sequence[Any]:
-        """Return the values of an attribute that the tagger declared to read; a `Column` where it was made as one."""
+        """Return the values of a declared attribute.
+
+        They are a `Column` if the tagger that computed them returned one.
+        """
         return self._columns.get(path) or [document.attribute(path) for document in self._documents]
 
     def given(self, option: str | None) -> Sequence[Any]:
-        """Return the value that an option names, or is, for each document (see `toolkit.Attribute`)."""
+        """Return the value of an option for each document.
+
+        The option names an attribute or is the value itself (see `toolkit.Attribute`).
+        """
         if option is not None and is_reference(option):
             return self.attribute(option)
         return [option] * len(self)

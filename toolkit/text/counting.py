@@ -1,14 +1,17 @@
 """How long texts are: lines, code points, bytes and words, and code points of a kind, counted in compiled code."""
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
+from toolkit.lazy_numpy import np
+from toolkit.text import json_strings
 from toolkit.text.kernels.compiling import Compiled, compiled
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
-from toolkit.text.unicode_table import Characters, characters, decoded, number_of
+from toolkit.text.unicode_table import decoded, numbers_of_all
 from toolkit.text.words import find_words
 
 COLUMNS = ("lines", "chars", "bytes", "words", "unicode_words")
@@ -21,7 +24,6 @@ _ROOM = 256
 """Bytes for compiled code to work in."""
 
 _measure = Compiled("toolkit.text.kernels.counting:measure", "int8* int64* int64 int64 uint8* int64*")
-_unescape = Compiled("toolkit.text.kernels.counting:unescape", "int8* int64* int64 int64 int8* int64* int64* int64*")
 
 
 class Counts(msgspec.Struct):
@@ -29,10 +31,10 @@ class Counts(msgspec.Struct):
 
     Attributes:
         documents: Documents of them.
-        lines: as `toolkit.data.documents.split_lines` has them.
+        lines: Lines, as `toolkit.data.documents.split_lines` has them.
         chars: code points.
         bytes: Bytes of the texts in UTF-8.
-        words: what stands between white space, as ``str.split()`` has it.
+        words: Pieces between white space, as ``str.split()`` has them.
         unicode_words: segments between Unicode's word boundaries with a letter or a number (see `words`); None
             where they were not counted.
     """
@@ -55,7 +57,7 @@ class Counts(msgspec.Struct):
             self.unicode_words = (self.unicode_words or 0) + other.unicode_words
 
     def add_rows(self, rows: Sequence[Sequence[int]], *, unicode: bool) -> None:
-        """Add documents that were measured, at least one, a row for each."""
+        """Add at least one measured document, a row for each."""
         lines, chars, size, words, unicode_words = map(sum, zip(*rows, strict=True))
         self.add(Counts(len(rows), lines, chars, size, words, unicode_words if unicode else None))
 
@@ -64,12 +66,10 @@ def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool
     """Return the numbers of `COLUMNS` of each text, int64 (texts, 5).
 
     Args:
-        texts: to be measured; as bytes they are UTF-8.
+        texts: Texts; bytes are UTF-8.
         unicode: True if Unicode's words are counted; they take as long as all others together.
         joined: True if line feeds stand between lines, and not behind each, as in OSCAR's ``content``.
     """
-    import numpy as np
-
     pieces = [text.encode() if isinstance(text, str) else text for text in texts]
     bounds = np.cumsum([_PADDING, *[len(piece) + 1 for piece in pieces]])  # a line feed between them parts their words
     padding = b"\n" * _PADDING
@@ -77,40 +77,28 @@ def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool
     result = np.zeros((len(pieces), len(COLUMNS)), dtype=np.int64)
     _measure(utf8, bounds, len(pieces), joined, np.empty(_ROOM, dtype=np.uint8), result)
     if unicode and pieces:
-        result[:, -1] = _count_unicode_words(utf8, bounds)
+        starts, _ = find_words(utf8, int(bounds[-1]), "unicode")
+        result[:, -1] = np.diff(np.searchsorted(starts, bounds))
     return result
 
 
 def measure_json(
     raws: Sequence[msgspec.Raw], *, unicode: bool = False, joined: bool = False
 ) -> tuple[Array, list[int]]:
-    """Return the same of texts as they stand in JSON, which need not become Python's; and which are no texts.
+    """Measure JSON strings without Python texts.
+
+    Return also the indexes of values that are no strings.
 
     Args:
         raws: JSON strings, with their quotes; some may be other values, or not in UTF-8.
-        unicode: as of `measure`.
-        joined: as of `measure`.
+        unicode: See `measure`.
+        joined: See `measure`.
     """
-    import numpy as np
-
-    pieces = list(map(bytes, raws))
-    source_bounds, bounds = np.zeros((2, len(pieces) + 1), dtype=np.int64)
-    np.cumsum(list(map(len, pieces)), out=source_bounds[1:])
-    source = np.frombuffer(b"".join([*pieces, b"\n" * _PADDING]), dtype=np.int8)
-    utf8 = np.empty(len(source) + len(pieces) + _PADDING, dtype=np.int8)
-    bad = np.zeros(len(pieces), dtype=np.int64)
-    result = np.zeros((len(pieces), len(COLUMNS)), dtype=np.int64)
-    _unescape(source, source_bounds, len(pieces), joined, utf8, bounds, bad, result)
-    if unicode and pieces:
-        utf8[bounds[-1] : bounds[-1] + _PADDING] = 10
-        result[:, -1] = _count_unicode_words(utf8, bounds)
-    return result, np.flatnonzero(bad).tolist()
-
-
-def _count_unicode_words(utf8: Array, bounds: Array) -> Array:
-    import numpy as np
-
-    return np.diff(np.searchsorted(find_words(utf8, int(bounds[-1]), "unicode")[0], bounds))
+    whole = json_strings.decoded(raws)
+    parts = [whole] if whole else [json_strings.decoded([raw]) for raw in raws]
+    texts = [text for part in parts for text in (part.texts if part else [b""])]
+    bad = [i for i, part in enumerate(parts) if part is None]
+    return measure(texts, unicode=unicode, joined=joined), bad
 
 
 LAST_BY_FIRST = ((0x80, 0x7F), (0xE0, 0x7FF), (0xF0, 0xFFFF), (0xF1, 0x3FFFF), (0x100, 0x10FFFF))
@@ -118,25 +106,26 @@ LAST_BY_FIRST = ((0x80, 0x7F), (0xE0, 0x7FF), (0xF0, 0xFFFF), (0xF1, 0x3FFFF), (
 
 
 def count_code_points(lines: LineTable, kind: int) -> Array:
-    """Return how many code points of each line have some bit of `kind`, such as ``UPPER``, in `characters`; int64."""
-    import numpy as np
+    """Count the code points of a kind in each line: int64.
 
-    n, table = len(lines.starts), characters()
-    result = np.zeros(n, dtype=np.int64)
-    _count(lines, n, table, kind, result)
-    return result
+    The kind has some bits of `characters`, such as ``UPPER``.
+    """
+    return count_marked(lines, lambda last: _marks_of(kind)[: last + 1])
 
 
-def count_marked(lines: LineTable, marks: Callable[[int], "Array"]) -> "Array":
+@functools.cache
+def _marks_of(kind: int) -> Array:
+    return cast("Array", (numbers_of_all() & kind != 0).view(np.uint8))
+
+
+def count_marked(lines: LineTable, marks: Callable[[int], Array]) -> Array:
     """Return how many code points of each line a table marks, int64.
 
     Args:
-        lines: to count in.
+        lines: Lines of the texts.
         marks: gives the table: uint8, 0 or 1 for each code point up to the one that it is called with, which none of
             the lines is above.
     """
-    import numpy as np
-
     n, first = len(lines.starts), int(lines.utf8.view(np.uint8).max())
     result = np.zeros(n, dtype=np.int64)
     _count_marked(lines, n, marks(next(last for above, last in LAST_BY_FIRST if first < above)), result)
@@ -144,22 +133,11 @@ def count_marked(lines: LineTable, marks: Callable[[int], "Array"]) -> "Array":
 
 
 @compiled(LineTable, "int64 uint8* int64*")
-def _count_marked(lines: LineTable, n: Any, marked: Any, found: Any) -> None:
+def _count_marked(lines: LineTable, n: Any, marked: Any, counts: Any) -> None:
     utf8 = lines.utf8
     for line in range(n):
         at, end, count = lines.starts[line], lines.ends[line], 0
         while at < end:
             point, at = decoded(utf8, at)
             count += marked[point]
-        found[line] = count
-
-
-@compiled(LineTable, "int64", Characters, "int64 int64*")
-def _count(lines: LineTable, n: Any, table: Characters, kind: Any, found: Any) -> None:
-    utf8 = lines.utf8
-    for line in range(n):
-        at, end, count = lines.starts[line], lines.ends[line], 0
-        while at < end:
-            point, at = decoded(utf8, at)
-            count += (number_of(table, point) & kind) != 0
-        found[line] = count
+        counts[line] = count

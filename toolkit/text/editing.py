@@ -37,7 +37,7 @@ TAG = "{tag}"
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A stretch of text and what comes in its place.
+    """A stretch of text and its replacement.
 
     Attributes:
         start, end: code points, end exclusive.
@@ -57,8 +57,8 @@ class Edited:
 
     Attributes:
         text: the result.
-        origins: for each of its lines, the line of the original text that it begins in.
-        lines: how many lines the original text has.
+        origins: Line of the original text in which each line of the result begins.
+        lines: Number of lines of the original text.
         edits: stretches that were replaced or cut: start and end in the original, and code points in their place.
     """
 
@@ -69,7 +69,9 @@ class Edited:
 
 
 def edits_of_spans(spans: Iterable[Span], by: str, text: str, past_end: PastEnd | None = None) -> list[Edit]:
-    """Return the edits that a rule's spans ask for; empty spans ask for none, clamped ones may do nothing.
+    """Return the edits of a rule's spans.
+
+    Empty spans give none, clamped ones may do nothing.
 
     Args:
         spans: Spans of the text.
@@ -94,14 +96,14 @@ def edits_of_spans(spans: Iterable[Span], by: str, text: str, past_end: PastEnd 
 
 
 def edits_of_lines(lines: Iterable[int], text: str) -> list[Edit]:
-    """Return the edits that cut these lines, with their line ends."""
+    """Return the edits to cut lines, together with their line ends."""
     starts = line_starts(text)
     ends = [*starts[1:], len(text)]
     return [Edit(starts[i], ends[i], "") for i in lines if starts[i] < ends[i]]
 
 
 def line_starts(text: str) -> list[int]:
-    """Return the offset at which each line begins."""
+    """Return the offset of each line."""
     starts, offset = [], 0
     for piece in text.split("\n"):
         starts.append(offset)
@@ -140,8 +142,8 @@ def apply(text: str, edits: Sequence[Edit], overlaps: Overlaps = "union") -> Edi
 
     Args:
         text: the original.
-        edits: in the order of the rules; they may overlap.
-        overlaps: what becomes of those that do.
+        edits: Edits in the order of the rules; they may overlap.
+        overlaps: Treatment of overlapping edits.
     """
     merged = merge(edits, overlaps)
     pieces: list[str] = []
@@ -149,9 +151,9 @@ def apply(text: str, edits: Sequence[Edit], overlaps: Overlaps = "union") -> Edi
     begins: list[tuple[int, int, bool]] = []  # where a piece begins in the result, in the original; whether it was kept
     position = length = 0
     for edit in merged:
-        kept = text[position : edit.start]
+        unchanged = text[position : edit.start]
         replaced = edit.by.replace(ORIGINAL, text[edit.start : edit.end])
-        for piece, origin, moves in ((kept, position, True), (replaced, edit.start, False)):
+        for piece, origin, moves in ((unchanged, position, True), (replaced, edit.start, False)):
             if piece:
                 begins.append((length, origin, moves))
                 pieces.append(piece)
@@ -176,7 +178,7 @@ def _origins(old: list[int], result: str, begins: list[tuple[int, int, bool]]) -
 
 
 def along(edited: Edited, values: Sequence[T]) -> list[T]:
-    """Values of the lines of the original text, for the lines of the result.
+    """Return values of the original lines for the lines of the result.
 
     Raises:
         DataError: if there is not a value for each line.

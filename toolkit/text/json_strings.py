@@ -1,4 +1,7 @@
-"""JSON strings as texts in UTF-8, and the reverse, many at once, for code that needs no text of Python's."""
+"""JSON strings as UTF-8 texts and the reverse, many at once.
+
+Python texts are not needed.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -6,6 +9,7 @@ from typing import NamedTuple, cast
 
 import msgspec
 
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Bytes, Int64s
 from toolkit.text.line_table import PADDING, LineTable
@@ -15,7 +19,7 @@ _PADDING, _BEFORE, _BORDER = 16, 3, b"\n\n\n"
 
 
 class Rows(NamedTuple):
-    """Rows of JSON in which a text is lacking.
+    """Rows of JSON with a gap for the text.
 
     Attributes:
         utf8: int8; the rows one behind the other.
@@ -28,10 +32,7 @@ class Rows(NamedTuple):
     gaps: Int64s
 
 
-_KERNEL, _USES = (
-    "toolkit.text.kernels.json_strings",
-    ["toolkit.text.kernels.counting", "toolkit.text.kernels.intrinsics"],
-)
+_KERNEL, _USES = "toolkit.text.kernels.json_strings", ["toolkit.text.kernels.intrinsics"]
 _TEXTS = "int8* int64* int64* int64"
 _decode = Compiled(f"{_KERNEL}:decode", "int8* int64* int64", LineTable, "int64* int64*", uses=_USES)
 _encode = Compiled(f"{_KERNEL}:encode", _TEXTS, Rows, "int8* int64* int64*", uses=_USES)
@@ -40,7 +41,7 @@ _trim = Compiled(f"{_KERNEL}:trim", _TEXTS, "int64 int64*", uses=_USES)
 
 
 class Decoded(NamedTuple):
-    """Texts that stood in JSON.
+    """Texts decoded from JSON.
 
     Attributes:
         lines: Lines of all texts.
@@ -52,22 +53,24 @@ class Decoded(NamedTuple):
     places: Array
 
     @property
-    def open_ended(self) -> Array:
-        """Return whether the last line of each text has no line feed; bool."""
-        import numpy as np
+    def texts(self) -> list[bytes]:
+        """Return each text in UTF-8."""
+        utf8 = self.lines.utf8.tobytes()
+        return [utf8[begin:end] for begin, end in self.places.tolist()]
 
+    @property
+    def open_ended(self) -> Array:
+        """Return a mask of the texts without a final line feed; bool."""
         begins, ends = self.places[:, 0], self.places[:, 1]
         return cast("Array", np.append(begins[1:], len(self.lines.utf8) - PADDING) > ends)
 
 
 def decoded(raws: Sequence[msgspec.Raw]) -> Decoded | None:
-    """Return the texts that JSON strings are; None if one of them is none.
+    """Decode JSON strings; return None if one is no string.
 
     Args:
         raws: JSON strings as msgspec found them, with their quotes; some may be other values, or not in UTF-8.
     """
-    import numpy as np
-
     source_bounds, bounds = np.zeros((2, len(raws) + 1), dtype=np.int64)
     np.cumsum([_BEFORE, *(memoryview(raw).nbytes for raw in raws)], out=source_bounds)
     source = np.frombuffer(b"".join([b" " * _BEFORE, *raws, b" " * _PADDING]), dtype=np.int8)
@@ -86,17 +89,17 @@ def decoded(raws: Sequence[msgspec.Raw]) -> Decoded | None:
 def encoded(
     source: bytes, begins: Array, ends: Array, rows: Sequence[bytes], key: bytes
 ) -> tuple[list[bytes], list[int]]:
-    """Return rows of JSON with texts in them, as msgspec encodes them, and the code points of each text.
+    """Return rows of JSON with texts, as msgspec encodes them.
+
+    Return also the code points of each text.
 
     Args:
         source: the texts in UTF-8.
         begins: int64, where each begins.
         ends: int64, where each ends.
-        rows: with an empty text.
-        key: what stands before the text in each row, up to its quote, and nowhere before.
+        rows: Rows with an empty text.
+        key: Text of each row up to the quote before the text, found nowhere before.
     """
-    import numpy as np
-
     bounds = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     gaps = bounds[:-1] + np.array([row.index(key) + len(key) for row in rows], dtype=np.int64)
     joined = Rows(np.frombuffer(b"".join(rows) or b" ", dtype=np.int8), bounds, gaps)
@@ -111,24 +114,23 @@ def encoded(
 
 
 def placed(texts: Sequence[bytes]) -> tuple[bytes, Array, Array]:
-    """Return texts in one buffer, three line feeds around each, and where they begin and end in it; int64."""
-    import numpy as np
+    """Join texts with three line feeds around each.
 
+    Return also the offsets at which they begin and end; int64.
+    """
     sizes = np.array(list(map(len, texts)), dtype=np.int64)
     ends = np.cumsum(sizes + _BEFORE)
     return _BORDER.join([b"", *texts, b""]), ends - sizes, ends
 
 
 def sound(source: bytes, begins: Array, ends: Array) -> list[bool]:
-    """Return whether texts are UTF-8.
+    """Return a flag for each text: True for UTF-8.
 
     Args:
         source: the texts; three bytes before each, and one behind it, are ASCII.
         begins: int64, where each begins.
         ends: int64, where each ends.
     """
-    import numpy as np
-
     result = np.empty(len(begins), dtype=np.int64)
     try:
         _check(np.frombuffer(source, dtype=np.int8), begins, ends, len(begins), result)
@@ -139,7 +141,7 @@ def sound(source: bytes, begins: Array, ends: Array) -> list[bool]:
 
 
 def trimmed(source: bytes, begins: Array, ends: Array, min_chars: int) -> tuple[Array, Array, list[int]]:
-    """Return where texts begin and end without leading and trailing short lines.
+    """Return the bounds of texts without short lines at both ends.
 
     Args:
         source: the texts in UTF-8.
@@ -151,8 +153,6 @@ def trimmed(source: bytes, begins: Array, ends: Array, min_chars: int) -> tuple[
         Where each begins, where each ends, and of each 1; 0 where nothing is left, -1 where a carriage return stands in
         it, which this does not look at.
     """
-    import numpy as np
-
     begins, ends, states = begins.copy(), ends.copy(), np.empty(len(begins), dtype=np.int64)
     _trim(np.frombuffer(source, dtype=np.int8), begins, ends, len(begins), min_chars, states)
     return begins, ends, states.tolist()

@@ -1,8 +1,9 @@
-"""The lines of several texts in one buffer, for code that looks at all of them in one go."""
+"""Lines of several texts in one buffer, for one pass over all."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.compiling import compiled
 from toolkit.text.kernels.signatures import Array, Bytes, Int64s
 
@@ -32,8 +33,6 @@ class LineTable(NamedTuple):
     @classmethod
     def of(cls, texts: Sequence[str | bytes]) -> "LineTable":
         """Return the lines of these texts; those that are bytes are in UTF-8."""
-        import numpy as np
-
         pieces, sizes = [b"\n"], [1]
         for text in texts:  # one by one: what is ASCII is copied, not encoded
             data = text.encode() if isinstance(text, str) else text
@@ -57,14 +56,12 @@ class LineTable(NamedTuple):
         return cast("Array", self.ends - self.starts)
 
     def sums(self, values: Array) -> Array:
-        """Return, of a value of each line, the sum of each text's lines."""
+        """Return the sum of line values for each text."""
         return sums(values, self.bounds)
 
 
 def sums(values: Array, bounds: Array) -> Array:
     """Return the sums of values between bounds; int64 or float64."""
-    import numpy as np
-
     wide = np.float64 if values.dtype.kind == "f" else np.int64
     result = np.add.reduceat(np.append(values, values.dtype.type(0)), bounds[:-1], dtype=wide)
     return cast("Array", result * (bounds[1:] > bounds[:-1]))

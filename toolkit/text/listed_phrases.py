@@ -1,9 +1,10 @@
-"""How often the words and phrases of a list occur among the words of texts, in compiled code."""
+"""Occurrences of listed words and phrases among words of texts, compiled."""
 
 import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.compiling import compiled
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
@@ -20,22 +21,22 @@ class _Phrases(NamedTuple):
 
 
 def occurrences(segments: Words, lists: Sequence[frozenset[str] | None]) -> Array:
-    """Return how often entries of a list occur in each text, as whole words in any case, int64; 0 without a list.
+    """Count the entries of each text's list, int64.
+
+    They are whole words in any case; 0 without a list.
 
     Args:
         segments: Segments of the texts, or words; what has no letter and no number is passed over.
         lists: words and phrases to look for in each text; the same ones for many texts are prepared once.
     """
-    import numpy as np
-
-    numbers = {known: i for i, known in enumerate(dict.fromkeys(filter(None, lists)))}
+    numbers = {entries: i for i, entries in enumerate(dict.fromkeys(filter(None, lists)))}
     result = np.zeros(len(lists), dtype=np.int64)
     if numbers:
         phrases = list(map(_prepared, numbers))
         are_words = segments.kinds & HAS_ALNUM != 0
         _find(
             segments.folded[are_words], np.cumsum([0, *segments.sums(are_words)]), len(lists),
-            np.array([numbers[known] if known else -1 for known in lists], dtype=np.int64),
+            np.array([numbers[entries] if entries else -1 for entries in lists], dtype=np.int64),
             np.cumsum([0, *(len(phrase.table) for phrase in phrases)]),
             np.array([phrase.longest for phrase in phrases], dtype=np.int64),
             np.concatenate([phrase.table for phrase in phrases]),
@@ -46,8 +47,6 @@ def occurrences(segments: Words, lists: Sequence[frozenset[str] | None]) -> Arra
 
 @functools.lru_cache(maxsize=128)
 def _prepared(entries: frozenset[str]) -> _Phrases:
-    import numpy as np
-
     words = Words.of(LineTable.of(sorted(entries)))
     grams = set[int]()
     for begin, end in zip(words.bounds[:-1].tolist(), words.bounds[1:].tolist(), strict=True):
@@ -65,17 +64,19 @@ def _prepared(entries: frozenset[str]) -> _Phrases:
 
 
 @compiled("uint64* int64* int64 int64* int64* int64* uint64* int64*")
-def _find(words: Any, bounds: Any, texts: Any, which: Any, places: Any, longest: Any, tables: Any, found: Any) -> None:
+def _find(
+    words: Any, bounds: Any, texts: Any, list_of: Any, places: Any, longest: Any, tables: Any, counts: Any
+) -> None:
     for text in range(texts):
-        if which[text] < 0:
+        if list_of[text] < 0:
             continue
-        begin, mask = places[which[text]], int(places[which[text] + 1] - places[which[text]]) - 1
+        begin, mask = places[list_of[text]], int(places[list_of[text] + 1] - places[list_of[text]]) - 1
         for i in range(bounds[text], bounds[text + 1]):
             gram = words[i]
-            for j in range(i, min(i + longest[which[text]], bounds[text + 1])):
+            for j in range(i, min(i + longest[list_of[text]], bounds[text + 1])):
                 if j > i:
                     gram = gram * PRIME + words[j]
                 slot = int((gram * PRIME) >> 32) & mask
                 while tables[begin + slot] and tables[begin + slot] != gram:
                     slot = (slot + 1) & mask
-                found[text] += tables[begin + slot] != 0
+                counts[text] += tables[begin + slot] != 0

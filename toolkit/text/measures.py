@@ -8,6 +8,7 @@ import functools
 import string
 from typing import NamedTuple
 
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt64s
 from toolkit.text.languages.spacy_words import characters_in
@@ -44,14 +45,20 @@ _USES = ["toolkit.text.measures", "toolkit.text.unicode_table", "toolkit.text.wo
 
 
 class Roles(NamedTuple):
-    """Roles of bytes and of characters, where it matters at the edges of a line or in an address: bits."""
+    """Roles of bytes and characters: bits.
+
+    They matter at the edges of a line, or in an address.
+    """
 
     of_bytes: Int64s
     of_points: Int64s
 
 
 class WordCounts(NamedTuple):
-    """A hash table in which the words of a text are counted; a slot is empty unless it has the text's stamp."""
+    """Hash table of word counts.
+
+    A slot is empty unless it has the text's stamp.
+    """
 
     keys: UInt64s
     stamps: Int64s
@@ -85,7 +92,7 @@ class LineMeasures(NamedTuple):
     """Measures of each line of some texts; a line that is blank has white space alone.
 
     Attributes:
-        lines: where they are.
+        lines: Line table.
         hashes: uint64; two lines are taken for the same where these are equal.
         filled: bool, not blank.
         items: bool, begins with a bullet, or with a hyphen, dash, ``*``, ``+`` or ``·`` and white space.
@@ -112,9 +119,7 @@ class LineMeasures(NamedTuple):
 
     @classmethod
     def of(cls, segments: Words) -> "LineMeasures":
-        """Measure the lines that segments are in."""
-        import numpy as np
-
+        """Measure the lines of segments."""
         lines, firsts, roles = segments.lines, segments.of_lines(), _roles()
         n = len(lines.starts)
         hashes, edges, counts = np.empty(n, np.uint64), np.zeros(n, np.int64), np.zeros((4, n), np.int64)
@@ -124,25 +129,27 @@ class LineMeasures(NamedTuple):
         return cls(lines, hashes, firsts[1:] > firsts[:-1], *bits, *counts)
 
     def not_blank(self) -> Sequences:
-        """Return the lines that are not blank, so that those that occur again can be counted (`Sequences.repeated`)."""
-        import numpy as np
+        """Return the lines without blank ones.
 
+        `Sequences.repeated` counts repeated ones.
+        """
         bounds = np.concatenate([[0], np.cumsum(self.filled)])[self.lines.bounds]
         return Sequences(self.hashes[self.filled], self.lines.chars[self.filled], bounds)
 
     def paragraphs(self) -> Sequences:
-        """Return stretches of lines that are not blank, in the same form; line ends within count as code points."""
-        import numpy as np
+        """Return runs of lines between blank ones, in the same form.
 
+        Line ends inside count as code points.
+        """
         hashes, chars, bounds = lines = self.not_blank()
         if not len(hashes):
             return lines
-        which = np.flatnonzero(self.filled)
-        opens = np.ones(len(which), dtype=bool)
-        opens[1:] = np.diff(which) > 1
+        rows = np.flatnonzero(self.filled)
+        opens = np.ones(len(rows), dtype=bool)
+        opens[1:] = np.diff(rows) > 1
         opens[bounds[:-1][np.diff(bounds) > 0]] = True
         heads = np.flatnonzero(opens)
-        place = np.arange(len(which)) - heads[np.cumsum(opens) - 1]
+        place = np.arange(len(rows)) - heads[np.cumsum(opens) - 1]
         mixed = (hashes + place.astype(np.uint64)) * np.uint64(PRIME)
         mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(SEED)
         sizes = np.add.reduceat(chars + (place > 0), heads)
@@ -154,14 +161,14 @@ class WordMeasures(NamedTuple):
 
     Attributes:
         chars: code points of all segments.
-        words: how many segments are words.
+        words: Number of segments that are words.
         word_chars: code points of these.
         letters: words with a letter.
         punctuation: segments of punctuation and symbols alone.
         lower, upper, title: words by ``str.islower``, ``isupper``, ``istitle``, the first that holds.
         mixed: words with other capitals.
         distinct: different words without regard to case.
-        said_again: how often three or more of the same word stand in a row, with only white space between.
+        said_again: Number of runs of three or more of the same word with only white space between.
         entropy: float64, of words without regard to case, in nats.
     """
 
@@ -180,9 +187,7 @@ class WordMeasures(NamedTuple):
 
     @classmethod
     def of(cls, segments: Words) -> "WordMeasures":
-        """Measure the texts that segments are of."""
-        import numpy as np
-
+        """Measure the texts of segments."""
         texts, longest = len(segments.counts), int(np.max(segments.counts, initial=0))
         result, entropy = np.zeros((len(cls._fields) - 1, texts), dtype=np.int64), np.zeros(texts)
         logs = natural_logs(np.maximum(np.arange(longest + 1), 1))
@@ -195,8 +200,6 @@ class WordMeasures(NamedTuple):
 
 @functools.cache
 def _roles() -> Roles:
-    import numpy as np
-
     of_bytes, of_points = np.zeros(256, dtype=np.int64), np.zeros(0x20000, dtype=np.int64)
     for listed, bit in (
         (string.ascii_letters, LETTER),

@@ -6,6 +6,7 @@ short text costs no more than its own words.
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.compiling import compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt64s
 from toolkit.text.line_table import sums
@@ -30,7 +31,7 @@ class Top(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """The part of each text that its repeated n-grams cover; they occur at least twice.
+    """Share of each text in n-grams with at least two occurrences.
 
     Attributes:
         covered: int64, the sum of sizes of all words that are in some occurrence of one.
@@ -48,7 +49,9 @@ class Repeated(NamedTuple):
 
 
 class Repetition(NamedTuple):
-    """The part of each text that repeated n-grams have; row n is about those of n words, row 0 about none.
+    """Share of each text in repeated n-grams of several lengths.
+
+    Row n is about n-grams of n words, row 0 about none.
 
     Attributes:
         occurrences: int64 of each word, how often it occurs in its text, at its first occurrence; 0 at the others.
@@ -63,7 +66,7 @@ class Repetition(NamedTuple):
 
 
 class Sequences(NamedTuple):
-    """The words of some texts, as numbers, for n-grams to be counted over.
+    """Words of texts as numbers, for counting n-grams.
 
     Attributes:
         hashes: uint64 of each word.
@@ -77,7 +80,7 @@ class Sequences(NamedTuple):
 
     @classmethod
     def of(cls, words: "Words", *, folded: bool = False) -> "Sequences":
-        """Return those of a table of words, in lower case if asked for."""
+        """Return the sequences of a table of words, folded on request."""
         return cls(words.folded if folded else words.hashes, words.chars, words.bounds)
 
     @property
@@ -90,13 +93,14 @@ class Sequences(NamedTuple):
         return self._counted(n, cover=False)[0]
 
     def repeated(self, n: int) -> Repeated:
-        """Return what the n-grams that occur at least twice have of each text."""
+        """Measure the n-grams of each text with at least two occurrences."""
         return self._counted(n, cover=True)[1]
 
     def repetition(self, longest: int) -> Repetition:
-        """Return what repeated n-grams of all lengths up to the longest have, faster than length after length."""
-        import numpy as np
+        """Measure repeated n-grams of all lengths up to the longest.
 
+        It is faster than one length after the other.
+        """
         texts = len(self.bounds) - 1
         most = int(np.max(np.diff(self.bounds), initial=0))
         places, grams = np.zeros(most, dtype=np.int64), np.zeros(most, dtype=np.uint64)
@@ -107,8 +111,6 @@ class Sequences(NamedTuple):
 
     def joined(self, n: int) -> "Sequences":
         """Return each n-gram as a word: a hash of its words, and the sum of their sizes."""
-        import numpy as np
-
         last = np.repeat(self.bounds[1:], np.diff(self.bounds))
         at = np.flatnonzero(np.arange(n, len(last) + n) <= last)
         hashes = self.hashes[at]
@@ -118,8 +120,6 @@ class Sequences(NamedTuple):
         return Sequences(hashes, before[at + n] - before[at], np.searchsorted(at, self.bounds))
 
     def _counted(self, n: int, *, cover: bool) -> tuple[Top, Repeated]:
-        import numpy as np
-
         texts = len(self.bounds) - 1
         table = _Table.of(int(np.max(np.diff(self.bounds), initial=0)))
         result = np.zeros((7, texts), dtype=np.int64)
@@ -140,8 +140,6 @@ class _Table(NamedTuple):
     @classmethod
     def of(cls, places: int) -> "_Table":
         """Return an empty one for a text of so many n-grams."""
-        import numpy as np
-
         room = 1 << max(4, (2 * places).bit_length())
         stamps, counts, firsts = np.zeros((3, room), dtype=np.int64)
         return cls(np.zeros(room, dtype=np.uint64), stamps, counts, firsts, np.zeros(places + 1, dtype=np.int64))
@@ -211,15 +209,15 @@ def _grow(
     stamp = 0
     for text in range(texts):
         begin = bounds[text]
-        left = bounds[text + 1] - begin
+        remaining = bounds[text + 1] - begin
         mask = 15
-        while mask + 1 < 2 * left:
+        while mask + 1 < 2 * remaining:
             mask = 2 * mask + 1
-        for i in range(left):
+        for i in range(remaining):
             places[i], grams[i] = begin + i, hashes[begin + i]
         for n in range(1, longest + 1):
             stamp += 1
-            for i in range(left):
+            for i in range(remaining):
                 key = grams[i]
                 key ^= key >> 29
                 key *= 0xBF58476D1CE4E5B9
@@ -231,8 +229,8 @@ def _grow(
                     stamps[slot], keys[slot], counts[slot], firsts[slot] = stamp, grams[i], 0, places[i]
                 counts[slot] += 1
                 slots[i] = slot
-            best, best_at, to_here, kept = 1, 0, 0, 0
-            for i in range(left):
+            best, best_at, to_here, repeated = 1, 0, 0, 0
+            for i in range(remaining):
                 count, at = counts[slots[i]], places[i]
                 if n == 1 and firsts[slots[i]] == at:
                     occurrences[at] = count
@@ -243,12 +241,12 @@ def _grow(
                 for j in range(max(at, to_here), at + n):
                     covered[n * texts + text] += sizes[j]
                 to_here = at + n
-                if i + 1 < left and places[i + 1] == at + 1 and counts[slots[i + 1]] > 1:
-                    places[kept], grams[kept] = at, grams[i] * PRIME + hashes[at + n]
-                    kept += 1
+                if i + 1 < remaining and places[i + 1] == at + 1 and counts[slots[i + 1]] > 1:
+                    places[repeated], grams[repeated] = at, grams[i] * PRIME + hashes[at + n]
+                    repeated += 1
             if best > 1:
                 for j in range(best_at, best_at + n):
                     top[n * texts + text] += best * sizes[j]
-            left = kept
-            if left == 0:
+            remaining = repeated
+            if remaining == 0:
                 break

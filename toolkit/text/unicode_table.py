@@ -14,7 +14,8 @@ import sys
 import zipfile
 from typing import Any, NamedTuple
 
-from toolkit.text.kernels.signatures import Int64s, inlined
+from toolkit.lazy_numpy import np
+from toolkit.text.kernels.signatures import Array, Int64s, inlined
 
 FILE = os.path.join(os.path.dirname(__file__), "tables", "unicode_table.npz")
 UNICODE = "18.0.0"
@@ -64,7 +65,10 @@ class Characters(NamedTuple):
 
 @inlined
 def decoded(utf8: Any, at: Any) -> Any:
-    """Return the code point at an offset of UTF-8, as int8, and where the next one is; for compiled code."""
+    """Return the code point at an offset, and the next offset.
+
+    The bytes are UTF-8 as int8; for compiled code.
+    """
     first = int(utf8[at])
     if first >= 0:
         return first, at + 1
@@ -86,14 +90,17 @@ def number_of(table: Characters, point: Any) -> Any:
 @functools.cache
 def characters() -> Characters:
     """Return the table, read once a process; about 1 ms and 0.5 MB."""
-    import numpy as np
+    with np.load(FILE, allow_pickle=False) as arrays:
+        return Characters(*(arrays[name].astype(np.int64) for name in Characters._fields))
 
-    with np.load(FILE, allow_pickle=False) as kept:
-        return Characters(*(kept[name].astype(np.int64) for name in Characters._fields))
+
+def numbers_of_all() -> Array:
+    """Return the numbers of all code points, int64 (1,114,112): not kept."""
+    table = characters()
+    return table.classes.reshape(-1, 1 << BLOCK)[table.blocks].ravel()
 
 
 def _make() -> Characters:
-    import numpy as np
     import regex
     from regex import _regex  # has simple case folding, with regex's version of Unicode and not with Python's
 
@@ -132,8 +139,6 @@ def _make() -> Characters:
 
 def main() -> None:
     """Write the file; nothing in it depends on when."""
-    import numpy as np
-
     with zipfile.ZipFile(FILE, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in _make()._asdict().items():
             data = io.BytesIO()

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
 
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.compiling import Compiled, compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt64s
 from toolkit.text.line_table import LineTable, sums
@@ -21,9 +22,9 @@ from toolkit.text.unicode_table import Characters, characters
 
 
 def check_splitter(splitter: str) -> None:
-    """Raise MissingExtra if a package that a splitter needs is not installed."""
+    """Raise MissingExtra if a splitter's package is not installed."""
     if splitter == "icu":
-        from toolkit.text.languages.dictionary_words import check_icu
+        from toolkit.text.languages.words import check_icu
 
         check_icu()
 
@@ -76,7 +77,7 @@ class Words(NamedTuple):
         lines: LineTable,
         splitter: Splitter = "unicode",
         languages: str | Sequence[str | None] = "",
-        known: "Words | None" = None,
+        other: "Words | None" = None,
     ) -> "Words":
         r"""Return the words of the texts of a table.
 
@@ -88,17 +89,15 @@ class Words(NamedTuple):
                 texts in languages without blanks as datatrove has their words (`datatrove_words`), which have a letter
                 or a number.
             languages: Label of each text, for ``dictionary``; a language, for ``icu``.
-            known: Words of the same table, split otherwise: what both have is not described again.
+            other: Words of the same table, split otherwise: what both have is not described again.
 
         Raises:
             MissingExtra: If a text is in a language whose library is not installed; it names the extra.
 
         Memory: 56 bytes a word, and 16 a byte of text while they are looked for.
         """
-        import numpy as np
-
         if splitter == "icu":
-            from toolkit.text.languages.dictionary_words import boundaries
+            from toolkit.text.languages.words import boundaries
 
             starts, ends = boundaries(lines, languages if isinstance(languages, str) else "")
         else:
@@ -109,13 +108,11 @@ class Words(NamedTuple):
         hashes, folded = np.empty((2, len(starts)), dtype=np.uint64)
         bounds = np.searchsorted(starts, _text_starts(lines))
         words = cls(lines, starts, ends, chars, kinds, hashes, folded, bounds)
-        _describe(words, len(starts), characters(), known or words, len(known.starts) if known else 0)
+        _describe(words, len(starts), characters(), other or words, len(other.starts) if other else 0)
         return words.with_alnum() if splitter == "dictionary" else words
 
     def where(self, mask: Array) -> "Words":
         """Return some of the words."""
-        import numpy as np
-
         rows = np.flatnonzero(mask)
         columns = (column.take(rows) for column in self[1:-1])
         return Words._make([self.lines, *columns, np.searchsorted(rows, self.bounds)])
@@ -125,7 +122,7 @@ class Words(NamedTuple):
         return self.where(self.kinds & HAS_ALNUM != 0)
 
     def sums(self, values: Array) -> Array:
-        """Return, of a value of each word, the sum of each text's words."""
+        """Return the sum of word values for each text."""
         return sums(values, self.bounds)
 
     @property
@@ -135,8 +132,6 @@ class Words(NamedTuple):
 
     def of_lines(self) -> Array:
         """Return the first word of each line, and the end of all; int64 (lines + 1)."""
-        import numpy as np
-
         return np.append(np.searchsorted(self.starts, self.lines.starts), len(self.starts))
 
     def strings(self) -> list[str]:
@@ -149,18 +144,17 @@ _describe = Compiled("toolkit.text.kernels.words:describe", Words, "int64", Char
 
 
 def hashes_of(words: Iterable[str], *, folded: bool = False) -> Array:
-    """Return sorted hashes of given words, to be looked up in `Words.hashes` or `Words.folded`; see `is_among`."""
-    import numpy as np
+    """Return sorted hashes of given words.
 
+    They are for look-ups in `Words.hashes` or `Words.folded`; see `is_among`.
+    """
     table = Words.of(LineTable.of(list(words)), "white_space")
     return np.unique(table.folded if folded else table.hashes)
 
 
-def is_among(hashes: Array, known: Array) -> Array:
-    """Return which hashes are among known ones."""
-    import numpy as np
-
-    return cast("Array", places_among(hashes, np.array([0, len(hashes)]), [known]) >= 0)
+def is_among(hashes: Array, entries: Array) -> Array:
+    """Return a mask of the hashes among the entries."""
+    return cast("Array", places_among(hashes, np.array([0, len(hashes)]), [entries]) >= 0)
 
 
 def places_among(hashes: Array, bounds: Array, lists: Sequence[Array | None]) -> Array:
@@ -171,39 +165,40 @@ def places_among(hashes: Array, bounds: Array, lists: Sequence[Array | None]) ->
         bounds: int64 (texts + 1), the first hash of each text, and the end of all.
         lists: Lists of each text known hashes, if it has any; the same list may be that of many texts.
     """
-    import numpy as np
-
-    different = {id(known): known for known in lists if known is not None}
+    different = {id(entries): entries for entries in lists if entries is not None}
     number = dict(zip(different, range(len(different)), strict=True))
-    of_texts = np.array([number.get(id(known), -1) for known in lists], dtype=np.int64)
-    sizes = [len(known) for known in different.values()]
+    of_texts = np.array([number.get(id(entries), -1) for entries in lists], dtype=np.int64)
+    sizes = [len(entries) for entries in different.values()]
     ends = np.cumsum([0, *sizes])
     slot_ends = np.cumsum([0, *(1 << (2 * size).bit_length() for size in sizes)])
     result = np.full(len(hashes), -1, dtype=np.int64)
-    entries = np.concatenate([np.empty(0, dtype=np.uint64), *different.values()])
-    tables = _Lists(len(sizes), entries, ends, np.zeros(slot_ends[-1], dtype=np.int64), slot_ends)
+    hashes_of_lists = np.concatenate([np.empty(0, dtype=np.uint64), *different.values()])
+    tables = _Lists(len(sizes), hashes_of_lists, ends, np.zeros(slot_ends[-1], dtype=np.int64), slot_ends)
     _look_up(np.ascontiguousarray(hashes), bounds, len(of_texts), of_texts, tables, result)
     return result
 
 
 class _Lists(NamedTuple):
-    """Lists of hashes, one behind the other, and room for a hash table of each; the ends begin with 0."""
+    """Lists of hashes, and room for a hash table of each.
+
+    The ends begin with 0.
+    """
 
     number: int
-    known: UInt64s
+    entries: UInt64s
     ends: Int64s
     slots: Int64s
     slot_ends: Int64s
 
 
 @compiled("uint64* int64* int64 int64*", _Lists, "int64*")
-def _look_up(hashes: Any, bounds: Any, texts: Any, of_texts: Any, lists: _Lists, found: Any) -> None:
-    """Fill the slots of the lists, zeros, and `found`."""
-    known, ends, slots, slot_ends = lists.known, lists.ends, lists.slots, lists.slot_ends
+def _look_up(hashes: Any, bounds: Any, texts: Any, of_texts: Any, lists: _Lists, places: Any) -> None:
+    """Fill the slots of the lists, zeros, and `places`."""
+    entries, ends, slots, slot_ends = lists.entries, lists.ends, lists.slots, lists.slot_ends
     for i in range(lists.number):
         begin, mask = slot_ends[i], slot_ends[i + 1] - slot_ends[i] - 1
         for j in range(ends[i], ends[i + 1]):
-            slot = known[j] & mask
+            slot = entries[j] & mask
             while slots[begin + slot]:
                 slot = (slot + 1) & mask
             slots[begin + slot] = j + 1
@@ -214,16 +209,14 @@ def _look_up(hashes: Any, bounds: Any, texts: Any, of_texts: Any, lists: _Lists,
         begin, mask = slot_ends[i], slot_ends[i + 1] - slot_ends[i] - 1
         for j in range(bounds[text], bounds[text + 1]):
             slot = hashes[j] & mask
-            while slots[begin + slot] and known[slots[begin + slot] - 1] != hashes[j]:
+            while slots[begin + slot] and entries[slots[begin + slot] - 1] != hashes[j]:
                 slot = (slot + 1) & mask
             if slots[begin + slot]:
-                found[j] = slots[begin + slot] - 1 - ends[i]
+                places[j] = slots[begin + slot] - 1 - ends[i]
 
 
 def find_words(utf8: Array, size: int, splitter: Splitter) -> tuple[Array, Array]:
-    """Return where the words of the first bytes of a buffer begin and end; int64."""
-    import numpy as np
-
+    """Return the bounds of the words in a buffer's first bytes; int64."""
     starts, ends = np.empty((2, size), dtype=np.int64)
     count = np.zeros(1, dtype=np.int64)
     find = _unicode_words if splitter in ("unicode", "segments", "dictionary") else _runs
@@ -238,8 +231,6 @@ def _by_dictionary(
     lines: LineTable, languages: Sequence[str | None], starts: Array, ends: Array
 ) -> tuple[Array, Array]:
     """Return places of words; those of texts in languages without blanks are their dictionaries'."""
-    import numpy as np
-
     from toolkit.text.languages.words import datatrove_words, has_no_blanks
 
     data, places = lines.utf8.tobytes(), _text_starts(lines)
@@ -268,9 +259,7 @@ def _by_dictionary(
 
 
 def _text_starts(lines: LineTable) -> Array:
-    """Return where each text begins in the buffer, and the end of all."""
-    import numpy as np
-
+    """Return the offset of each text in the buffer, and the end."""
     return np.append(lines.starts, len(lines.utf8))[lines.bounds]
 
 

@@ -203,7 +203,7 @@ def of(config: dict[str, Any], **options: Any) -> Outputs:
 
 
 def says(outputs: Outputs, *numbers: float) -> Said:
-    (found,) = outputs.said(outputs.outcomes(np.array([numbers], np.float32)))
+    (found,) = outputs.predictions(outputs.outcomes(np.array([numbers], np.float32)))
     return found
 
 

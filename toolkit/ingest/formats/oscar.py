@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from toolkit.data.documents import Prediction
 from toolkit.ingest.reader import Draft, Input, NullText, Reader, with_empty_text
-from toolkit.text.fasttext.predictions import without_capitals
+from toolkit.text.fasttext.model import without_capitals
 
 
 class _Metadata(msgspec.Struct):

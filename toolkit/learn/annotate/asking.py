@@ -107,7 +107,7 @@ def estimate(work: tagging.ShardToTag, shard: str, estimate: Estimate, *, again:
     annotator = annotator_of(work)
     answers = annotators.opened(annotator.answers, annotator.name)
     count = Tokens(annotator)
-    for batch, _ in tagging.asked(msgspec.structs.replace(work, shard=shard)):
+    for batch, _ in tagging.selected_documents(msgspec.structs.replace(work, shard=shard)):
         estimate.documents += len(batch)
         for asked in (item for document, _ in batch for item in annotator.asked(document)):
             wanted = sum(is_wanted(answers.get(key), annotator, again=again) for key in asked.keys)
@@ -332,7 +332,7 @@ class Asking:
 
     def _read_shard(self, work: tagging.ShardToTag, state: ShardState) -> None:
         path = work.dataset.shard_path(work.shard)
-        for batch, stored in tagging.asked(work):
+        for batch, stored in tagging.selected_documents(work):
             if not batch:
                 state.stored += stored
             for document, number in batch:

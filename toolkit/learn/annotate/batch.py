@@ -177,7 +177,7 @@ class Batch:
         """
         work, state, is_complete = msgspec.structs.replace(self._work, shard=shard), ShardState(is_read=True), True
         path = work.dataset.shard_path(shard)
-        for batch, stored in tagging.asked(work):
+        for batch, stored in tagging.selected_documents(work):
             for document, number in batch:
                 try:
                     asked = self._annotator.asked(document)

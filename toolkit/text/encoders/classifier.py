@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from toolkit.errors import ConfigError, DataError
+from toolkit.lazy_numpy import np
 from toolkit.storage import models
 from toolkit.storage.models import is_known
 from toolkit.text.encoders.config import CONFIG, TOKENIZER, ModelConfig, Outputs, check_folder, read_config
@@ -30,9 +31,9 @@ class Classifier:
 
     Attributes:
         folder: Folder of the model, for messages.
-        outputs: what it computes.
+        outputs: Meaning of the numbers that it computes.
         tokens: cuts texts.
-        window: what it sees of texts, if nothing else is asked for.
+        window: Part of a text that it sees by default.
         compute: the numbers of texts.
     """
 
@@ -43,15 +44,13 @@ class Classifier:
     compute: Compute
 
     def predict(self, texts: Sequence[str], batches: Batches, window: Window | None = None) -> list[Said]:
-        """Return what the model says of texts.
+        """Return the model's predictions for texts.
 
         Args:
             texts: whole.
-            batches: what is computed at once.
-            window: what it sees of them, if not what it was trained with.
+            batches: Limits of the texts that are computed at once.
+            window: Part of each text that it sees; by default as in training.
         """
-        import numpy as np
-
         if not texts:
             return []
         window = window or self.window
@@ -60,16 +59,14 @@ class Classifier:
         values = self.outputs.outcomes(self.numbers(tokens, batches))
         if window is not None:
             values = window.together(values, np.cumsum([0, *map(len, pieces)]))
-        return self.outputs.said(values)
+        return self.outputs.predictions(values)
 
     def numbers(self, tokens: Sequence[Sequence[int]], batches: Batches) -> Array:
-        """Return what is computed of texts by their tokens: float32 (texts, width).
+        """Compute the numbers of texts from their tokens: float32 (texts, width).
 
         Raises:
             DataError: if it is no number.
         """
-        import numpy as np
-
         result = np.zeros((len(tokens), self.outputs.width), np.float32)
         for batch in batches.of([*map(len, tokens)]):
             result[batch] = self.compute(*filled_up([tokens[i] for i in batch], self.tokens.pad))
@@ -88,7 +85,7 @@ class ClassifierAsked(msgspec.Struct, frozen=True, kw_only=True):
         targets: names of ml_filter's targets.
         target: the one that is told.
         max_tokens: Maximum tokens of a text, or a piece of it.
-        device: where it is computed.
+        device: Device of the computation.
     """
 
     model: str
@@ -100,55 +97,55 @@ class ClassifierAsked(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "auto"
 
 
-def check_classifier(asked: ClassifierAsked) -> None:
+def check_classifier(request: ClassifierAsked) -> None:
     """Check a classifier, on the cpu: its files are there, and compute what they should of a text.
 
     Raises:
         ConfigError: if they are or do not.
         MissingExtra: if what computes it is not installed.
     """
-    load_classifier(msgspec.structs.replace(asked, device="cpu")).predict([""], Batches())
+    load_classifier(msgspec.structs.replace(request, device="cpu")).predict([""], Batches())
 
 
-def load_classifier(asked: ClassifierAsked) -> Classifier:
+def load_classifier(request: ClassifierAsked) -> Classifier:
     """Return a classifier; loaded once a process, shared by all taggers that ask the same of it."""
-    device = _device(asked)
-    check_folder(asked.model, CONFIG, TOKENIZER, *([asked.file] if asked.file else []))
-    folder = os.path.realpath(asked.model)
-    base = asked.base and os.path.realpath(models.resolve(asked.base))
+    device = _device(request)
+    check_folder(request.model, CONFIG, TOKENIZER, *([request.file] if request.file else []))
+    folder = os.path.realpath(request.model)
+    base = request.base and os.path.realpath(models.resolve(request.base))
     return _loaded(
-        msgspec.structs.replace(asked, model=folder, base=base, device=device),
+        msgspec.structs.replace(request, model=folder, base=base, device=device),
         models.digest(folder) + (models.digest(base) if base else ""),
     )
 
 
-def _device(asked: ClassifierAsked) -> str:
-    if asked.file is None:
+def _device(request: ClassifierAsked) -> str:
+    if request.file is None:
         from toolkit.text.encoders.torch_models import device_of
     else:
         from toolkit.text.encoders.onnx_models import device_of
-    return device_of(asked.device)
+    return device_of(request.device)
 
 
 @functools.lru_cache(maxsize=4)
-def _loaded(asked: ClassifierAsked, _digest: str) -> Classifier:
-    path = os.path.join(asked.model, CONFIG)
+def _loaded(request: ClassifierAsked, _digest: str) -> Classifier:
+    path = os.path.join(request.model, CONFIG)
     config = read_config(path)
-    if asked.base and not config.is_annotator:
+    if request.base and not config.is_annotator:
         raise ConfigError("base: expected it only for a model of ml_filter; this one has a config.json of its own")
-    encoder: ModelConfig = read_config(asked.base) if asked.base else config
+    encoder: ModelConfig = read_config(request.base) if request.base else config
     try:
-        outputs = Outputs.of(config, asked.targets, asked.target)
-        tokens = Tokens(asked.model, encoder.tokens(asked.max_tokens), encoder)
+        outputs = Outputs.of(config, request.targets, request.target)
+        tokens = Tokens(request.model, encoder.tokens(request.max_tokens), encoder)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     compute: Compute
-    if asked.file is None:
+    if request.file is None:
         from toolkit.text.encoders.torch_models import TorchClassifier
 
-        compute = TorchClassifier(asked.model, config, asked.base, outputs.width, asked.device)
+        compute = TorchClassifier(request.model, config, request.base, outputs.width, request.device)
     else:
         from toolkit.text.encoders.onnx_models import OnnxClassifier
 
-        compute = OnnxClassifier(asked.model, asked.file, outputs.width, asked.device)
-    return Classifier(asked.model, outputs, tokens, config.toolkit.window if config.toolkit else None, compute)
+        compute = OnnxClassifier(request.model, request.file, outputs.width, request.device)
+    return Classifier(request.model, outputs, tokens, config.toolkit.window if config.toolkit else None, compute)

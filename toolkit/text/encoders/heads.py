@@ -7,16 +7,17 @@ that ``torch.nn.Sequential(Linear, ReLU, Linear)`` gives. Metadata: ``about``, w
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, cast
 
 import msgspec
 
 from toolkit.errors import ConfigError, DataError
+from toolkit.lazy_numpy import np
 from toolkit.storage import models
 from toolkit.storage.models import is_known
 from toolkit.text.encoders import tensors
 from toolkit.text.kernels.signatures import Array
-from toolkit.text.linear.model import LARGEST, Predicts, Said, outcomes, said
+from toolkit.text.linear.model import LARGEST, Predicts, Said, outcomes, predictions_of
 
 MOST_LAYERS = 4
 
@@ -34,8 +35,8 @@ class Head:
     """A loaded head. Not sent between processes; use `load_head` where it is needed.
 
     Args:
-        about: what it predicts.
-        layers: in order.
+        about: Predictions of the head.
+        layers: Layers in order.
     """
 
     def __init__(self, about: Predicts, layers: Sequence[Layer]) -> None:
@@ -47,23 +48,21 @@ class Head:
         return len(self._layers[0].weight)
 
     def outputs(self, vector: Array) -> Array:
-        """Return the outputs for a vector, which no other vector has a part in; float32."""
-        import numpy as np
+        """Return the outputs for one vector: float32.
 
+        No other vector has a part in it.
+        """
         *first, last = self._layers
         for layer in first:
             vector = np.maximum(vector @ layer.weight + layer.bias, np.float32(0))
-        result: Array = vector @ last.weight + last.bias
-        return result
+        return cast("Array", vector @ last.weight + last.bias)
 
     def predict(self, vectors: Sequence[Sequence[float]]) -> list[Said]:
-        """Return what it says of vectors.
+        """Return predictions for vectors.
 
         Raises:
             DataError: if one has another length than those that it was trained on, or a number that is none.
         """
-        import numpy as np
-
         if not vectors:
             return []
         for vector in vectors:
@@ -75,7 +74,7 @@ class Head:
         result = np.array([self.outputs(np.array(vector, np.float32)) for vector in vectors], np.float64)
         if not np.isfinite(result).all():
             raise DataError("expected a finite prediction, got another; are the embeddings far from those of training?")
-        return said(self.about, outcomes(self.about, result))
+        return predictions_of(self.about, outcomes(self.about, result))
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -83,8 +82,6 @@ class Head:
 
 def packed(about: Predicts, layers: Sequence[Layer]) -> bytes:
     """Return the content of a head's file."""
-    import numpy as np
-
     arrays = {}
     for i, layer in enumerate(layers):
         arrays[f"{2 * i}.weight"] = np.ascontiguousarray(layer.weight.T, np.float32)
@@ -98,7 +95,7 @@ def read(path: str) -> Head:
     Raises:
         ConfigError: if it is none, or not whole.
     """
-    arrays, metadata = tensors.read(path, what="a head", digest=DIGEST)
+    arrays, metadata = tensors.read(path, kind_of_file="a head", digest=DIGEST)
     layers = _layers(arrays, path)
     outputs = len(layers[-1].bias)
     if ABOUT in metadata:
@@ -117,8 +114,6 @@ def read(path: str) -> Head:
 
 def _layers(arrays: dict[str, Array], path: str) -> list[Layer]:
     """Return the layers in the order of their names, numbers as numbers."""
-    import numpy as np
-
     names = sorted((name for name in arrays if _is_weight(name)), key=_in_order)
     rest = {*arrays} - {*names, *map(_bias_of, names)}
     if not names or rest or len(names) > MOST_LAYERS:

@@ -25,20 +25,20 @@ def imported() -> Any:
     return onnxruntime
 
 
-def device_of(wanted: str) -> str:
-    """Return the device that is computed on: cpu, cuda or cuda:N.
+def device_of(requested: str) -> str:
+    """Return the device for a request: cpu, cuda or cuda:N.
 
     Raises:
         ConfigError: if it is not here.
     """
-    there = "CUDAExecutionProvider" in imported().get_available_providers()
-    if wanted == "auto":
-        return "cuda" if there else "cpu"
-    if wanted == "mps" or (wanted != "cpu" and not there):
+    has_cuda = "CUDAExecutionProvider" in imported().get_available_providers()
+    if requested == "auto":
+        return "cuda" if has_cuda else "cpu"
+    if requested == "mps" or (requested != "cpu" and not has_cuda):
         raise ConfigError(
-            f"device: expected one that ONNX Runtime can use here, got {wanted}; `auto` takes one that is available"
+            f"device: expected one that ONNX Runtime can use here, got {requested}; `auto` takes one that is available"
         )
-    return wanted
+    return requested
 
 
 class OnnxClassifier:
@@ -46,9 +46,9 @@ class OnnxClassifier:
 
     Args:
         folder: Folder of the model.
-        file: in it.
+        file: File in the folder.
         width: numbers that are computed of a text.
-        device: as `device_of` gives it.
+        device: Device from `device_of`.
 
     Raises:
         ConfigError: if it cannot be loaded, or computes something else.
@@ -70,8 +70,8 @@ class OnnxClassifier:
         except Exception as error:  # the library raises nothing narrower
             raise ConfigError(f"{self._path}: expected an ONNX model, got: {str(error).strip()}") from error
         self._inputs = {input_.name: _TYPES.get(input_.type, "") for input_ in self._session.get_inputs()}
-        known = {"input_ids", "attention_mask", "token_type_ids"}
-        if "input_ids" not in self._inputs or self._inputs.keys() - known or not all(self._inputs.values()):
+        expected = {"input_ids", "attention_mask", "token_type_ids"}
+        if "input_ids" not in self._inputs or self._inputs.keys() - expected or not all(self._inputs.values()):
             raise ConfigError(
                 f"{self._path}: expected the inputs input_ids, attention_mask and token_type_ids of whole numbers, or "
                 f"some of them, got {', '.join(input_.name for input_ in self._session.get_inputs())}"
@@ -83,8 +83,8 @@ class OnnxClassifier:
 
     def __call__(self, ids: Array, mask: Array) -> Array:
         """Return the numbers of texts: float (texts, width)."""
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": ids * 0}
-        feed = {name: given[name].astype(kind) for name, kind in self._inputs.items()}
+        arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": ids * 0}
+        feed = {name: arrays[name].astype(kind) for name, kind in self._inputs.items()}
         try:
             (result,) = self._session.run([self._output], feed)
         except Exception as error:  # the library raises nothing narrower

@@ -12,6 +12,7 @@ from typing import NoReturn
 import msgspec
 
 from toolkit.errors import ConfigError
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.signatures import Array
 
 _TYPES = {
@@ -29,7 +30,9 @@ class _Tensor(msgspec.Struct, frozen=True):
 
 
 def packed(tensors: Mapping[str, Array], metadata: Mapping[str, str], digest: str = "") -> bytes:
-    """Return the content of a file with float32 or float64 arrays, in their order.
+    """Return the content of a file with float arrays.
+
+    They are float32 or float64, in order.
 
     Args:
         tensors: Tensors by name.
@@ -51,23 +54,26 @@ def packed(tensors: Mapping[str, Array], metadata: Mapping[str, str], digest: st
 
 
 def read(
-    path: str, wanted: Callable[[str], bool] = bool, *, what: str = "a file of the form safetensors", digest: str = ""
+    path: str,
+    is_selected: Callable[[str], bool] = bool,
+    *,
+    kind_of_file: str = "a file of the form safetensors",
+    digest: str = "",
 ) -> tuple[dict[str, Array], dict[str, str]]:
     """Return the arrays of a file by name, and its metadata. Half floats come as float32.
 
     Args:
         path: local.
-        wanted: says of a name whether the array is read.
-        what: it is, for messages.
+        is_selected: says of a name whether the array is read.
+        kind_of_file: it is, for messages.
         digest: the name under which the metadata have sha256 of the arrays, which is checked if it is there.
 
     Raises:
         ConfigError: if it is no whole file of this form.
     """
-    import numpy as np
 
     def wrong(got: object) -> NoReturn:
-        raise ConfigError(f"{path}: expected {what}, whole, got {got}; train or copy it again")
+        raise ConfigError(f"{path}: expected {kind_of_file}, whole, got {got}; train or copy it again")
 
     with open(path, "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -90,7 +96,7 @@ def read(
                 wrong("numbers that are not those that were written")
         results = {}
         for name, tensor in described.items():
-            if not wanted(name):
+            if not is_selected(name):
                 continue
             count, at = int(np.prod(tensor.shape)), tensor.data_offsets
             if tensor.dtype not in _TYPES:

@@ -1,4 +1,4 @@
-"""The tokens of texts as numbers, and batches of texts that a model computes at once.
+"""Tokens of texts as numbers, and batches for a model.
 
 Batches of what a large model computes at once: texts, or pieces of texts, of about the same length.
 
@@ -18,6 +18,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.errors import ConfigError
+from toolkit.lazy_numpy import np
 from toolkit.text.encoders.config import TOKENIZER, ModelConfig
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.tokens import load_tokenizer
@@ -32,11 +33,11 @@ _MARGIN = 128
 
 
 class Tokens:
-    """Cuts texts into tokens, with those that the model wants around them.
+    """Cuts texts into tokens and adds the model's special tokens.
 
     Args:
-        folder: with ``tokenizer.json``.
-        most: of a text, those around it among them.
+        folder: Folder with ``tokenizer.json``.
+        most: Most tokens of a text, special ones included.
         config: Configuration of the model, for the token that fills up.
 
     Raises:
@@ -68,8 +69,8 @@ def first_tokens(tokenizer: Any, texts: Sequence[str], most: int) -> list[list[i
 
     Args:
         tokenizer: Tokenizer of the library; it is told to truncate.
-        texts: what is cut.
-        most: of a text, those around it among them.
+        texts: Texts to cut.
+        most: Most tokens of a text, special ones included.
 
     Raises:
         ConfigError: if `most` leaves no room for a text.
@@ -79,27 +80,27 @@ def first_tokens(tokenizer: Any, texts: Sequence[str], most: int) -> list[list[i
         raise ConfigError(f"max_tokens: expected more than the {around} around a text, got {most}")
     tokenizer.enable_truncation(most)
     results: list[list[int]] = [[]] * len(texts)
-    left, size = list(range(len(texts))), (most + _MARGIN) * _CHARACTERS
-    while left:
-        cut = tokenizer.encode_batch([texts[i][:size] for i in left])
+    pending, size = list(range(len(texts))), (most + _MARGIN) * _CHARACTERS
+    while pending:
+        cut = tokenizer.encode_batch([texts[i][:size] for i in pending])
         again = []
-        for i, item in zip(left, cut, strict=True):
+        for i, item in zip(pending, cut, strict=True):
             results[i] = item.ids
             behind = sum(len(other.ids) - around for other in item.overflowing)
             if behind < _MARGIN and len(texts[i]) > size:
                 again.append(i)
-        left, size = again, size * 4
+        pending, size = again, size * 4
     return results
 
 
 def filled_up(tokens: Sequence[Sequence[int] | Array], pad: int) -> tuple[Array, Array]:
-    """Return texts of a batch as numbers, filled up to the longest, and 1 for each that is no filling.
+    """Return texts of a batch as numbers, padded to the longest.
+
+    A second array has 1 for tokens and 0 for padding.
 
     Returns:
         int64 (texts, longest), twice.
     """
-    import numpy as np
-
     shape = len(tokens), max(map(len, tokens))
     ids, mask = np.full(shape, pad, np.int64), np.zeros(shape, np.int64)
     for i, token in enumerate(tokens):

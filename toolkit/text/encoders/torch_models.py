@@ -1,4 +1,4 @@
-"""Classifiers that `transformers` loads from a folder, computed by PyTorch (extra ``torch``)."""
+"""Classifiers of `transformers`, computed by PyTorch (extra ``torch``)."""
 
 import atexit
 import functools
@@ -42,21 +42,21 @@ def _imported() -> tuple[Any, Any]:
     return torch, transformers
 
 
-def device_of(wanted: str) -> str:
-    """Return the device that is computed on.
+def device_of(requested: str) -> str:
+    """Return the device for a request.
 
     Raises:
         ConfigError: if it is not here.
     """
     torch, _ = imported()
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if wanted == "auto":
-        return next((name for name, is_there in there.items() if is_there), "cpu")
-    if not there.get(wanted.partition(":")[0], True):
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if requested == "auto":
+        return next((name for name, is_there in available.items() if is_there), "cpu")
+    if not available.get(requested.partition(":")[0], True):
         raise ConfigError(
-            f"device: expected one that PyTorch can use here, got {wanted}; `auto` takes one that is available"
+            f"device: expected one that PyTorch can use here, got {requested}; `auto` takes one that is available"
         )
-    return wanted
+    return requested
 
 
 class TorchClassifier:
@@ -64,10 +64,10 @@ class TorchClassifier:
 
     Args:
         folder: Folder of the model.
-        config: what its ``config.json`` says.
+        config: Content of its ``config.json``.
         base: the ``config.json`` of the encoder of a model of ml_filter.
         width: numbers that are computed of a text.
-        device: as `device_of` gives it.
+        device: Device from `device_of`.
 
     Raises:
         ConfigError: if the folder has not all weights of such a model, or others.
@@ -91,8 +91,8 @@ class TorchClassifier:
         torch = self._torch
         try:
             with torch.inference_mode():
-                given = [torch.from_numpy(item).to(self._device) for item in (ids, mask)]
-                result = self._model(input_ids=given[0], attention_mask=given[1]).logits
+                tensors = [torch.from_numpy(item).to(self._device) for item in (ids, mask)]
+                result = self._model(input_ids=tensors[0], attention_mask=tensors[1]).logits
         except torch.cuda.OutOfMemoryError as error:
             raise ToolkitError(f"{self._device}: expected memory for {ids.size:,} tokens; lower `batch`") from error
         numbers: Array = result.float().cpu().numpy()
@@ -100,7 +100,7 @@ class TorchClassifier:
 
 
 def cause_of(error: Exception) -> str:
-    """Return what an error of a library says, in a line."""
+    """Return the first line of a library's error."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
@@ -114,7 +114,7 @@ def _usual(folder: str) -> Any:
 
 
 def _annotator(folder: str, base: str | None, width: int) -> Any:
-    """Return the model of a folder that ml_filter's class has written: encoder and head in one file, without a config.
+    """Load a folder of ml_filter's class: encoder and head in one file, without a config.
 
     What its head does behind the last layer is in `toolkit.text.encoders.config`.
     """
@@ -133,19 +133,19 @@ def _annotator(folder: str, base: str | None, width: int) -> Any:
         for name, value in load_file(os.path.join(folder, WEIGHTS)).items()
         if not name.endswith((".scaling.scaling_constants", ".logit_mask.raw_logit_mask"))
     }
-    wanted = model.state_dict()
-    others = [name for name in wanted.keys() & weights.keys() if wanted[name].shape != weights[name].shape]
-    _check_keys(folder, sorted(wanted.keys() - weights.keys()), sorted(others))
+    expected = model.state_dict()
+    mismatched = [name for name in expected.keys() & weights.keys() if expected[name].shape != weights[name].shape]
+    _check_keys(folder, sorted(expected.keys() - weights.keys()), sorted(mismatched))
     model.load_state_dict(weights, strict=False)
     return model
 
 
-def _check_keys(folder: str, missing: list[str], others: list[str]) -> None:
-    """Check that all weights were there: what transformers does not find it draws at random."""
-    if missing or others:
-        what = f"none for {', '.join(missing[:4])}" if missing else f"others in {', '.join(others[:4])}"
-        more = ", …" if len(missing or others) > 4 else ""
+def _check_keys(folder: str, missing: list[str], mismatched: list[str]) -> None:
+    """Check for missing weights: transformers would draw them at random."""
+    if missing or mismatched:
+        got = f"none for {', '.join(missing[:4])}" if missing else f"others in {', '.join(mismatched[:4])}"
+        more = ", …" if len(missing or mismatched) > 4 else ""
         raise ConfigError(
-            f"{folder}: expected all weights of a classifier, got {what}{more}; an encoder without a head is trained "
+            f"{folder}: expected all weights of a classifier, got {got}{more}; an encoder without a head is trained "
             "by `toolkit train` (kind: encoder)"
         )

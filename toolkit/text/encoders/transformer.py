@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, cast
 import msgspec
 
 from toolkit.errors import ConfigError
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.signatures import Array
 
 FAMILIES = ("bert", "camembert", "roberta", "xlm-roberta")
@@ -62,8 +63,6 @@ class _Norm(NamedTuple):
 
     def __call__(self, x: Array) -> Array:
         """Return rows with mean 0 and variance 1, scaled; what is given is changed."""
-        import numpy as np
-
         x -= x.mean(axis=1, keepdims=True)
         x /= np.sqrt(np.einsum("ij,ij->i", x, x) / np.float32(x.shape[1]) + np.float32(self.eps))[:, None]
         x *= self.weight
@@ -127,8 +126,6 @@ class Transformer:
         return x
 
     def _pass(self, layer: _Layer, x: Array) -> Array:
-        import numpy as np
-
         tokens, heads = len(x), self.config.num_attention_heads
         width = self.dimension // heads
         query, key, value = layer.query_key_value(x).reshape(tokens, 3, heads, width).transpose(1, 2, 0, 3)
@@ -150,7 +147,7 @@ class Transformer:
 
 
 class _Taking:
-    """Takes arrays by their names, whatever stands before these, and checks them."""
+    """Takes arrays by name without their common prefix, and checks them."""
 
     def __init__(self, arrays: Mapping[str, Array], hidden: int, eps: float, path: str) -> None:
         self._path, self._hidden, self._eps = path, hidden, eps
@@ -159,8 +156,6 @@ class _Taking:
         self._arrays = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
     def array(self, name: str, *shape: int | None) -> Array:
-        import numpy as np
-
         old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
         array = self._arrays.get(name, self._arrays.get(old))
         if array is None:
@@ -176,14 +171,10 @@ class _Taking:
         return _Norm(self.array(f"{name}.weight", self._hidden), self.array(f"{name}.bias", self._hidden), self._eps)
 
     def dense(self, name: str, inner: int | None, outer: int | None) -> _Dense:
-        import numpy as np
-
         weight = self.array(f"{name}.weight", outer, inner)
         return _Dense(np.ascontiguousarray(weight.T), self.array(f"{name}.bias", len(weight)))
 
     def layer(self, name: str) -> _Layer:
-        import numpy as np
-
         hidden = self._hidden
         three = [self.dense(f"{name}attention.self.{item}", hidden, hidden) for item in ("query", "key", "value")]
         return _Layer(
@@ -206,8 +197,6 @@ _ERF_UNDER = (-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-0
 
 
 def _polynomial(factors: tuple[float, ...], x: Array) -> Array:
-    import numpy as np
-
     result = x * np.float32(factors[0])
     for factor in factors[1:-1]:
         result += np.float32(factor)
@@ -217,9 +206,7 @@ def _polynomial(factors: tuple[float, ...], x: Array) -> Array:
 
 
 def _gelu(x: Array) -> None:
-    """Multiply numbers by the part of the normal distribution that is below them."""
-    import numpy as np
-
+    """Multiply numbers by the normal distribution function of them."""
     scaled = np.clip(x * np.float32(0.5**0.5), np.float32(-4), np.float32(4))
     square = scaled * scaled
     scaled *= _polynomial(_ERF_OVER, square)
@@ -230,9 +217,7 @@ def _gelu(x: Array) -> None:
 
 
 def _gelu_tanh(x: Array) -> None:
-    """Do as `_gelu`, by an approximation that some models were trained with."""
-    import numpy as np
-
+    """Apply `_gelu` by the approximation of some models."""
     inner = x * x
     inner *= np.float32(0.044715)
     inner += np.float32(1)
@@ -245,6 +230,4 @@ def _gelu_tanh(x: Array) -> None:
 
 
 def _relu(x: Array) -> None:
-    import numpy as np
-
     np.maximum(x, 0, out=x)

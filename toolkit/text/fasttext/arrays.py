@@ -1,4 +1,4 @@
-"""The arrays that compiled predictions work on, made from what a model's file holds (see `model_file`)."""
+"""Arrays for compiled predictions, built from a model's file (see `model_file`)."""
 
 import math
 from typing import NamedTuple
@@ -62,7 +62,7 @@ class WordTable(NamedTuple):
         filter: a bit for each value of that half's low bits that a known word has; stays in the nearest cache.
         first: the first 8 bytes of each word.
         lengths: their bytes.
-        places: where they begin in the file.
+        places: Offset of each word in the file.
         file: its bytes, signed.
         masks: Masks of the first n bytes of 8.
     """
@@ -82,11 +82,11 @@ class Buckets(NamedTuple):
     """The hashed features of a model: n-grams of characters and of words.
 
     Attributes:
-        size: how many buckets there are; ``magic`` divides by it.
+        size: Number of buckets; ``magic`` divides by it.
         magic: 2^64 // size + 1.
         is_pruned: True if only some buckets have rows.
         bitmap: a bit for each bucket: whether it was kept.
-        ranks: for each word of the bitmap, the kept buckets before it.
+        ranks: Number of kept buckets before each word of the bitmap.
         rows: Rows of the buckets (that were kept).
     """
 
@@ -106,16 +106,16 @@ class Model(NamedTuple):
         minn: shortest character n-gram, in code points.
         maxn: longest; 0: none.
         word_ngrams: longest n-gram of words.
-        loss: as fastText numbers them.
+        loss: Loss, as fastText numbers them.
         labels: Number of labels.
         is_summed: True if the rows of known words hold those of their n-grams.
         eos: the word that ends a line, -1 if it is not known.
         words: the known words; labels come behind them.
-        known: rows of the known words.
-        features: how many rows each is the sum of; 0 for labels.
+        word_rows: rows of the known words.
+        features: Number of rows in each sum; 0 for labels.
         buckets: the hashed features.
-        left: for each node of the tree its child, -1 for leaves, which come first.
-        right: for each node its other child.
+        left: Left child of each node of the tree, -1 for leaves, which come first.
+        right: Right child of each node.
         output: a row for each label, or inner node.
         sigmoid: its table.
         separators: 1 for each byte (plus 128) that words are split at.
@@ -130,7 +130,7 @@ class Model(NamedTuple):
     is_summed: bool
     eos: int
     words: WordTable
-    known: Float32s
+    word_rows: Float32s
     features: Int32s
     buckets: Buckets
     left: Int32s
@@ -156,14 +156,14 @@ class Best(NamedTuple):
     probs: Float32s
 
 
-class Room(NamedTuple):
+class Scratch(NamedTuple):
     """Arrays to work in.
 
     Attributes:
         hidden: (dim) the sum of rows.
         nodes: (labels + 2) of the tree that wait.
         values: (labels + 2) of these, or of all labels.
-        known: (ROOM) rows of known words that are still to be added.
+        word_rows: (ROOM) rows of known words that are still to be added.
         hashed: (ROOM) rows of buckets that are still to be added.
         hashes: (word_ngrams) of the n-grams of words that may go on.
     """
@@ -171,17 +171,17 @@ class Room(NamedTuple):
     hidden: Float32s
     nodes: Int32s
     values: Float32s
-    known: Int32s
+    word_rows: Int32s
     hashed: Int32s
     hashes: UInt64s
 
     @classmethod
-    def of(cls, model: Model) -> "Room":
+    def of(cls, model: Model) -> "Scratch":
         """Return arrays for a model."""
-        known, hashed = np.empty((2, ROOM), np.int32)
+        word_rows, hashed = np.empty((2, ROOM), np.int32)
         nodes, values = np.empty(model.labels + 2, np.int32), np.empty(model.labels + 2, np.float32)
         hashes = np.empty(model.word_ngrams, np.uint64)
-        return cls(np.empty(model.dim, np.float32), nodes, values, known, hashed, hashes)
+        return cls(np.empty(model.dim, np.float32), nodes, values, word_rows, hashed, hashes)
 
 
 _KERNEL = [
@@ -190,7 +190,7 @@ _KERNEL = [
     "toolkit.text.fasttext.arrays",
     "toolkit.text.fasttext.outputs",
 ]
-predict = Compiled("toolkit.text.fasttext.kernel:predict", Model, LineTable, "int64", Best, Room, uses=_KERNEL)
+predict = Compiled("toolkit.text.fasttext.kernel:predict", Model, LineTable, "int64", Best, Scratch, uses=_KERNEL)
 _sum_words = Compiled(
     "toolkit.text.fasttext.kernel:sum_words", Model, "int64 int8* int32* float32* int32*", uses=_KERNEL
 )
@@ -204,13 +204,13 @@ def model_of(contents: Contents) -> Model:
         ConfigError: if its words were chosen so that a table of them is slow.
     """
     n_words, n_labels, bucket = contents.words, len(contents.labels), contents.bucket
-    input_, output, kept = _rows(contents.input), _rows(contents.output), contents.kept
+    input_, output, pruned = _rows(contents.input), _rows(contents.output), contents.pruned
     hashed, bitmap, ranks = input_[n_words:], np.zeros(1, np.uint64), np.zeros(1, np.uint32)
     if bucket == 1:  # nothing is divided by 1; two buckets of the same row are as good
         hashed, bucket = np.concatenate([hashed, hashed]), 2
-        kept = None if kept is None else np.concatenate([kept, kept + np.array([1, 0], dtype=np.int32)])
-    if kept is not None:
-        hashed, bitmap, ranks = _pruned(input_[n_words:], kept, bucket)
+        pruned = None if pruned is None else np.concatenate([pruned, pruned + np.array([1, 0], dtype=np.int32)])
+    if pruned is not None:
+        hashed, bitmap, ranks = _pruned(input_[n_words:], pruned, bucket)
     leaves = np.full((2, 1), -1, np.int32)
     left, right = leaves if contents.tree is None else contents.tree
     model = Model(
@@ -223,12 +223,12 @@ def model_of(contents: Contents) -> Model:
         is_summed=True,
         eos=_place_of(EOS, contents),
         words=_word_table(contents),
-        known=_flat(input_[:n_words]),
+        word_rows=_flat(input_[:n_words]),
         features=np.concatenate([np.ones(n_words, np.int32), np.zeros(n_labels, np.int32)]),
         buckets=Buckets(
             size=max(bucket, 1),
             magic=(1 << 64) // bucket + 1 if bucket > 1 else 0,
-            is_pruned=kept is not None,
+            is_pruned=pruned is not None,
             bitmap=bitmap,
             ranks=ranks,
             rows=_flat(hashed),
@@ -256,7 +256,10 @@ def _flat(matrix: Array) -> Array:
 
 
 def _in_lines(array: Array) -> Array:
-    """Return a copy that begins with a line of the cache: a row of 16 numbers lies in one then, and not in two."""
+    """Return a copy aligned to cache lines.
+
+    So a row of 16 numbers lies in one line, and not in two.
+    """
     room = np.empty(array.nbytes + CACHE_LINE, dtype=np.uint8)
     begin = -room.__array_interface__["data"][0] % CACHE_LINE
     copy = room[begin : begin + array.nbytes].view(array.dtype)
@@ -298,22 +301,25 @@ def _word_table(contents: Contents) -> WordTable:
 
 
 def _summed(model: Model, n_words: int) -> Model:
-    """Return the model with the rows of known words and of their n-grams added up."""
-    known, features = _in_lines(model.known), model.features.copy()
+    """Return the model with each known word's rows added up."""
+    word_rows, features = _in_lines(model.word_rows), model.features.copy()
     longest = int(model.words.lengths[:n_words].max(initial=0))
     word, rows = np.zeros(longest + 16, np.int8), np.zeros((longest + 2) * model.maxn + 1, np.int32)
-    _sum_words(model, n_words, word, rows, known, features)
-    return model._replace(known=known, features=features, is_summed=True)
+    _sum_words(model, n_words, word, rows, word_rows, features)
+    return model._replace(word_rows=word_rows, features=features, is_summed=True)
 
 
-def _pruned(hashed: Array, kept: Array, bucket: int) -> tuple[Array, Array, Array]:
-    """Return the rows of the kept buckets in the buckets' order, a bit for each bucket, and the sums of bits before."""
-    kept = kept[np.argsort(kept[:, 0])]  # in which each is once
+def _pruned(hashed: Array, pairs: Array, bucket: int) -> tuple[Array, Array, Array]:
+    """Return the rows of the kept buckets, in the buckets' order.
+
+    A bitmap has a bit for each bucket; ranks are the sums of bits before.
+    """
+    pairs = pairs[np.argsort(pairs[:, 0])]  # in which each is once
     bitmap = np.zeros(bucket // 64 + 1, np.uint64)
-    np.bitwise_or.at(bitmap, kept[:, 0] >> 6, np.uint64(1) << (kept[:, 0] & 63).astype(np.uint64))
-    counts = np.bincount(kept[:, 0] >> 6, minlength=len(bitmap))
+    np.bitwise_or.at(bitmap, pairs[:, 0] >> 6, np.uint64(1) << (pairs[:, 0] & 63).astype(np.uint64))
+    counts = np.bincount(pairs[:, 0] >> 6, minlength=len(bitmap))
     ranks = (np.cumsum(counts) - counts).astype(np.uint32)
-    return _in_lines(hashed[kept[:, 1]].reshape(-1)), bitmap, ranks
+    return _in_lines(hashed[pairs[:, 1]].reshape(-1)), bitmap, ranks
 
 
 def _sigmoids() -> Array:

@@ -10,7 +10,6 @@ for the order of float32 additions:
 - the tree is descended best branch first, by products of probabilities; branches that cannot win are left out.
 """
 
-import functools
 from typing import Any
 
 import numba
@@ -23,7 +22,7 @@ from toolkit.text.fasttext.arrays import (
     Best,
     Buckets,
     Model,
-    Room,
+    Scratch,
     WordTable,
     fnv,
 )
@@ -34,6 +33,7 @@ from toolkit.text.kernels.intrinsics import (
     add_lanes,
     eight_bytes,
     high_product,
+    inline,
     lowest_bit,
     offset,
     ones,
@@ -48,25 +48,25 @@ _EOS_BYTES = tuple(EOS)
 _EOS_HASH = fnv(EOS) - (1 << 32 if fnv(EOS) >= 1 << 31 else 0)
 
 
-_inline = functools.partial(numba.njit, inline="always")
-
-
-@_inline
+@inline
 def _step(hash_: Any, byte: Any) -> Any:
     """Take FNV-1a on by a signed byte."""
     return numba.uint32(numba.uint32(hash_ ^ numba.uint32(numba.int32(byte))) * numba.uint32(PRIME))
 
 
-@_inline
+@inline
 def _mixed(hash_: Any, eight: Any) -> Any:
     """Take a hash of words on by up to 8 bytes; the upper bits are the good ones."""
     mix = (numba.uint64(hash_) ^ numba.uint64(eight)) * numba.uint64(0x9E3779B97F4A7C15)
     return mix ^ (mix >> numba.uint64(32))
 
 
-@_inline
+@inline
 def _modulo(value: Any, magic: Any, divisor: Any) -> Any:
-    """Return the remainder of uint32 without a division (Granlund and Montgomery 1994), by 2^64 // divisor + 1."""
+    """Return the remainder of uint32 without a division.
+
+    ``magic`` is 2^64 // divisor + 1 (Granlund and Montgomery 1994).
+    """
     quotient = high_product(numba.uint64(value), magic)
     return numba.uint32(numba.uint32(value) - numba.uint32(quotient) * numba.uint32(divisor))
 
@@ -74,9 +74,12 @@ def _modulo(value: Any, magic: Any, divisor: Any) -> Any:
 # --- features ---------------------------------------------------------------------------------------------------------
 
 
-@_inline
+@inline
 def _word(words: WordTable, text: Any, start: Any, length: Any) -> Any:
-    """Return the known word that these bytes are, -1 if none; and all its bytes' bits together."""
+    """Return the number of a known word, -1 for others.
+
+    Return also all bits of its bytes together.
+    """
     first = eight_bytes(text, start) & words.masks[min(length, 8)]
     bits = first
     mix = _mixed(length, first)
@@ -110,7 +113,7 @@ def _word(words: WordTable, text: Any, start: Any, length: Any) -> Any:
     return result, bits
 
 
-@_inline
+@inline
 def _gather(buckets: Buckets, is_pruned: Any, hash_: Any, rows: Any, n: Any) -> Any:
     """Note the bucket of a hash, if it has a row; return how many are noted then.
 
@@ -124,9 +127,12 @@ def _gather(buckets: Buckets, is_pruned: Any, hash_: Any, rows: Any, n: Any) -> 
     return n + numba.int64((bits >> numba.uint64(result & numba.uint32(63))) & numba.uint64(1))
 
 
-@_inline
+@inline
 def _gather_ngrams(model: Model, text: Any, start: Any, end: Any, first: Any, last: Any, rows: Any, n: Any) -> Any:
-    """Note the character n-grams, from those that begin at first up to last, of a word that has its < and >."""
+    """Collect the character n-grams of a word with < and >.
+
+    They begin at `first` up to `last`.
+    """
     for a in range(first, last):
         if text[a] < -64:  # inside a code point
             continue
@@ -145,9 +151,12 @@ def _gather_ngrams(model: Model, text: Any, start: Any, end: Any, first: Any, la
     return n
 
 
-@_inline
+@inline
 def _gather_ascii(model: Model, text: Any, start: Any, end: Any, first: Any, last: Any, rows: Any, n: Any) -> Any:
-    """Do as `_gather_ngrams` where each byte is a code point; written out for n-grams of 2 to 4, those of lid.176."""
+    """Collect the character n-grams of an ASCII word.
+
+    Those of 2 to 4 characters, as lid.176 has them, are written out.
+    """
     buckets = model.buckets
     if model.minn == 2 and model.maxn == 4 and buckets.is_pruned:
         whole = min(last, end - 3)
@@ -175,9 +184,12 @@ def _gather_ascii(model: Model, text: Any, start: Any, end: Any, first: Any, las
     return n
 
 
-@_inline
-def _gather_word_ngrams(model: Model, room: Room, hash_: Any, words: Any, n: Any) -> Any:
-    """Note the n-grams of words that end with one; the room's hashes are those of the n-grams that it continues."""
+@inline
+def _gather_word_ngrams(model: Model, room: Scratch, hash_: Any, words: Any, n: Any) -> Any:
+    """Collect the n-grams of words with a given last one.
+
+    The hashes in `room` are those of the n-grams that it continues.
+    """
     buckets, longest = model.buckets, model.word_ngrams
     for place in range(min(words, longest - 1)):
         joined = room.hashes[place] * numba.uint64(_NGRAM) + numba.uint64(numba.int64(hash_))
@@ -188,9 +200,9 @@ def _gather_word_ngrams(model: Model, room: Room, hash_: Any, words: Any, n: Any
     return n
 
 
-@_inline
+@inline
 def _to_rows(buckets: Buckets, rows: Any, n: Any) -> None:
-    """Turn buckets into the rows that a pruned model has for them."""
+    """Turn buckets into the rows of a pruned model."""
     for q in range(n):
         bucket = numba.uint32(rows[q])
         place = numba.int64(bucket >> numba.uint32(6))
@@ -199,31 +211,37 @@ def _to_rows(buckets: Buckets, rows: Any, n: Any) -> None:
         rows[q] = numba.int32(rank)
 
 
-@_inline
+@inline
 def _add(matrix: Any, rows: Any, n: Any, dim: Any, out: Any) -> None:
     """Add rows of a matrix."""
-    done = 0
-    while done + LANES <= dim:
-        add_lanes(matrix, rows, n, dim, done, out)
-        done += LANES
-    if done < dim:
+    first = 0
+    while first + LANES <= dim:
+        add_lanes(matrix, rows, n, dim, first, out)
+        first += LANES
+    if first < dim:
         for i in range(n):
             row = numba.int64(rows[i]) * dim
-            for d in range(done, dim):
+            for d in range(first, dim):
                 out[d] = out[d] + matrix[row + d]
 
 
-@_inline
-def _add_hashed(model: Model, room: Room, n: Any) -> None:
-    """Add the rows of the buckets that are noted: all those of a line in one go, as loops of a word each are short."""
+@inline
+def _add_hashed(model: Model, room: Scratch, n: Any) -> None:
+    """Add the rows of the collected buckets.
+
+    They are those of a whole line, because a loop for each word is short.
+    """
     if model.buckets.is_pruned:
         _to_rows(model.buckets, room.hashed, n)
     _add(model.buckets.rows, room.hashed, n, model.dim, room.hidden)
 
 
-@_inline
+@inline
 def _end_of_word(text: Any, start: Any, end: Any, separators: Any) -> Any:
-    """Return where the next separator is; look at 8 bytes at once for one below 33, as all separators are."""
+    """Return the offset of the next separator.
+
+    Eight bytes are compared at once with 33; all separators are below it.
+    """
     result = start
     while result < end:
         eight = eight_bytes(text, result)
@@ -238,9 +256,12 @@ def _end_of_word(text: Any, start: Any, end: Any, separators: Any) -> Any:
     return min(result, end)
 
 
-@_inline
+@inline
 def _begins(text: Any, start: Any, length: Any, word: Any) -> Any:
-    """Return whether the bytes begin with a word, given as a tuple of bytes."""
+    """Return True if the bytes begin with a word.
+
+    The word is a tuple of bytes.
+    """
     if length < len(word):
         return False
     same = True
@@ -252,16 +273,16 @@ def _begins(text: Any, start: Any, length: Any, word: Any) -> Any:
 # --- whole texts ------------------------------------------------------------------------------------------------------
 
 
-def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Room) -> None:
+def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Scratch) -> None:
     """Find the best labels of each line.
 
     Args:
         model: on whose words and tree they depend.
-        lines: with at least 8 bytes behind the last one, and around each one separator; bytes around words are changed
-            and put back.
+        lines: Lines with at least 8 bytes behind the last one, and a separator around each; bytes around words are
+            changed and restored.
         n_lines: Number of n lines.
-        best: what is found.
-        room: to work in.
+        best: Result.
+        room: Scratch arrays.
     """
     text, dim = lines.utf8, model.dim
     piece = ROOM // (2 * model.maxn) if model.maxn else ROOM
@@ -285,10 +306,10 @@ def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Room
             if word < 0 and text[start] == _LABEL_BYTES[0] and _begins(text, start, length, _LABEL_BYTES):
                 continue
             if n_known + 2 > ROOM:
-                _add(model.known, room.known, n_known, dim, room.hidden)
+                _add(model.word_rows, room.word_rows, n_known, dim, room.hidden)
                 n_known = numba.int64(0)
             if word >= 0:
-                room.known[n_known] = numba.int32(word)
+                room.word_rows[n_known] = numba.int32(word)
                 n_known += 1
                 features += model.features[word]
             ended = word == model.eos if word >= 0 else length == 4 and _begins(text, start, length, _EOS_BYTES)
@@ -335,13 +356,13 @@ def predict(model: Model, lines: LineTable, n_lines: Any, best: Best, room: Room
                 features += n - n_hashed
                 n_hashed = n
             if model.eos >= 0:
-                room.known[n_known] = numba.int32(model.eos)
+                room.word_rows[n_known] = numba.int32(model.eos)
                 n_known += 1
                 features += model.features[model.eos]
         if features == 0:
             continue
         _add_hashed(model, room, n_hashed)
-        _add(model.known, room.known, n_known, dim, room.hidden)
+        _add(model.word_rows, room.word_rows, n_known, dim, room.hidden)
         share = numba.float32(1.0 / features)
         for d in range(dim):
             room.hidden[d] = room.hidden[d] * share
@@ -362,14 +383,14 @@ def sum_words(model: Model, n_words: Any, word: Any, rows: Any, sums: Any, featu
         sums: float32 (words, dim), the rows of the words; changed.
         features: int32 (words), 1; becomes how many rows each sum is of.
     """
-    known = model.words
+    table = model.words
     for i in range(n_words):
         if i == model.eos:
             continue
-        length = known.lengths[i]
+        length = table.lengths[i]
         word[0] = 60
         for j in range(length):
-            word[1 + j] = known.file[known.places[i] + j]
+            word[1 + j] = table.file[table.places[i] + j]
         word[1 + length] = 62
         n = _gather_ngrams(model, word, 0, length + 2, 0, length + 2, rows, numba.int64(0))
         if model.buckets.is_pruned:
@@ -382,12 +403,12 @@ def fill(words: WordTable, n: Any, probes: Any) -> None:
     """Fill the table of known words, and its filter.
 
     Args:
-        words: what has places and lengths already.
-        n: how many.
+        words: Table with `places` and `lengths`.
+        n: Number of words.
         probes: int64 (1), slots that may be looked at in all; becomes how many of these are left, -1 if they were too
             few.
     """
-    left = probes[0]
+    remaining = probes[0]
     for i in range(n):
         mix = numba.uint64(words.lengths[i])
         begin = 0
@@ -405,9 +426,9 @@ def fill(words: WordTable, n: Any, probes: Any) -> None:
         slot = numba.int64(upper) & words.mask
         while words.slots[slot] != numba.uint64(EMPTY):
             slot = (slot + 1) & words.mask
-            left -= 1
-            if left < 0:
+            remaining -= 1
+            if remaining < 0:
                 probes[0] = -1
                 return
         words.slots[slot] = (upper << numba.uint64(32)) | numba.uint64(i)
-    probes[0] = left
+    probes[0] = remaining

@@ -12,7 +12,7 @@ _SPACE = rb" \t\v\f\r\0"
 
 
 def parted(line: bytes, prefix: str = PREFIX) -> tuple[list[str], str]:
-    """Return the labels of a line, in order, and its text without them.
+    """Return the labels of a line, in order, and its text.
 
     As for the library, a word that begins with the prefix is a label wherever it stands.
 

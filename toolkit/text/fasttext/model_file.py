@@ -105,13 +105,13 @@ class Contents(NamedTuple):
         minn: shortest character n-gram, in code points.
         maxn: longest; 0: none.
         word_ngrams: longest n-gram of words.
-        loss: as fastText numbers them.
+        loss: Loss, as fastText numbers them.
         bucket: hashed features.
         labels: their names with their prefix, in the order of the output; one or more.
-        words: how many known words there are.
+        words: Number of known words.
         places: int64, where the known words and then the labels begin in the file.
         lengths: int64, their bytes.
-        kept: int32 (n, 2), the buckets that a pruned model has kept and their rows; None if it has all.
+        pruned: int32 (n, 2), the buckets that a pruned model has kept and their rows; None if it has all.
         tree: int32 (2, 2 * labels - 1), for each node its children, -1 for leaves, which come first; the root is last.
             None for other losses than `HS`.
         input: the rows of the words, then those of the buckets.
@@ -130,7 +130,7 @@ class Contents(NamedTuple):
     words: int
     places: Array
     lengths: Array
-    kept: Array | None
+    pruned: Array | None
     tree: Array | None
     input: Array | Quantised
     output: Array | Quantised
@@ -141,7 +141,9 @@ class Contents(NamedTuple):
         return np.frombuffer(self.data, dtype=np.uint8)
 
     def check_unchanged(self) -> None:
-        """Check that a mapped file is as long as it was; to touch what it has lost would end the process.
+        """Check a mapped file for its old length.
+
+        A read beyond its end would kill the process.
 
         Raises:
             DataError: if it is not.
@@ -155,7 +157,9 @@ class Contents(NamedTuple):
 
 
 def read(path: str) -> Contents:
-    """Return what a model file holds. What is not quantised stays in the file.
+    """Read a model file.
+
+    Arrays that are not quantised stay in the file.
 
     Raises:
         ConfigError: if it is not the file of a supervised model, whole and consistent.
@@ -186,11 +190,11 @@ def read(path: str) -> Contents:
     ngrams = (int(lengths[:n_words].sum()) + 2 * n_words) * maxn
     reader.check("maxn", f"such that words have at most {NGRAMS:,} n-grams", f"{ngrams:,}", ngrams <= NGRAMS)
     labels = _labels(reader, places[n_words:], lengths[n_words:])
-    kept = _kept(reader, n_kept, bucket)
+    pruned = _pruned_buckets(reader, n_kept, bucket)
 
     quantised = reader.flag("mark of a quantised input")
-    reader.check("input", "quantised, since it is pruned", "one that is not", quantised or kept is None)
-    input_ = _matrix(reader, "input", quantised, n_words + (bucket if kept is None else len(kept)), dim)
+    reader.check("input", "quantised, since it is pruned", "one that is not", quantised or pruned is None)
+    input_ = _matrix(reader, "input", quantised, n_words + (bucket if pruned is None else len(pruned)), dim)
     quantised_output = reader.flag("mark of a quantised output")
     output = _matrix(reader, "output", quantised and quantised_output, n_labels, dim)
     length = len(reader.data)
@@ -208,7 +212,7 @@ def read(path: str) -> Contents:
         words=n_words,
         places=places,
         lengths=lengths,
-        kept=kept,
+        pruned=pruned,
         tree=_tree(reader, counts[n_words:]) if loss == HS else None,
         input=input_,
         output=output,
@@ -229,14 +233,14 @@ class _Reader:
             self.refuse(field, expected, got)
 
     def refuse(self, field: str, expected: str, got: object) -> NoReturn:
-        """Raise the error that names a field."""
+        """Raise the error for a field."""
         raise ConfigError(
             f"{self.path}: {field}: expected {expected}, got {got}; this is not the whole and unchanged file of a "
             "fastText model: fetch it again, or train it with fastText 0.9"
         )
 
     def take(self, size: int) -> int:
-        """Return where the next bytes begin."""
+        """Return the offset of the next bytes."""
         begin = self.at
         if size > len(self.data) - begin:
             raise ConfigError(
@@ -251,13 +255,16 @@ class _Reader:
         return struct.unpack_from("<" + form, self.data, self.take(struct.calcsize("<" + form)))
 
     def flag(self, field: str) -> bool:
-        """Return a byte that is 0 or 1."""
+        """Return a byte of 0 or 1."""
         (value,) = self.numbers("B")
         self.check(field, "0 or 1", value, value <= 1)
         return bool(value)
 
     def array(self, dtype: str, *shape: int) -> Array:
-        """Return an array that stays in the file; no number of the shape is negative."""
+        """Return an array of the file.
+
+        No number of the shape is negative.
+        """
         count = 1
         for size in shape:
             count *= size
@@ -265,7 +272,7 @@ class _Reader:
         return np.frombuffer(self.data, dtype=dtype, count=count, offset=begin).reshape(shape)
 
     def floats(self, field: str, *shape: int) -> Array:
-        """Return numbers that stay in the file."""
+        """Return numbers of the file."""
         result = self.array("<f4", *shape)
         if result.size:
             low, high = float(result.min()), float(result.max())  # NaN where one is NaN
@@ -289,7 +296,7 @@ def _opened(path: str) -> bytes | mmap.mmap:
 
 
 def _entries(reader: _Reader, size: int, n_words: int) -> tuple[Array, Array, Array]:
-    """Return where the words and then the labels are, how long they are, and how often each occurred."""
+    """Return offsets, lengths and counts of the words, then of the labels."""
     data, at = reader.data, reader.at
     if size * ENTRY > len(data) - at:
         reader.take(size * ENTRY)  # refuses
@@ -318,20 +325,26 @@ def _entries(reader: _Reader, size: int, n_words: int) -> tuple[Array, Array, Ar
 
 
 def _check_unique(reader: _Reader, places: Array, ends: Array, hashes: Array) -> None:
-    """Check that no text is there twice; in the library the last one counts, and its place is lost for the others."""
+    """Check for repeated texts.
+
+    In the library the last one would count, and the others lose their place.
+    """
     order = np.argsort(hashes, kind="stable")
     same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
     if not len(same):
         return
-    seen: set[bytes] = set()
+    texts: set[bytes] = set()
     for i in np.unique(np.concatenate([order[same], order[same + 1]])).tolist():
         text = reader.data[int(places[i]) : int(ends[i])]
-        reader.check(f"entry {i:,}", "a word or label that is there once", repr(text), text not in seen)
-        seen.add(text)
+        reader.check(f"entry {i:,}", "a word or label that is there once", repr(text), text not in texts)
+        texts.add(text)
 
 
 def _labels(reader: _Reader, places: Array, lengths: Array) -> list[str]:
-    """Return the names of the labels, which differ also without their prefix."""
+    """Return the names of the labels.
+
+    They differ also without their prefix.
+    """
     results: list[str] = []
     for i, (place, length) in enumerate(zip(places.tolist(), lengths.tolist(), strict=True)):
         text = reader.data[place : place + length]
@@ -370,8 +383,8 @@ def _tree(reader: _Reader, counts: Array) -> Array:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _kept(reader: _Reader, n: int, bucket: int) -> Array | None:
-    """Return the buckets that were kept with their rows; None if the model was not pruned."""
+def _pruned_buckets(reader: _Reader, n: int, bucket: int) -> Array | None:
+    """Return the kept buckets and their rows; None if the model is not pruned."""
     reader.check("pruneidx_size", "-1 (not pruned), 0 or more", n, n >= -1)
     if n < 0:
         return None
@@ -415,13 +428,16 @@ def _matrix(reader: _Reader, name: str, quantised: bool, rows: int, dim: int) ->
 
 
 def _quantiser(reader: _Reader, name: str, size: int, rows: int, dim: int) -> tuple[int, Array]:
-    """Return the numbers of a part, and the centroids, of a quantiser by which codes of this size stand for rows."""
+    """Return the width of a part, and the centroids.
+
+    Codes of the given size stand for the rows.
+    """
     got, parts, width, last = reader.numbers("4i")
     reader.check(f"quantiser of the {name}: dim", str(dim), got, got == dim)
     reader.check(f"quantiser of the {name}: dsub", "1 or more", width, width >= 1)
-    wanted = -(-dim // width)
-    reader.check(f"quantiser of the {name}: nsubq", str(wanted), parts, parts == wanted)
-    wanted = dim - (parts - 1) * width
-    reader.check(f"quantiser of the {name}: lastdsub", str(wanted), last, last == wanted)
+    expected = -(-dim // width)
+    reader.check(f"quantiser of the {name}: nsubq", str(expected), parts, parts == expected)
+    expected = dim - (parts - 1) * width
+    reader.check(f"quantiser of the {name}: lastdsub", str(expected), last, last == expected)
     reader.check(f"codes of the {name}", f"{rows * parts:,}", f"{size:,}", size == rows * parts)
     return width, reader.floats(f"centroids of the {name}", dim * CENTROIDS)

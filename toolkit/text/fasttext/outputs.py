@@ -1,28 +1,28 @@
 """The outputs of fastText models, compiled: the most probable labels. See `toolkit.text.fasttext.kernel`."""
 
-import functools
 import math
 from typing import Any
 
 import numba
 
-from toolkit.text.fasttext.arrays import STEPS, Best, Model, Room
+from toolkit.text.fasttext.arrays import STEPS, Best, Model, Scratch
 from toolkit.text.fasttext.model_file import SOFTMAX
-from toolkit.text.kernels.intrinsics import dot_eights, float_of
-
-_inline = functools.partial(numba.njit, inline="always")
+from toolkit.text.kernels.intrinsics import dot_eights, float_of, inline
 
 
-@_inline
+@inline
 def _dot(hidden: Any, matrix: Any, row: Any, dim: Any) -> Any:
-    """Return the product of two rows, in the same order on every machine."""
+    """Return the product of two rows.
+
+    The order of additions is the same on every machine.
+    """
     total = dot_eights(hidden, matrix, row, dim >> 3)
     for d in range(dim & ~7, dim):
         total += hidden[d] * matrix[row + d]
     return total
 
 
-@_inline
+@inline
 def _exp(x: Any) -> Any:
     """Return e^x to 1e-12: the range cut to half a binary digit, then Taylor's series, in pairs that do not wait."""
     y = numba.float64(x)
@@ -42,13 +42,13 @@ def _exp(x: Any) -> Any:
 # of libstdc++'s `push_heap`, `pop_heap` and `sort_heap` decide which stay, and their order. So each move is theirs.
 
 
-@_inline
+@inline
 def _move(best: Best, source: Any, target: Any) -> None:
     best.probs[target] = best.probs[source]
     best.labels[target] = best.labels[source]
 
 
-@_inline
+@inline
 def _rise(best: Best, first: Any, hole: Any, prob: Any, label: Any) -> None:
     """Put a label into a hole of the heap, or above it."""
     while hole > 0 and best.probs[first + ((hole - 1) >> 1)] > prob:
@@ -58,9 +58,9 @@ def _rise(best: Best, first: Any, hole: Any, prob: Any, label: Any) -> None:
     best.labels[first + hole] = numba.int32(label)
 
 
-@_inline
+@inline
 def _replace_top(best: Best, first: Any, n: Any, prob: Any, label: Any) -> None:
-    """Put a label into a heap of n in place of the least probable one."""
+    """Replace the least probable label in a heap of n."""
     hole = child = numba.int64(0)
     while child < (n - 1) >> 1:
         child = 2 * (child + 1)
@@ -75,7 +75,7 @@ def _replace_top(best: Best, first: Any, n: Any, prob: Any, label: Any) -> None:
     _rise(best, first, hole, prob, label)
 
 
-@_inline
+@inline
 def _insert(best: Best, label: Any, prob: Any, n: Any, first: Any) -> Any:
     """Put a label among the k best; return how many there are then."""
     if n < best.k:
@@ -91,7 +91,7 @@ def _insert(best: Best, label: Any, prob: Any, n: Any, first: Any) -> Any:
     return n
 
 
-@_inline
+@inline
 def _sort(best: Best, n: Any, first: Any) -> None:
     """Sort the heap, the best first."""
     for end in range(n - 1, 0, -1):
@@ -100,8 +100,8 @@ def _sort(best: Best, n: Any, first: Any) -> None:
         _replace_top(best, first, end, prob, label)
 
 
-@_inline
-def best_of_tree(model: Model, room: Room, best: Best, first_of_row: Any) -> None:
+@inline
+def best_of_tree(model: Model, room: Scratch, best: Best, first_of_row: Any) -> None:
     """Find the most probable leaves. Each decision's probability is p + 1e-5, as fastText has it."""
     n, nodes, scores = model.labels, room.nodes, room.values
     small = numba.float32(1e-5)
@@ -139,9 +139,9 @@ def best_of_tree(model: Model, room: Room, best: Best, first_of_row: Any) -> Non
     _sort(best, result, first_of_row)
 
 
-@_inline
-def best_of_all(model: Model, room: Room, best: Best, first_of_row: Any) -> None:
-    """Find the most probable labels where each has an output of its own."""
+@inline
+def best_of_all(model: Model, room: Scratch, best: Best, first_of_row: Any) -> None:
+    """Find the most probable labels, with an output for each."""
     n, values = model.labels, room.values
     for i in range(n):
         values[i] = _dot(room.hidden, model.output, i * model.dim, model.dim)

@@ -1,4 +1,6 @@
-"""Functions that numba compiles: once a machine, kept on disk as machine code, which later processes load alone.
+"""Compilation of functions by numba, and storage of their machine code.
+
+They are compiled once on a machine; later processes load the machine code alone.
 
 A compiled function takes numbers and pointers to arrays and gives nothing back; what it finds it writes into arrays.
 It allocates nothing and raises nothing, so its machine code needs nothing but itself. numba takes half a second and
@@ -24,6 +26,7 @@ from typing import Any
 
 import xxhash
 
+from toolkit.lazy_numpy import np
 from toolkit.session import current
 from toolkit.storage import models
 from toolkit.storage.stores.local.scratch import PrivateFolder, UnsafeFolder, private_name
@@ -67,7 +70,7 @@ _lock = threading.Lock()
 
 
 class Compiled:
-    """A function that is compiled when it is first called.
+    """Function compiled when first called.
 
     It is made of what numba takes: numbers, loops, ``pointer[index]``; no negative index. What it calls is in its own
     module or in those that are named. Called with arrays of the declared types, contiguous, and numbers.
@@ -92,35 +95,33 @@ class Compiled:
 
     def __call__(self, *arguments: Any) -> None:
         if self._call is None:
-            self._call = self._made()
+            self._call = self._compile()
         self._call(*arguments)
 
-    def _made(self) -> Callable[..., None]:
+    def _compile(self) -> Callable[..., None]:
         try:
-            called, types = self._found(), signatures.flat_types(self._types)
+            called, types = self._load_or_compile(), signatures.flat_types(self._types)
         except (ImportError, OSError, RuntimeError) as error:  # numba is missing, or has no code for this machine
             if self._plain is None:
                 raise
             why = f"{type(error).__name__}: {error}"
             print(f"{self.reference} is not compiled, and many times slower: {why}", file=sys.stderr)
             return self._plain
-        import numpy as np
-
         flat = signatures.flat_values
         passed = [(type_, np.dtype(type_[:-1]) if type_.endswith("*") else None) for type_ in types]
         return lambda *arguments: called(
             *[_passed(item, *to) for item, to in zip(flat(arguments), passed, strict=True)]
         )
 
-    def _found(self) -> Callable[..., None]:
+    def _load_or_compile(self) -> Callable[..., None]:
         """Return the compiled function: kept code, or code that is made now, and kept for the next time."""
         is_tested, key = machine_code.numba_is_tested(), self._key()
         name = f"{self.reference.replace(':', '.')}-{key}.o"
         with code_folder() as folder:
-            if is_tested and (code := _kept(folder, name)):
+            if is_tested and (code := _load_code(folder, name)):
                 return machine_code.loaded(code, self._types)
             with _lock, folder.locked() if folder else nullcontext():
-                if is_tested and (code := _kept(folder, name)):  # another process has made it meanwhile
+                if is_tested and (code := _load_code(folder, name)):  # another process has made it meanwhile
                     return machine_code.loaded(code, self._types)
                 start = time.perf_counter()
                 module, _, function = self.reference.partition(":")
@@ -128,28 +129,28 @@ class Compiled:
                 plain = getattr(result, "__wrapped__", result)
                 if is_tested:
                     code = machine_code.compiled(plain, self._types)
-                    kept, called = _keep(folder, name, code), machine_code.loaded(code, self._types)
+                    storage, called = _store_code(folder, name, code), machine_code.loaded(code, self._types)
                 else:
                     place = os.path.join(folder.path, f"numba-{key}") if folder else None
-                    kept, called = "by numba's own cache", machine_code.by_numba(plain, self._types, place)
+                    storage, called = "by numba's own cache", machine_code.by_numba(plain, self._types, place)
                 seconds = time.perf_counter() - start
         if seconds > SLOW:
-            print(f"compiled {self.reference}: {seconds:.0f} s, {kept}", file=sys.stderr)
+            print(f"compiled {self.reference}: {seconds:.0f} s, {storage}", file=sys.stderr)
         return called
 
     def _key(self) -> str:
-        """Return a digest of everything that the machine code is made from."""
+        """Return a digest of all sources of the machine code."""
         digest = xxhash.xxh3_64()
         for name in self._modules:
             digest.update(_source_of(name))
-        wanted = [os.environ.get(f"NUMBA_CPU_{name}", "") for name in ("NAME", "FEATURES")]
-        digest.update("\0".join([*signatures.flat_types(self._types), *_machine(), *wanted, sys.version]).encode())
+        overrides = [os.environ.get(f"NUMBA_CPU_{name}", "") for name in ("NAME", "FEATURES")]
+        digest.update("\0".join([*signatures.flat_types(self._types), *_machine(), *overrides, sys.version]).encode())
         return digest.hexdigest()
 
 
 @functools.cache
 def _machine() -> tuple[str, ...]:
-    """Return the versions of what compiles, and the processor that is compiled for."""
+    """Return the versions of the compilers, and the processor."""
     import llvmlite.binding as llvm
 
     versions = (machine_code.version_of(package) for package in ("numba", "llvmlite"))
@@ -164,7 +165,7 @@ def _source_of(module: str) -> bytes:
 
 
 def _file_of(module: str) -> str:
-    """Return where a module's source is, whether it has been imported or not."""
+    """Return the path of a module's source, without importing the module."""
     if module in sys.modules:
         return str(sys.modules[module].__file__)
     spec = importlib.util.find_spec(module)
@@ -172,7 +173,7 @@ def _file_of(module: str) -> str:
 
 
 def compiled(*signature: Type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function of a module one that is compiled when it is first called; see `Compiled`.
+    """Compile a function of a module when it is first called; see `Compiled`.
 
     ``@compiled("int64* int64 float32*")`` over ``def add_up(values, n, out): …``; a NamedTuple may be one of the types,
     as in ``@compiled(LineTable, "int64 int64*")`` (see `signatures`).
@@ -206,8 +207,8 @@ def _passed(argument: Any, type_: str, dtype: Any) -> Any:
 # --- kept code --------------------------------------------------------------------------------------------------------
 
 
-def _keep(folder: PrivateFolder | None, name: str, code: bytes) -> str:
-    """Write machine code to the folder of compiled code, and say what became of it."""
+def _store_code(folder: PrivateFolder | None, name: str, code: bytes) -> str:
+    """Write machine code to the folder; return the outcome for the log."""
     if folder is None:
         return "not kept: no folder for it"
     try:
@@ -217,8 +218,8 @@ def _keep(folder: PrivateFolder | None, name: str, code: bytes) -> str:
     return "kept for the next time"
 
 
-def _kept(folder: PrivateFolder | None, name: str) -> bytes | None:
-    """Return machine code that was kept; None if it was not, or is damaged."""
+def _load_code(folder: PrivateFolder | None, name: str) -> bytes | None:
+    """Return stored machine code; None if it is missing or damaged."""
     stored = folder.read(name) if folder else None
     if not stored or xxhash.xxh3_128_digest(stored[16:]) != stored[:16]:
         return None

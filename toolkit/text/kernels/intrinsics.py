@@ -1,14 +1,19 @@
-"""Operations on pointers for compiled code that numba has no words for; each becomes an instruction or a few.
+"""Operations on pointers for compiled code. numba has no words for them; each becomes an instruction or a few.
 
 Indexes are in numbers, not bytes, and nothing is checked.
 """
 
+import functools
 from typing import Any
 
+import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+inline = functools.partial(numba.njit, inline="always")
+"""Decorator of functions whose code becomes part of those that call them."""
 
 _WORD, _WIDE, _FLOAT = ir.IntType(64), ir.IntType(128), ir.FloatType()
 LANES = 16
@@ -39,7 +44,7 @@ def offset(_: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def prefetch(_: Any, array: Any, index: Any) -> Any:
-    """Ask for the memory at an index, which is read soon; nothing waits for it."""
+    """Prefetch the memory at an index; nothing waits for it."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         text = ir.IntType(8).as_pointer()
@@ -88,7 +93,10 @@ def ones(_: Any, bits: Any) -> Any:
 
 @intrinsic
 def lowest_bit(_: Any, bits: Any) -> Any:
-    """Return which bit of a uint64 is the lowest that is set; it is not 0."""
+    """Return the index of the lowest set bit of a uint64.
+
+    The number is not 0.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -109,7 +117,7 @@ def high_product(_: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def float_of(_: Any, bits: Any) -> Any:
-    """Return the float64 that has these 64 bits."""
+    """Return the float64 with these 64 bits."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -119,7 +127,10 @@ def float_of(_: Any, bits: Any) -> Any:
 
 @intrinsic
 def add_lanes(_: Any, matrix: Any, rows: Any, n: Any, dim: Any, first: Any, out: Any) -> Any:
-    """Add to `LANES` numbers of ``out``, from ``first``, those of ``n`` rows of a float32 matrix, one by one."""
+    """Add ``n`` rows of a float32 matrix to ``out``.
+
+    Added are `LANES` numbers from ``first``, row by row.
+    """
     vector = ir.VectorType(_FLOAT, LANES)
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -139,7 +150,9 @@ def add_lanes(_: Any, matrix: Any, rows: Any, n: Any, dim: Any, first: Any, out:
 
 @intrinsic
 def dot_eights(_: Any, a: Any, matrix: Any, row: Any, n: Any) -> Any:
-    """Return the sum of products of ``n`` times eight numbers of ``a`` and of a matrix from the offset ``row``.
+    """Return the dot product of ``n`` times eight numbers.
+
+    They are those of ``a`` and of a matrix from the offset ``row``.
 
     Eight sums, whatever the machine has vectors for, then added in pairs.
     """

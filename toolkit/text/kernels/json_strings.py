@@ -1,15 +1,15 @@
-"""JSON strings as lines in UTF-8, and texts as JSON strings, in compiled code: eight bytes at a time."""
+"""JSON strings to lines and texts to JSON strings, compiled.
 
-import functools
+Eight bytes are read at a time.
+"""
+
 from typing import Any
 
 import numba
 
-from toolkit.text.kernels.counting import _put, _simple, _unit
-from toolkit.text.kernels.intrinsics import eight_bytes, lowest_bit, ones, put_eight_bytes
+from toolkit.text.kernels.intrinsics import eight_bytes, inline, lowest_bit, ones, put_eight_bytes
 from toolkit.text.line_table import LineTable
 
-_inline = functools.partial(numba.njit, inline="always")
 _u8, _i64, _u64 = numba.uint8, numba.int64, numba.uint64
 
 _LOWEST, _HIGHEST = 0x0101010101010101, 0x8080808080808080  # bits of eight bytes
@@ -19,9 +19,11 @@ _FEED, _RETURN, _QUOTE, _SLASH, _N, _U = 10, 13, 34, 92, 110, 117
 _STRETCH = 1 << 12
 
 
-@_inline
+@inline
 def _is_sound(source: Any, begin: Any, end: Any, least: Any) -> Any:
-    """Return whether bytes, before which three are ASCII, are UTF-8 without code points below `least`.
+    """Return True for UTF-8 without code points below `least`.
+
+    The three bytes before must be ASCII.
 
     A byte continues a code point if and only if one of the three before it says so. A loop without branches, of truth
     values and not of numbers, becomes instructions on many bytes at once.
@@ -39,9 +41,72 @@ def _is_sound(source: Any, begin: Any, end: Any, least: Any) -> Any:
     return not wrong
 
 
-@_inline
+@inline
+def _unit(source: Any, at: Any) -> Any:
+    r"""Return the number in ``\uXXXX``; -1 if there is none."""
+    value = numba.int64(-1)
+    if source[at] == 92 and source[at + 1] == 117:
+        value = numba.int64(0)
+        for i in range(2, 6):
+            digit = numba.int64(source[at + i])
+            letter = digit | 32
+            if 48 <= digit <= 57:
+                value = value * 16 + digit - 48
+            elif 97 <= letter <= 102:
+                value = value * 16 + letter - 87
+            else:
+                value = numba.int64(-1)
+                break
+    return value
+
+
+@inline
+def _simple(letter: Any) -> Any:
+    """Return the meaning of a letter behind a backslash; -1 for others."""
+    point = numba.int64(-1)
+    if letter == 110:
+        point = numba.int64(10)
+    elif letter in (34, 47, 92):
+        point = numba.int64(letter)
+    elif letter == 116:
+        point = numba.int64(9)
+    elif letter == 114:
+        point = numba.int64(13)
+    elif letter == 98:
+        point = numba.int64(8)
+    elif letter == 102:
+        point = numba.int64(12)
+    return point
+
+
+@inline
+def _put(utf8: Any, out: Any, point: Any) -> Any:
+    """Write a code point; return where the next one goes."""
+    if point < 0x80:
+        utf8[out] = point
+        return out + 1
+    if point < 0x800:
+        utf8[out] = 0xC0 | point >> 6
+        out += 1
+    else:
+        if point < 0x10000:
+            utf8[out] = 0xE0 | point >> 12
+            out += 1
+        else:
+            utf8[out], utf8[out + 1] = 0xF0 | point >> 18, 0x80 | point >> 12 & 63
+            out += 2
+        utf8[out] = 0x80 | point >> 6 & 63
+        out += 1
+    utf8[out] = 0x80 | point & 63
+    return out + 1
+
+
+@inline
 def _point(source: Any, at: Any) -> Any:
-    """Return the code point that a backslash begins, -1 if there is none, and how many bytes it is written in."""
+    """Return the code point of an escape, and its length in bytes.
+
+    The point is -1 if it is none.
+    """
     letter = _i64(source[at + 1])
     if letter != _U:
         return _simple(letter), _i64(2)
@@ -54,17 +119,20 @@ def _point(source: Any, at: Any) -> Any:
     return point, size
 
 
-@_inline
+@inline
 def _end_line(table: Any, line: Any, start: Any, feed: Any, inside: Any) -> Any:
-    """Enter a line whose end is at `feed`; `inside` of its bytes continue a code point."""
+    """Enter a line with its end at `feed`.
+
+    `inside` of its bytes continue a code point.
+    """
     end = feed - _i64(feed > start and table.utf8[feed - 1] == _RETURN)
     table.utf8[feed] = _FEED
     table.starts[line], table.ends[line], table.chars[line] = start, end, end - start - inside
     return line + 1
 
 
-def decode(source: Any, source_bounds: Any, texts: Any, table: LineTable, places: Any, found: Any) -> None:
-    """Write the lines of the texts that JSON strings are.
+def decode(source: Any, source_bounds: Any, texts: Any, table: LineTable, places: Any, state: Any) -> None:
+    """Write the lines of texts decoded from JSON strings.
 
     Args:
         source: int8, three spaces, the strings one behind the other, and padding.
@@ -73,11 +141,11 @@ def decode(source: Any, source_bounds: Any, texts: Any, table: LineTable, places
         table: room for all of them and a line feed behind each, and for their lines.
         places: int64 (2 texts), where each text begins in the table, and where it ends, without a line feed that was
             added.
-        found: int64 (3), the lines, where they end, and the texts before one that is none.
+        state: int64 (3), the lines, where they end, and the texts before one that is none.
     """
     utf8 = table.utf8
     utf8[0] = _FEED
-    out, line, found[2] = _i64(1), _i64(0), 0
+    out, line, state[2] = _i64(1), _i64(0), 0
     if not _is_sound(source, _i64(3), source_bounds[texts] + 1, _u8(0x20)):
         return
     for text in range(texts):
@@ -89,8 +157,8 @@ def decode(source: Any, source_bounds: Any, texts: Any, table: LineTable, places
         while at < end:
             word = eight_bytes(source, at)
             put_eight_bytes(utf8, out, word)
-            others = word ^ _u64(_SLASHES)
-            slashes = (others - _u64(_LOWEST)) & ~others & _u64(_HIGHEST)
+            differing = word ^ _u64(_SLASHES)
+            slashes = (differing - _u64(_LOWEST)) & ~differing & _u64(_HIGHEST)
             continues = (word >> _u64(7)) & ~(word >> _u64(6)) & _u64(_LOWEST)
             if slashes == 0 and end - at >= 8:
                 inside += _i64(ones(continues))
@@ -127,12 +195,12 @@ def decode(source: Any, source_bounds: Any, texts: Any, table: LineTable, places
             line = _end_line(table, line, start, out, inside)
             out += 1
         table.bounds[text + 1] = line
-        found[2] += 1
-    found[0], found[1] = line, out
+        state[2] += 1
+    state[0], state[1] = line, out
 
 
 def check(source: Any, begins: Any, ends: Any, texts: Any, sound: Any) -> None:
-    """Find out which texts are UTF-8.
+    """Check each text for UTF-8.
 
     Args:
         source: int8, the texts; three bytes before each, and one behind it, are ASCII.
@@ -145,7 +213,7 @@ def check(source: Any, begins: Any, ends: Any, texts: Any, sound: Any) -> None:
         sound[text] = _is_sound(source, begins[text], ends[text] + 1, _u8(0))
 
 
-@_inline
+@inline
 def _chars_before(source: Any, begin: Any, end: Any) -> Any:
     """Return the code points of the bytes between two offsets."""
     inside = _i64(0)
@@ -155,7 +223,9 @@ def _chars_before(source: Any, begin: Any, end: Any) -> Any:
 
 
 def trim(source: Any, begins: Any, ends: Any, texts: Any, least: Any, states: Any) -> None:
-    """Narrow texts to what lies between their first and last line of at least so many code points.
+    """Remove short lines at both ends of texts.
+
+    A line is short if it has fewer code points than `least`.
 
     Args:
         source: int8, the texts.
@@ -200,7 +270,7 @@ def trim(source: Any, begins: Any, ends: Any, texts: Any, least: Any, states: An
 _QUOTES, _SPACES = 34 * _LOWEST, 32 * _LOWEST
 
 
-@_inline
+@inline
 def _hex(digit: Any) -> Any:
     return digit + (48 if digit < 10 else 87)
 

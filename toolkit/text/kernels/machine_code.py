@@ -21,12 +21,12 @@ TESTED = ((0, 62), (0, 68))
 
 _NAME = b"\0entry="
 _NUMBERS = {"int64": ctypes.c_int64, "uint64": ctypes.c_uint64, "float32": ctypes.c_float, "float64": ctypes.c_double}
-_held: list[Any] = []  # what machine code that is still called belongs to
+_ENGINES: list[Any] = []  # what machine code that is still called belongs to
 
 
 @functools.cache  # each function asks, and a look into the package takes half a millisecond
 def numba_is_tested() -> bool:
-    """Return whether the installed numba is one of `TESTED`.
+    """Return True if the installed numba is one of `TESTED`.
 
     Raises:
         ImportError: if none is installed.
@@ -79,7 +79,7 @@ def compiled(function: Callable[..., None], types: Sequence[Type]) -> bytes:
 
 
 def loaded(stored: bytes, types: Sequence[Type]) -> Callable[..., None]:
-    """Return the function in machine code that `compiled` gave."""
+    """Load a function from machine code of `compiled`."""
     import llvmlite.binding as llvm
 
     code, _, name = stored.rpartition(_NAME)
@@ -90,7 +90,7 @@ def loaded(stored: bytes, types: Sequence[Type]) -> Callable[..., None]:
     )
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    _held.append(engine)
+    _ENGINES.append(engine)
     arguments = [ctypes.c_void_p, ctypes.c_void_p, *_arguments(types)]
     called = ctypes.CFUNCTYPE(ctypes.c_int32, *arguments)(engine.get_function_address(name.decode()))
     # numba's functions have room for a result and for an error first; neither is used
@@ -101,10 +101,10 @@ def by_numba(function: Callable[..., None], types: Sequence[Type], folder: str |
     """Return the function, compiled by numba's public interface.
 
     Args:
-        function: to be compiled.
+        function: Function to compile.
         types: Types of its arguments.
-        folder: for numba's own cache, which looks at the function's file alone: one folder for each state of all that
-            the function is made from. None: nothing is kept.
+        folder: Folder for numba's own cache, which only checks the function's file: one folder for each state of all
+            sources. None: no cache.
     """
     import numba
 
@@ -117,12 +117,12 @@ def by_numba(function: Callable[..., None], types: Sequence[Type], folder: str |
         result = numba.cfunc(_signature(types), cache=folder is not None, error_model="numpy")(function)
     finally:
         numba.config.CACHE_DIR = before
-    _held.append(result)
+    _ENGINES.append(result)
     return ctypes.CFUNCTYPE(None, *_arguments(types))(result.address)
 
 
 def _register_called() -> None:
-    """Tell numba of the functions of Python that compiled ones may call."""
+    """Register Python functions with numba for calls by compiled ones."""
     import numba.extending
 
     while CALLED:
@@ -142,5 +142,8 @@ def _signature(types: Sequence[Type]) -> Any:
 
 
 def _arguments(types: Sequence[Type]) -> list[Any]:
-    """Return what machine code takes: the fields of a record are arguments of their own, in the order of its types."""
+    """Return the C types of the arguments.
+
+    Fields of a record are separate arguments, in order.
+    """
     return [ctypes.c_void_p if type_.endswith("*") else _NUMBERS[type_] for type_ in flat_types(types)]

@@ -36,7 +36,7 @@ REPEATED, ELLIPSES, URLS, EMAILS = range(4)
 
 
 def within_lines(lines: LineTable, n: Any, roles: Roles, table: Characters, hashes: Any, counts: Any) -> None:
-    """Find a hash of each line, and count repeated characters, ellipses, URLs and addresses in it."""
+    """Hash each line, and count repetitions, ellipses, URLs and addresses."""
     utf8, of_bytes = lines.utf8, roles.of_bytes
     for line in range(n):
         start, stop = lines.starts[line], lines.ends[line]
@@ -101,7 +101,10 @@ def within_lines(lines: LineTable, n: Any, roles: Roles, table: Characters, hash
 
 
 def line_edges(segments: Words, n: Any, firsts: Any, roles: Roles, edges: Any) -> None:
-    """Find what each line begins with and ends in, by its first and its last segment."""
+    """Find the beginning and the end of each line.
+
+    They are in its first and its last segment.
+    """
     utf8, line_ends, starts, ends = segments.lines.utf8, segments.lines.ends, segments.starts, segments.ends
     of_bytes, of_points = roles
     for line in range(n):
@@ -138,7 +141,7 @@ def line_edges(segments: Words, n: Any, firsts: Any, roles: Roles, edges: Any) -
 
 
 def count_words(
-    segments: Words, texts: Any, table: Characters, logs: Any, words_of: WordCounts, found: Any, entropy: Any
+    segments: Words, texts: Any, table: Characters, logs: Any, words_of: WordCounts, totals: Any, entropy: Any
 ) -> None:
     """Count segments and words by kind, and how often each word occurs."""
     lines, starts, ends, chars, kinds, hashes, folded, bounds = segments
@@ -151,29 +154,29 @@ def count_words(
         distinct = words = run = 0
         for i in range(begin, end):
             kind = kinds[i]
-            found[CHARS * texts + text] += chars[i]
+            totals[CHARS * texts + text] += chars[i]
             if not kind & HAS_ALNUM:
-                found[PUNCTUATION * texts + text] += (kind & ALL_PUNCTUATION) != 0
+                totals[PUNCTUATION * texts + text] += (kind & ALL_PUNCTUATION) != 0
                 run = 0
                 continue
             words += 1
-            found[WORD_CHARS * texts + text] += chars[i]
-            found[LETTERS * texts + text] += (kind & HAS_ALPHA) != 0
+            totals[WORD_CHARS * texts + text] += chars[i]
+            totals[LETTERS * texts + text] += (kind & HAS_ALPHA) != 0
             if kind & IS_LOWER:
-                found[ALL_LOWER * texts + text] += 1
+                totals[ALL_LOWER * texts + text] += 1
             elif kind & IS_UPPER:
-                found[ALL_UPPER * texts + text] += 1
+                totals[ALL_UPPER * texts + text] += 1
             elif kind & IS_TITLE:
-                found[TITLED * texts + text] += 1
+                totals[TITLED * texts + text] += 1
             elif kind & HAS_ALPHA:
                 at, capital = starts[i], hashes[i] != folded[i]
                 while at < ends[i] and not capital:  # some capitals fold to two characters, and are not folded here
                     point, at = decoded(lines.utf8, at)
                     capital = number_of(table, point) & UPPER != 0
-                found[MIXED * texts + text] += capital
+                totals[MIXED * texts + text] += capital
             if run and hashes[i] == hashes[i - 1] and starts[i] > ends[i - 1]:
                 run += 1
-                found[SAID_AGAIN * texts + text] += run == 3
+                totals[SAID_AGAIN * texts + text] += run == 3
             else:
                 run = 1
             slot = numba.int64(folded[i] & numba.uint64(mask))
@@ -184,7 +187,7 @@ def count_words(
                 slots[distinct] = slot
                 distinct += 1
             counts[slot] += 1
-        found[WORDS * texts + text], found[DISTINCT * texts + text] = words, distinct
+        totals[WORDS * texts + text], totals[DISTINCT * texts + text] = words, distinct
         if distinct > 1:
             total = 0.0
             for j in range(distinct):

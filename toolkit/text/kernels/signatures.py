@@ -43,7 +43,10 @@ def inlined(function: F) -> F:
 
 
 def types_of(signature: Iterable[Type]) -> list[Type]:
-    """Return the types of a signature, whose texts may name several, such as ``int64 float32*``."""
+    """Return the types of a signature.
+
+    A text may name several, such as ``int64 float32*``.
+    """
     return [item for part in signature for item in (part.split() if isinstance(part, str) else (part,))]
 
 

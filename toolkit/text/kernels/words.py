@@ -1,11 +1,11 @@
 """Words in compiled code: where they are, what they are made of, and a hash of each. Used by `toolkit.text.words`."""
 
-import functools
 from typing import Any
 
 import numba
 
 from toolkit.text import unicode_table
+from toolkit.text.kernels.intrinsics import inline
 from toolkit.text.unicode_table import (
     ALETTER,
     ALNUM,
@@ -51,25 +51,22 @@ from toolkit.text.words import (
     Words,
 )
 
-_inline = functools.partial(numba.njit, inline="always")
+decoded, number_of = inline(unicode_table.decoded), inline(unicode_table.number_of)
 
 
-decoded, number_of = _inline(unicode_table.decoded), _inline(unicode_table.number_of)
-
-
-@_inline
+@inline
 def _is_ignored(kind: Any) -> Any:
     return (kind == EXTEND) | (kind == FORMAT) | (kind == ZWJ)
 
 
-@_inline
+@inline
 def _is_letter(kind: Any) -> Any:
     return (kind == ALETTER) | (kind == HEBREW)
 
 
-@_inline
+@inline
 def _next_kind(utf8: Any, at: Any, end: Any, table: Characters) -> Any:
-    """Return the Word_Break class of what follows, leaving out what is ignored (WB4); -1 at the end."""
+    """Return the next Word_Break class after ignored ones (WB4); -1 at the end."""
     kind = numba.int64(-1)
     while at < end:
         point, at = decoded(utf8, at)
@@ -80,17 +77,23 @@ def _next_kind(utf8: Any, at: Any, end: Any, table: Characters) -> Any:
     return kind
 
 
-@_inline
+@inline
 def _behind_letters(utf8: Any, at: Any) -> Any:
-    """Return where ASCII letters end: most bytes of many texts, and no table says more of them."""
+    """Return the end of a run of ASCII letters.
+
+    Most bytes of many texts are such, and need no table.
+    """
     while numba.uint8((utf8[at] | 32) - 97) < 26:
         at += 1
     return at
 
 
-@_inline
+@inline
 def _joins(before: Any, kind: Any) -> Any:
-    """Return whether two classes are not parted: WB5, WB8 to WB10, WB13 to WB13b."""
+    """Return True if two classes are not parted.
+
+    The rules are WB5, WB8 to WB10, and WB13 to WB13b.
+    """
     before_word = _is_letter(before) | (before == NUMERIC)
     word = _is_letter(kind) | (kind == NUMERIC)
     return (
@@ -102,7 +105,7 @@ def _joins(before: Any, kind: Any) -> Any:
 
 
 def unicode_words(utf8: Any, end: Any, only_words: Any, table: Characters, starts: Any, ends: Any, counts: Any) -> None:
-    """Find the segments between word boundaries (UAX #29) that are not white space.
+    """Find the segments between word boundaries (UAX #29), without white space.
 
     Args:
         utf8: int8.
@@ -177,7 +180,9 @@ def unicode_words(utf8: Any, end: Any, only_words: Any, table: Characters, start
 
 
 def runs(utf8: Any, end: Any, apart: Any, table: Characters, starts: Any, ends: Any, counts: Any) -> None:
-    r"""Find runs of what is not white space, as ``str.split`` has them; the arguments are those of `unicode_words`.
+    r"""Find runs without white space, as ``str.split`` has them.
+
+    The arguments are those of `unicode_words`.
 
     With ``apart`` 1 a run is parted where ``\w`` begins or ends, as ``\w+|[^\w\s]+`` does.
     """
@@ -209,25 +214,27 @@ def runs(utf8: Any, end: Any, apart: Any, table: Characters, starts: Any, ends: 
     counts[0] = n
 
 
-def describe(words: Words, n: Any, table: Characters, known: Words, n_known: Any) -> None:
-    """Fill in what each word is made of: its code points, kinds and hashes; those of words that are known are copied.
+def describe(words: Words, n: Any, table: Characters, described: Words, n_known: Any) -> None:
+    """Describe each word: code points, kinds and hashes.
+
+    Words that `described` has too are copied.
 
     Args:
-        words: in order.
-        n: how many.
+        words: Words in order.
+        n: Number of words.
         table: Table of the code points.
-        known: words of the same text, split otherwise and described.
-        n_known: how many.
+        described: words of the same text, split otherwise and described.
+        n_known: Number of described words.
     """
     utf8 = words.lines.utf8
     other = numba.int64(0)
     for i in range(n):
         at, end = words.starts[i], words.ends[i]
-        while other < n_known and known.starts[other] < at:
+        while other < n_known and described.starts[other] < at:
             other += 1
-        if other < n_known and known.starts[other] == at and known.ends[other] == end:
-            words.chars[i], words.kinds[i] = known.chars[other], known.kinds[other]
-            words.hashes[i], words.folded[i] = known.hashes[other], known.folded[other]
+        if other < n_known and described.starts[other] == at and described.ends[other] == end:
+            words.chars[i], words.kinds[i] = described.chars[other], described.kinds[other]
+            words.hashes[i], words.folded[i] = described.hashes[other], described.folded[other]
             continue
         count = numba.int64(0)
         some, every, untitled, before = numba.int64(0), numba.int64(-1), numba.int64(0), numba.int64(0)

@@ -183,7 +183,7 @@ def in_form(label: str, form: LabelForm) -> str | None:
 
 
 def tags_of(labels: Iterable[str]) -> list[str]:
-    """Return the tags of those labels that name a language, each once, in their order."""
+    """Return the distinct tags of language labels, in order."""
     return list(dict.fromkeys(tag for label in labels if (tag := tag_of(label)) is not None))
 
 
@@ -194,7 +194,10 @@ def code_of(tag: str) -> str | None:
 
 
 def is_known(label: str) -> bool:
-    """Return whether a label is one of lid.176 or what descriptions make of it, of several languages, or GlotLID's."""
+    """Return True for a label of lid.176 or GlotLID.
+
+    So are tags in descriptions, and the label of several languages.
+    """
     lower = label.lower()
     if lower in LID_176 or lower in TAGS.values() or lower == "multi":
         return True
@@ -202,7 +205,7 @@ def is_known(label: str) -> bool:
 
 
 def label_of_path(path: str) -> str | None:
-    """Return the label that a path of a data file says; None if it says none.
+    """Return the label in a data file's path; None without one.
 
     If folder and file have the same name, that is the label (``de/de_part_1.jsonl.gz``, or
     ``de_meta/de_meta_part_1.jsonl.gz`` as released). Otherwise the label is the name of the folder if that is a known

@@ -1,4 +1,4 @@
-"""Words, their kinds and sentences as spaCy has them in its blank pipelines, without spaCy.
+"""Words, their kinds and sentences of spaCy's blank pipelines, without spaCy.
 
 Source: Unicode's Sentence_Terminal less the newest and the vertical ones, and three signs of Khmer, as datatrove 0.10
 has them; spaCy 3.8 (MIT), ``pipeline/sentencizer.pyx``.
@@ -38,15 +38,15 @@ FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "tables", "spacy
 
 
 class Rules(NamedTuple):
-    """The rules by which words of a language are split.
+    """Rules for splitting the words of a language.
 
     Attributes:
-        prefix: what is split off where it matches.
-        loose: what is taken for a prefix wherever it is in a word, as long as it is; None if there is no such.
-        suffix: what is split off at an end, as ``search`` finds it.
+        prefix: Prefix to split off at a match.
+        loose: Prefix to split off anywhere in a word, as long as it is; None if there is none.
+        suffix: Suffix to split off at an end, as ``search`` finds it.
         window: code points before an end in which ``suffix`` is looked for; 0 for all of them.
-        infix: what splits the rest, and is a word itself unless it is empty.
-        whole: what is not split further; None if that is nothing.
+        infix: Separator inside the rest; it is a word itself unless it is empty.
+        whole: Pattern of words that are not split further; None if there are none.
         exceptions: words that are not split by the rules, with the words that they give.
     """
 
@@ -68,12 +68,18 @@ def _table() -> dict[str, Any]:
 
 @functools.cache
 def spacy_languages() -> frozenset[str]:
-    """Return the codes of the languages that have rules; ``xx`` is spaCy's for all languages."""
+    """Return the codes of the languages with rules.
+
+    ``xx`` is spaCy's for all languages.
+    """
     return frozenset(_table()["languages"])
 
 
 def lower_case() -> str:
-    """Return spaCy's lower-case letters, as they stand in the brackets of a regular expression."""
+    """Return spaCy's lower-case letters.
+
+    They have the form of a bracket expression in a regular expression.
+    """
     return str(_table()["lower"])
 
 
@@ -179,7 +185,10 @@ def _is_like_url(word: str) -> bool:
 
 
 def is_url(chunk: str) -> bool:
-    """Return whether all of it looks like a URL: perhaps a scheme, a user, then a host, perhaps a port, a path."""
+    """Return True if all of a chunk looks like a URL.
+
+    It has a host; scheme, user, port and path are optional.
+    """
     if "." not in chunk:
         return False
     if (scheme := _patterns().scheme.match(chunk)) and _is_host(chunk[scheme.end() :], last=True):
@@ -192,7 +201,10 @@ def is_url(chunk: str) -> bool:
 
 
 def _is_host(place: str, *, last: bool) -> bool:
-    """Return whether a place is a host, up to the end or with a path; what is not the last one needs a path."""
+    """Return True if a place is a host, perhaps with a path.
+
+    All but the last place need a path.
+    """
     find = _patterns()
     end = find.host_end.search(place)
     host, rest = (place[: end.start()], place[end.start() :]) if end else (place, "")
@@ -219,7 +231,9 @@ _LEADING = re.compile(r"\s+")
 
 
 def spacy_words(text: str, language: str = "xx") -> list[str]:
-    """Return the words of a text, white space that is more than a blank among them; all in order, nothing left out.
+    """Return the words of a text, in order, and nothing less.
+
+    White space longer than a blank is a word.
 
     Args:
         text: Text of any length.
@@ -235,7 +249,10 @@ def _tokenizer(language: str) -> "_Tokenizer":
 
 
 def _chunks(text: str) -> list[str]:
-    """Return what is between white space, and white space that is more than the blank behind a word, with that."""
+    """Return pieces between white space, and white space.
+
+    White space is a piece if it is more than the blank behind a word, with that.
+    """
     leading = _LEADING.match(text)
     if not leading:
         return _CHUNKS.findall(text)
@@ -253,12 +270,12 @@ class _Tokenizer(dict[str, tuple[str, ...]]):
         self._search_suffix, self._window = rules.suffix.search, rules.window
         self._longest = max(map(len, self._exceptions))
         self._torn = dict[str, dict[str, list[tuple[tuple[str, ...], str]]]]()  # by their first and second word
-        for known, gives in self._exceptions.items():
-            if " " in known or self._has_affix(known):
-                words = tuple(chain.from_iterable(self._words_of(chunk, {}) for chunk in _chunks(known)))
+        for exception, gives in self._exceptions.items():
+            if " " in exception or self._has_affix(exception):
+                words = tuple(chain.from_iterable(self._words_of(chunk, {}) for chunk in _chunks(exception)))
                 if len(words) > 1 or words != gives:  # what gives just these words keeps others from overlapping
                     second = words[1] if len(words) > 1 else ""
-                    self._torn.setdefault(words[0], {}).setdefault(second, []).append((words, known))
+                    self._torn.setdefault(words[0], {}).setdefault(second, []).append((words, exception))
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         words = self._words_of(chunk, self._exceptions)
@@ -272,31 +289,31 @@ class _Tokenizer(dict[str, tuple[str, ...]]):
         chunks = _chunks(text)
         return self._mend(text, list(chain.from_iterable(map(self.__getitem__, chunks))))
 
-    def _words_of(self, chunk: str, known: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    def _words_of(self, chunk: str, exceptions: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
         if chunk[0] == " ":  # of white space behind a word
             return (chunk[1:],)
-        return tuple(self._split(chunk, known))
+        return tuple(self._split(chunk, exceptions))
 
-    def _split(self, chunk: str, known: dict[str, tuple[str, ...]]) -> Iterator[str]:
+    def _split(self, chunk: str, exceptions: dict[str, tuple[str, ...]]) -> Iterator[str]:
         """Yield the words of a chunk: an exception, or prefixes, what is between, suffixes."""
         begin, end = 0, len(chunk)
         behind = list[str]()
-        longest = self._longest if known else -1
+        longest = self._longest if exceptions else -1
         whole, whole_length = self._whole, 0
 
         while begin < end:
             if whole and whole.match(chunk[begin:end]):
                 whole_length = end - begin
                 break
-            if end - begin <= longest and chunk[begin:end] in known:
+            if end - begin <= longest and chunk[begin:end] in exceptions:
                 break
             first = self._prefix(chunk, begin, end)
-            if first and end - begin - first <= longest and chunk[begin + first : end] in known:
+            if first and end - begin - first <= longest and chunk[begin + first : end] in exceptions:
                 yield chunk[begin : begin + first]
                 begin += first
                 break
             last = self._suffix(chunk, begin + first, end)
-            if last and end - begin - last <= longest and chunk[begin : end - last] in known:
+            if last and end - begin - last <= longest and chunk[begin : end - last] in exceptions:
                 behind.append(chunk[end - last : end])
                 end -= last
                 break
@@ -310,8 +327,8 @@ class _Tokenizer(dict[str, tuple[str, ...]]):
                 end -= last
         if begin < end:
             inside = chunk[begin:end]
-            if inside in known:
-                yield from known[inside]
+            if inside in exceptions:
+                yield from exceptions[inside]
             elif end - begin == whole_length or is_url(inside):
                 yield inside
             else:
@@ -319,14 +336,14 @@ class _Tokenizer(dict[str, tuple[str, ...]]):
         yield from reversed(behind)
 
     def _prefix(self, chunk: str, begin: int, end: int) -> int:
-        """Return the length of what is split off at the beginning."""
+        """Return the length of the prefix to split off."""
         match = self._match_prefix(chunk, begin, end)
         if not match and self._loose:
             match = self._loose.search(chunk, begin, end)
         return match.end() - match.start() if match else 0
 
     def _suffix(self, chunk: str, begin: int, end: int) -> int:
-        """Return the length of what is split off at the end, the longest."""
+        """Return the length of the longest suffix to split off."""
         window = self._window or end - begin
         while True:
             start = max(begin, end - window)
@@ -350,9 +367,11 @@ class _Tokenizer(dict[str, tuple[str, ...]]):
         if at < len(chunk):
             yield chunk[at:]
 
-    def _has_affix(self, known: str) -> bool:
-        size = len(known)
-        return bool(self._prefix(known, 0, size) or self._suffix(known, 0, size) or self._infix.search(known))
+    def _has_affix(self, exception: str) -> bool:
+        size = len(exception)
+        return bool(
+            self._prefix(exception, 0, size) or self._suffix(exception, 0, size) or self._infix.search(exception)
+        )
 
     def _mend(self, text: str, words: list[str]) -> list[str]:
         """Return the words with exceptions put together again.
@@ -365,30 +384,30 @@ class _Tokenizer(dict[str, tuple[str, ...]]):
         for i in [i for i, word in enumerate(words) if word in torn]:
             follows = torn[words[i]]
             for second in (words[i + 1], "") if i + 1 < len(words) else ("",):
-                for parts, known in follows.get(second, ()):
+                for parts, exception in follows.get(second, ()):
                     if tuple(words[i : i + len(parts)]) == parts:
-                        results.append((len(parts), -i, known))
+                        results.append((len(parts), -i, exception))
         if not results:
             return words
-        taken = set[int]()
+        occupied = set[int]()
         chosen = dict[int, tuple[int, str]]()
-        for size, minus, known in sorted(results, reverse=True):  # the longest, of these the first
-            if -minus not in taken and size - minus - 1 not in taken:
-                chosen[-minus] = size, known
-            taken.update(range(-minus, size - minus))
+        for size, minus, exception in sorted(results, reverse=True):  # the longest, of these the first
+            if -minus not in occupied and size - minus - 1 not in occupied:
+                chosen[-minus] = size, exception
+            occupied.update(range(-minus, size - minus))
         mended = list[str]()
         at = 0
         for i, begin in enumerate(_offsets(text, words)):
             if i in chosen and text.startswith(chosen[i][1], begin):
-                size, known = chosen[i]
+                size, exception = chosen[i]
                 mended += words[at:i]
-                mended += self._exceptions[known]
+                mended += self._exceptions[exception]
                 at = i + size
         return mended + words[at:]
 
 
 def _offsets(text: str, words: Iterable[str]) -> Iterator[int]:
-    """Yield where each of all words of a text is in it."""
+    """Yield the offset of each word of a text."""
     at = 0
     for word in words:
         if not text.startswith(word, at):
@@ -398,7 +417,10 @@ def _offsets(text: str, words: Iterable[str]) -> Iterator[int]:
 
 
 def characters_in(ranges: str) -> Iterator[str]:
-    """Yield the characters of hexadecimal code points and ranges of them, such as ``21 2e 61d-61f``."""
+    """Yield the characters of hexadecimal code points and ranges.
+
+    An example is ``21 2e 61d-61f``.
+    """
     for part in ranges.split():
         first, _, last = part.partition("-")
         yield from map(chr, range(int(first, 16), int(last or first, 16) + 1))
@@ -425,7 +447,10 @@ _SPACY = TERMINALS - frozenset(characters_in(_NOT_OF_SPACY))
 
 
 def _openings(words: Sequence[str]) -> Iterator[int]:
-    """Yield which words begin a sentence: the first, and after a mark the next one that is no punctuation."""
+    """Yield the indexes of words at the beginning of sentences.
+
+    These are the first word, and after a mark the next one without punctuation.
+    """
     marked = True
     for i, word in enumerate(words):
         if word in _SPACY and i:
@@ -441,7 +466,10 @@ def spacy_sentences(text: str, language: str = "xx") -> int:
 
 
 def spacy_sentence_ends(text: str, language: str = "xx") -> list[int]:
-    """Return where each sentence ends; white space belongs to the sentence after it, and may be the last one alone."""
+    """Return the end of each sentence.
+
+    White space belongs to the sentence after it, and may be the last one alone.
+    """
     words = spacy_words(text, language)
     places = list(_offsets(text, words))
     lasts = [*(i - 1 for i in islice(_openings(words), 1, None)), *([len(words) - 1] if words else [])]

@@ -36,7 +36,7 @@ def _rows(path: str) -> list[list[str]]:
 
 
 def named_rows(name: str) -> list[list[str]]:
-    """Return the rows of a table that ships with the toolkit, without its head."""
+    """Return the rows of a table of the package, without its head."""
     return _rows(os.path.join(FOLDER, name))[1:]
 
 
@@ -55,7 +55,9 @@ def glotlid_label(label: str) -> str:
 
 
 def tokenizer_of(label: str) -> tuple[str, str] | None:
-    """Return the kind of tokenizer that datatrove gives a language, and its code; None if it gives none.
+    """Return kind and code of datatrove's tokenizer for a language.
+
+    None if datatrove has none.
 
     Args:
         label: Label of lid.176 or GlotLID.
@@ -127,13 +129,14 @@ class Language:
     """The name of the language of a label.
 
     Attributes:
-        label: as it is on disk.
+        label: Label on disk.
         tag: its BCP 47 tag, as ``lang=`` of HTML has it; None if the label names no language, or no known form of one.
-        name: in English (``Finnish``), without script; of an unknown label, the label.
-        script: in English (``Cyrillic``), that of the label, otherwise the usual one; empty if neither is known.
+        name: English name (``Finnish``), without script; of an unknown label, the label.
+        script: English name of the script (``Cyrillic``), that of the label, otherwise the usual one; empty if neither
+            is known.
         script_code: Script code of ISO 15924 (``Cyrl``); empty if it is not known.
         rtl: True if the script runs from right to left.
-        detail: what the tag says beyond the language (``Latin`` for ``sr-Latn``, ``BR`` for ``pt-BR``); mostly empty.
+        detail: Part of the tag beyond the language (``Latin`` for ``sr-Latn``, ``BR`` for ``pt-BR``); mostly empty.
     """
 
     label: str
@@ -146,13 +149,15 @@ class Language:
 
     @property
     def title(self) -> str:
-        """Return the name with what sets the label apart from others of the language: ``Serbian (Latin)``."""
+        """Return the name with its detail: ``Serbian (Latin)``."""
         return f"{self.name} ({self.detail})" if self.detail else self.name
 
 
 @functools.lru_cache(1 << 12)
 def language(label: str) -> Language:
-    """Return the names of a label of lid.176, GlotLID or NLLB (``deu_Latn``), or of a tag of BCP 47.
+    """Return the names for a label or a tag of BCP 47.
+
+    The label is one of lid.176, GlotLID or NLLB (``deu_Latn``).
 
     >>> [language(label).title for label in ("fi", "srp_Latn", "zh", "multi", "no such label")]
     ['Finnish', 'Serbian (Latin)', 'Chinese', 'Multiple languages', 'no such label']
@@ -169,11 +174,13 @@ def language(label: str) -> Language:
     name, usual = _ITS_OWN.get(lower) or _languages().get(code, (label, ""))
     if code == "x" or name == label:
         return Language(label, tag, name, *_script(usual), "")
-    said = more[0] if more and len(more[0]) == 4 and more[0].isalpha() else ""
-    script, script_code, rtl = _script(said or usual)
-    other = "-".join(more[1:] if said else more)
-    shown = script if said not in ("", usual, *_PARTS.get(usual, ())) else ""
-    return Language(label, tag, name, script, script_code, rtl, ", ".join(part for part in (shown, other) if part))
+    own_script = more[0] if more and len(more[0]) == 4 and more[0].isalpha() else ""
+    script, script_code, rtl = _script(own_script or usual)
+    other = "-".join(more[1:] if own_script else more)
+    detail_script = script if own_script not in ("", usual, *_PARTS.get(usual, ())) else ""
+    return Language(
+        label, tag, name, script, script_code, rtl, ", ".join(part for part in (detail_script, other) if part)
+    )
 
 
 def _script(code: str) -> tuple[str, str, bool]:

@@ -13,6 +13,7 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
+from toolkit.lazy_numpy import np
 from toolkit.storage import models
 from toolkit.storage.models import is_known
 from toolkit.text.encoders import tensors
@@ -36,8 +37,8 @@ class Predicts(ConfigStruct, kw_only=True):
 
     Attributes:
         version: Version of the file.
-        task: what its outputs are: a number; the logit of the second of two classes, or of each of several; of each of
-            several labels; of each grade but the first, that a text is at least of it.
+        task: Meaning of its outputs: a number; the logit of the second of two classes, or of each of several; of each
+            of several labels; of each grade but the first, that a text is at least of it.
         labels: classes or labels, sorted; grades, rising; nothing for a regression.
         range: ends of the scale of a regression, to which its numbers are clipped.
     """
@@ -56,7 +57,7 @@ class Predicts(ConfigStruct, kw_only=True):
         return len(self.labels) - less
 
     def check(self) -> None:
-        """Raise ConfigError for labels that are none of the task."""
+        """Raise ConfigError for labels outside the task."""
         if len({*self.labels}) != len(self.labels) or (self.task == "regression") != (not self.labels):
             raise ConfigError(f"labels: expected different labels for {self.task}, got {self.labels[:5]}")
         if self.task in ("classes", "ordinal") and len(self.labels) < 2:
@@ -88,13 +89,13 @@ class About(Predicts, kw_only=True):
         return Orders(*self.words, *(self.characters or (1, 0)), self.buckets)
 
     def check(self) -> None:
-        """Raise ConfigError for what compiled code cannot take, and labels that are none."""
-        for what, orders, most in (
+        """Raise ConfigError for limits of compiled code, and for wrong labels."""
+        for option, orders, most in (
             ("words", self.words, LONGEST_WORDS),
             ("characters", self.characters, LONGEST_CHARACTERS),
         ):
             if orders is not None and not 1 <= orders[0] <= orders[1] <= most:
-                raise ConfigError(f"{what}: expected [LEAST, MOST] from 1 to {most}, got {[*orders]}")
+                raise ConfigError(f"{option}: expected [LEAST, MOST] from 1 to {most}, got {[*orders]}")
         if not LEAST_BUCKETS <= self.buckets <= MOST_BUCKETS or self.buckets & (self.buckets - 1):
             raise ConfigError(
                 f"buckets: expected a power of 2 from {LEAST_BUCKETS} to {MOST_BUCKETS}, got {self.buckets}"
@@ -135,7 +136,7 @@ class LinearModel:
     """A loaded model. Not sent between processes; use `load_linear` where it is needed.
 
     Args:
-        about: what it is.
+        about: Description of the model.
         table: float32 (buckets, 1 + outputs).
         intercepts: float64 (outputs).
     """
@@ -145,11 +146,11 @@ class LinearModel:
         self._weights = Weights(about.outputs, table.reshape(-1), ngrams.tf_table())
 
     def predict(self, texts: Sequence[str | bytes], window: Window | None = None) -> list[Said]:
-        """Return what the model says of texts.
+        """Return predictions for texts.
 
         Args:
             texts: whole; bytes are UTF-8.
-            window: what it sees of them, if not what it was trained with.
+            window: Part of each text that it sees; by default as in training.
         """
         window = window or self.about.window
         if window is None:
@@ -162,27 +163,28 @@ class LinearModel:
         )
 
     def of_words(self, words: Words, window: Window | None = None, pieces: Sequence[int] = ()) -> list[Said]:
-        """Return what the model says of texts by their segments; with a window, of how many pieces each has."""
-        import numpy as np
+        """Return predictions for texts from their segments.
 
+        With a window, `pieces` has the number of pieces of each text.
+        """
         if len(words.bounds) == 1:
             return []
         result = ngrams.predict(words, self.about.orders, self._weights) + self._intercepts
         values = outcomes(self.about, result)
         if window is not None:
             values = window.together(values, np.concatenate([[0], np.cumsum(pieces)]))
-        return said(self.about, values)
+        return predictions_of(self.about, values)
 
 
 def outcomes(about: Predicts, sums: Array) -> Array:
-    """Return a number for a regression, else the probability of each label, of the outputs of texts.
+    """Return a number or label probabilities from the outputs of texts.
+
+    A regression gives a number.
 
     Args:
         about: the model.
         sums: float64 (texts, outputs), with intercepts.
     """
-    import numpy as np
-
     if about.task == "regression":
         return sums if isinstance(about.range, msgspec.UnsetType) else np.clip(sums, *about.range)
     ones = sigmoid(sums)
@@ -192,36 +194,34 @@ def outcomes(about: Predicts, sums: Array) -> Array:
         return grade_probabilities(ones)
     if len(about.labels) == 2:
         return np.hstack([1.0 - ones, ones])
-    total: Array = ones / np.maximum(ones.sum(axis=1, keepdims=True), 1e-300)
-    return total
+    return cast("Array", ones / np.maximum(ones.sum(axis=1, keepdims=True), 1e-300))
 
 
 def sigmoid(values: Array) -> Array:
     """Return 1 / (1 + e^-x)."""
-    import numpy as np
-
-    result: Array = 1.0 / (1.0 + np.exp(-np.clip(values, -700, 700)))
-    return result
+    return cast("Array", 1.0 / (1.0 + np.exp(-np.clip(values, -700, 700))))
 
 
 def grade_probabilities(at_least: Array) -> Array:
-    """Return the probability of each grade, of those that a text is at least of each but the first; none is below 0."""
-    import numpy as np
+    """Return the probability of each grade.
 
+    Given are those of all grades but the first, that a text is at least of it; none is below 0.
+    """
     least = np.minimum.accumulate(np.hstack([np.ones((len(at_least), 1)), at_least]), axis=1)
-    grades: Array = least - np.hstack([least[:, 1:], np.zeros((len(at_least), 1))])
-    return grades
+    return cast("Array", least - np.hstack([least[:, 1:], np.zeros((len(at_least), 1))]))
 
 
 def scores_of(task: Task, labels: Sequence[str], values: Array) -> Array:
-    """Return the score of each text, of what `outcomes` gives; float64 (texts)."""
-    import numpy as np
+    """Return the score of each text: float64 (texts).
 
+    `values` are the result of `outcomes`.
+    """
     if task == "regression":
         return cast("Array", values[:, 0])
     if task == "ordinal":
-        result: Array = (values / np.maximum(values.sum(axis=1, keepdims=True), 1e-300)) @ np.array(grades_of(labels))
-        return result
+        return cast(
+            "Array", (values / np.maximum(values.sum(axis=1, keepdims=True), 1e-300)) @ np.array(grades_of(labels))
+        )
     return cast("Array", values.max(axis=1))
 
 
@@ -235,8 +235,8 @@ class Labelled(Protocol):
     def labels(self) -> Sequence[str]: ...
 
 
-def said(about: Labelled, values: Array) -> list[Said]:
-    """Return what is said of each text, of what `outcomes` gives."""
+def predictions_of(about: Labelled, values: Array) -> list[Said]:
+    """Return the prediction for each text from the result of `outcomes`."""
     from toolkit.text.portable_floats import shortest_float32
 
     scores = shortest_float32(scores_of(about.task, about.labels, values))
@@ -254,8 +254,6 @@ def said(about: Labelled, values: Array) -> list[Said]:
 
 
 def _rows(values: Array) -> Array:
-    import numpy as np
-
     return np.arange(len(values))[:, None]
 
 
@@ -264,8 +262,6 @@ def _rows(values: Array) -> Array:
 
 def packed(about: About, table: Array, intercepts: Array) -> bytes:
     """Return the content of a model's file."""
-    import numpy as np
-
     tables: dict[str, Array] = {"table": table.astype(np.float32), "intercepts": intercepts.astype(np.float64)}
     return tensors.packed(tables, {"about": msgspec.json.encode(about).decode()}, digest="sha256")
 
@@ -276,12 +272,11 @@ def read(path: str) -> LinearModel:
     Raises:
         ConfigError: if it is not one that `packed` has written, whole.
     """
-    import numpy as np
 
     def wrong(got: object) -> NoReturn:
         raise ConfigError(f"{path}: expected a linear model, whole, got {got}; train or copy it again")
 
-    arrays, metadata = tensors.read(path, what="a linear model", digest="sha256")
+    arrays, metadata = tensors.read(path, kind_of_file="a linear model", digest="sha256")
     try:
         about = msgspec.json.decode(metadata["about"], type=About)
         about.check()

@@ -6,12 +6,13 @@ value of a bucket is (1 + log times) x its inverse document frequency, and the v
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, cast
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Float32s, Float64s, Int64s, UInt8s, UInt32s, UInt64s
 from toolkit.text.portable_floats import natural_logs
@@ -22,13 +23,13 @@ Piece = Literal["begin", "middle", "end"]
 
 
 class Window(ConfigStruct, omit_defaults=True):
-    """The window of a text that a model sees: its lead, or pieces of it, each by itself.
+    """Window of a text for a model: its lead, or pieces of it.
 
     Attributes:
         lead: so many code points from its beginning.
-        pieces: where pieces are taken, each of `characters`; a text that is not longer is one piece.
+        pieces: Places of the pieces, each of `characters`; a text that is not longer is one piece.
         characters: code points of a piece.
-        aggregate: what becomes of what the model says of the pieces.
+        aggregate: Combination of the predictions for the pieces.
     """
 
     lead: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -37,7 +38,7 @@ class Window(ConfigStruct, omit_defaults=True):
     aggregate: Literal["mean", "max", "min"] = "mean"
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together."""
+        """Raise ConfigError for conflicting options."""
         if (self.lead is None) == (not self.pieces):
             raise ConfigError("window: expected {lead: N}, or {pieces: [begin, middle, end], characters: N}")
         if bool(self.pieces) != (self.characters is not None):
@@ -46,7 +47,7 @@ class Window(ConfigStruct, omit_defaults=True):
             raise ConfigError("window: expected each piece once")
 
     def of(self, text: str) -> list[str]:
-        """Return what is seen of a text: one piece, or several."""
+        """Return the pieces of a text in the window, at least one."""
         if self.lead is not None:
             return [text[: self.lead]]
         size = self.characters or 0
@@ -57,32 +58,21 @@ class Window(ConfigStruct, omit_defaults=True):
 
     def together(self, values: Array, bounds: Array) -> Array:
         """Return one row for each text of the rows of its pieces; `bounds` is the first of each, and the end of all."""
-        import numpy as np
-
         if self.aggregate == "max":
             return np.maximum.reduceat(values, bounds[:-1])
         if self.aggregate == "min":
             return np.minimum.reduceat(values, bounds[:-1])
-        sums: Array = np.add.reduceat(values, bounds[:-1]) / np.diff(bounds)[:, None]
-        return sums
+        return cast("Array", np.add.reduceat(values, bounds[:-1]) / np.diff(bounds)[:, None])
 
     def of_rows(self, rows: Sequence[Sequence[float]]) -> list[float]:
-        """Return one row of those of a text's pieces, as the shortest float32."""
-        import numpy as np
-
+        """Combine rows of a text's pieces into one, as shortest float32."""
         from toolkit.text.portable_floats import shortest_float32
 
         return shortest_float32(self.together(np.array(rows), np.array([0, len(rows)]))[0])
 
 
-WindowOption = Annotated[
-    Window | None,
-    Description(
-        description="the part of the text that the model sees: {lead: N} code points, or {pieces: [begin, middle, "
-        "end], characters: N, aggregate: mean | max | min}, each by itself; null: all of it"
-    ),
-]
-
+WindowOption = Annotated[Window | None, msgspec.Meta(extra={"check": Window.check})]
+"""Type of a tagger's option that is checked before anything is written."""
 
 MANY = 255
 """An n-gram that is there more often counts as if it were there so often."""
@@ -92,7 +82,7 @@ WORD, BETWEEN, EDGE = 0x8F4F9AB7C1D2E365, 0xA5A5A5A5, 0x110000
 
 
 class Orders(NamedTuple):
-    """Which n-grams are counted: how long, and in how many buckets, a power of 2."""
+    """Lengths of n-grams, and the number of buckets, a power of 2."""
 
     least_words: int
     most_words: int
@@ -101,7 +91,7 @@ class Orders(NamedTuple):
     buckets: int
 
 
-class Counts(NamedTuple):
+class NgramCounts(NamedTuple):
     """The n-grams of some texts.
 
     Attributes:
@@ -115,17 +105,17 @@ class Counts(NamedTuple):
     bounds: Int64s
 
 
-class Room(NamedTuple):
-    """Scratch arrays in which compiled code counts.
+class Workspace(NamedTuple):
+    """Scratch arrays for counting.
 
     Attributes:
         points: uint64, for the code points of the longest word and 2.
-        seen: uint8, for each bucket; zero before and after.
+        times: uint8, for each bucket; zero before and after.
         met: uint32, for the buckets that a text meets.
     """
 
     points: UInt64s
-    seen: UInt8s
+    times: UInt8s
     met: UInt32s
 
 
@@ -143,52 +133,45 @@ class Weights(NamedTuple):
     tf: Float64s
 
 
-_TEXTS = (Words, "int64", Orders, Characters, Room)
-_count = Compiled("toolkit.text.linear.kernel:count", *_TEXTS, Counts)
+_TEXTS = (Words, "int64", Orders, Characters, Workspace)
+_count = Compiled("toolkit.text.linear.kernel:count", *_TEXTS, NgramCounts)
 _predict = Compiled("toolkit.text.linear.kernel:predict", *_TEXTS, Weights, "float64*")
 
 
 def tf_table() -> Array:
-    """Return what n-grams weigh that are met 0, 1 … `MANY` times: 1 + log times."""
-    import numpy as np
+    """Return the weights of n-gram counts 0 to `MANY`.
 
+    A weight is 1 + log times.
+    """
     return np.concatenate([[0.0], 1.0 + natural_logs(np.arange(1.0, MANY + 1))])
 
 
 def most_met(words: Words, orders: Orders) -> Array:
     """Return how many buckets each text meets at most."""
-    import numpy as np
-
     of_words = orders.most_words - orders.least_words + 1
     of_points = max(0, orders.most_characters - orders.least_characters + 1)
     most = words.sums((words.chars + 2) * of_points + of_words)
     return np.minimum(most, orders.buckets)
 
 
-def room_for(words: Words, orders: Orders, met: int) -> Room:
+def room_for(words: Words, orders: Orders, met: int) -> Workspace:
     """Return room to count in."""
-    import numpy as np
-
     longest = int(words.chars.max(initial=0))
-    return Room(np.empty(longest + 2, np.uint64), np.zeros(orders.buckets, np.uint8), np.empty(met + 1, np.uint32))
+    return Workspace(np.empty(longest + 2, np.uint64), np.zeros(orders.buckets, np.uint8), np.empty(met + 1, np.uint32))
 
 
-def count(words: Words, orders: Orders) -> Counts:
+def count(words: Words, orders: Orders) -> NgramCounts:
     """Return the n-grams of some texts."""
-    import numpy as np
-
     texts = len(words.bounds) - 1
     most = int(most_met(words, orders).sum())
-    result = Counts(np.empty(most + 1, np.uint32), np.empty(most, np.uint8), np.empty(texts + 1, np.int64))
+    result = NgramCounts(np.empty(most + 1, np.uint32), np.empty(most, np.uint8), np.empty(texts + 1, np.int64))
     _count(words, texts, orders, characters(), room_for(words, orders, 0), result)
     end = int(result.bounds[-1])
-    return Counts(result.buckets[:end], result.times[:end], result.bounds)
+    return NgramCounts(result.buckets[:end], result.times[:end], result.bounds)
 
 
 def predict(words: Words, orders: Orders, weights: Weights) -> Array:
-    """Return what a model says of some texts, without its intercepts; float64 (texts, outputs)."""
-    import numpy as np
-
+    """Compute the outputs for texts without intercepts; float64 (texts, outputs)."""
     texts = len(words.bounds) - 1
     sums = np.empty((texts, weights.outputs), np.float64)
     room = room_for(words, orders, int(most_met(words, orders).max(initial=0)))

@@ -1,4 +1,4 @@
-"""Tokens of texts by the tokenizers of Hugging Face (extra ``tokens``), as the library ``tokenizers`` gives them."""
+"""Tokens by Hugging Face's library ``tokenizers`` (extra ``tokens``)."""
 
 from toolkit.text.tokens.tokenizer import Tokenizer, load_tokenizer
 from toolkit.text.tokens.trace import IDS, TRACE, Origin, TraceFile, TraceWriter

@@ -11,6 +11,7 @@ Source: Sennrich et al. 2016, arXiv:1508.07909; Radford et al. 2019 (GPT-2) for 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Bytes, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 
@@ -52,18 +53,21 @@ class Division(NamedTuple):
 
 
 class Merges(NamedTuple):
-    """A hash table of pairs of tokens that become one; ranks say which first. `bytes` are the tokens of bytes."""
+    """Hash table of pairs of tokens and their merges.
+
+    The lower rank merges first; `bytes` are the tokens of bytes.
+    """
 
     keys: UInt64s
     ranks: Int32s
-    made: Int32s
+    products: Int32s
     bytes: Int32s
     mask: int
     shift: int
 
 
-class Known(NamedTuple):
-    """Pieces whose tokens are known: a hash table, until it is full."""
+class PieceTable(NamedTuple):
+    """Hash table of pieces and their tokens, until it is full."""
 
     slots: Int32s
     places: Int64s
@@ -79,15 +83,15 @@ class Known(NamedTuple):
     tokens_room: int
 
 
-class Room(NamedTuple):
-    """Scratch arrays in which pieces are merged."""
+class MergeScratch(NamedTuple):
+    """Scratch arrays for merging."""
 
     tokens: Int32s
     ranks: Int32s
     slots: Int32s
 
 
-class Asked(NamedTuple):
+class Texts(NamedTuple):
     """Some texts: bytes one behind the other, and int64 (texts + 1) where each begins, and the end."""
 
     utf8: Bytes
@@ -95,8 +99,8 @@ class Asked(NamedTuple):
     texts: int
 
 
-class Said(NamedTuple):
-    """The tokens of texts, and int64 (texts + 1) where those of each begin; and how far the work is.
+class TokenBuffer(NamedTuple):
+    """Tokens of texts, bounds (texts + 1), and the state of work.
 
     Attributes:
         state: int64 (5): text, byte, tokens; then where a piece ends that is left to the caller, or -1 - the code point
@@ -108,12 +112,12 @@ class Said(NamedTuple):
     state: Int64s
 
 
-_encode = Compiled("toolkit.text.tokens.kernel:encode", Asked, Division, Merges, Known, Room, Said)
-_remember = Compiled("toolkit.text.tokens.kernel:remember", Asked, "int32*", Known)
+_encode = Compiled("toolkit.text.tokens.kernel:encode", Texts, Division, Merges, PieceTable, MergeScratch, TokenBuffer)
+_remember = Compiled("toolkit.text.tokens.kernel:remember", Texts, "int32*", PieceTable)
 
 
 class ByteLevel:
-    """Encodes as a tokenizer does that is byte-level BPE.
+    """Encodes like a tokenizer with byte-level BPE.
 
     Args:
         tokenizer: Tokenizer of the library.
@@ -122,43 +126,44 @@ class ByteLevel:
     """
 
     def __init__(self, tokenizer: Any, file: Mapping[str, Any], kind: int, digits: int) -> None:
-        import numpy as np
-
         self._tokenizer = tokenizer
         self._division = Division(np.zeros(_POINTS, np.uint8), kind, digits)
         vocabulary: Mapping[str, int] = file["model"]["vocab"]
         self._merges = _merges_of(vocabulary, file["model"]["merges"])
-        self._room = Room(*(np.empty(LONG + 1, np.int32) for _ in Room._fields))
+        self._room = MergeScratch(*(np.empty(LONG + 1, np.int32) for _ in MergeScratch._fields))
         whole = vocabulary if file["model"].get("ignore_merges") else {}
-        self._known = _nothing_known(len(whole), sum(map(len, whole)))
+        self._pieces = _nothing_known(len(whole), sum(map(len, whole)))
         self._remember(whole)
 
     def encode(self, texts: Sequence[str]) -> tuple[Array, Array]:
-        """Return the tokens of texts, uint32, and int64 (texts + 1) where those of each begin, and the end."""
-        import numpy as np
+        """Return the tokens of texts, uint32, and their bounds.
 
+        These are int64 (texts + 1).
+        """
         encoded = [text.encode() for text in texts]
         bounds = np.zeros(len(texts) + 1, np.int64)
         np.cumsum([len(item) for item in encoded], out=bounds[1:])
         utf8 = np.frombuffer(b"".join([*encoded, b"\0\0\0\0"]), np.int8)
-        asked = Asked(utf8, bounds, len(texts))
-        said = Said(np.empty(int(bounds[-1]) + 1, np.uint32), np.zeros(len(texts) + 1, np.int64), np.zeros(5, np.int64))
+        request = Texts(utf8, bounds, len(texts))
+        answer = TokenBuffer(
+            np.empty(int(bounds[-1]) + 1, np.uint32), np.zeros(len(texts) + 1, np.int64), np.zeros(5, np.int64)
+        )
         while True:
-            _encode(asked, self._division, self._merges, self._known, self._room, said)
-            if not said.state[4]:
-                return said.tokens[: said.state[2]], said.bounds
-            self._go_on(utf8, said)
+            _encode(request, self._division, self._merges, self._pieces, self._room, answer)
+            if not answer.state[4]:
+                return answer.tokens[: answer.state[2]], answer.bounds
+            self._go_on(utf8, answer)
 
-    def _go_on(self, utf8: Array, said: Said) -> None:
-        """Do what compiled code leaves: ask what a character is, or divide a long piece."""
-        at, n, behind = (int(item) for item in said.state[1:4])
+    def _go_on(self, utf8: Array, answer: TokenBuffer) -> None:
+        """Do the rest of compiled code: classify a character, or divide a long piece."""
+        at, n, behind = (int(item) for item in answer.state[1:4])
         if behind < 0:
             point = -1 - behind
             self._division.classes[point] = self._class_of(chr(point))
             return
         pieces = self._tokenizer.model.tokenize(_as_letters(utf8[at:behind].tobytes()))
-        said.tokens[n : n + len(pieces)] = [piece.id for piece in pieces]
-        said.state[1], said.state[2] = behind, n + len(pieces)
+        answer.tokens[n : n + len(pieces)] = [piece.id for piece in pieces]
+        answer.state[1], answer.state[2] = behind, n + len(pieces)
 
     def _class_of(self, character: str) -> int:
         """Return the class of a character, as the library divides texts."""
@@ -178,8 +183,6 @@ class ByteLevel:
 
     def _remember(self, vocabulary: Mapping[str, int]) -> None:
         """Remember all tokens: pieces that are a token are that one, whatever their merges say."""
-        import numpy as np
-
         byte_of = {letter: byte for byte, letter in enumerate(_letters())}
         results = [
             token for token in vocabulary if 0 < len(token) <= LONG and all(letter in byte_of for letter in token)
@@ -187,11 +190,13 @@ class ByteLevel:
         utf8 = bytes([byte_of[letter] for token in results for letter in token])
         bounds = np.cumsum([0, *map(len, results)], dtype=np.int64)
         numbers = np.array([vocabulary[token] for token in results], np.int32)
-        _remember(Asked(np.frombuffer(utf8, np.int8), bounds, len(results)), numbers, self._known)
+        _remember(Texts(np.frombuffer(utf8, np.int8), bounds, len(results)), numbers, self._pieces)
 
 
 def byte_level(tokenizer: Any, file: Mapping[str, Any]) -> ByteLevel | None:
-    """Return what encodes as a tokenizer does, without its normalizer and added tokens; None if it is no such one.
+    """Return an encoder equal to a tokenizer; None if it has no byte-level BPE.
+
+    Normalizer and added tokens are not part of it.
 
     Args:
         tokenizer: Tokenizer of the library.
@@ -208,7 +213,10 @@ def byte_level(tokenizer: Any, file: Mapping[str, Any]) -> ByteLevel | None:
 
 
 def _expression_of(pre_tokenizer: Any) -> str | None:
-    """Return the expression that divides texts, if nothing else does and bytes become letters behind it."""
+    """Return the expression for dividing texts.
+
+    It is None if something else does, or bytes do not become letters.
+    """
     if not isinstance(pre_tokenizer, dict):
         return None
     if pre_tokenizer.get("type") == "ByteLevel":
@@ -224,14 +232,16 @@ def _expression_of(pre_tokenizer: Any) -> str | None:
 
 
 def _letters() -> str:
-    """Return the letters that stand for bytes 0 to 255 (GPT-2)."""
-    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = iter(range(0x100, 0x200))
-    return "".join(chr(byte) if byte in shown else chr(next(others)) for byte in range(256))
+    """Return the letters for bytes 0 to 255 (GPT-2)."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    substitutes = iter(range(0x100, 0x200))
+    return "".join(chr(byte) if byte in printable else chr(next(substitutes)) for byte in range(256))
 
 
 def bytes_in(vocabulary: Mapping[str, int]) -> Callable[[str], bytes]:
-    """Return what gives the bytes that a token of a model stands for: by letters of bytes, ``<0xE4>``, ``▁`` or ``##``.
+    """Return a function from a model's token to its bytes.
+
+    Tokens have letters for bytes, ``<0xE4>``, ``▁`` or ``##``.
 
     Args:
         vocabulary: Tokens of the model.
@@ -254,9 +264,10 @@ def _as_letters(utf8: bytes) -> str:
 
 
 def _merges_of(vocabulary: Mapping[str, int], listed: Sequence[Any]) -> Merges:
-    """Return the table of merges, which files have as ``"a b"`` or ``["a", "b"]``, in order."""
-    import numpy as np
+    """Return the table of merges, in order.
 
+    Files have them as ``"a b"`` or ``["a", "b"]``.
+    """
     bits = max(4, (2 * len(listed) + 1).bit_length())
     size = 1 << bits
     keys = np.full(size, _EMPTY, np.uint64)
@@ -272,23 +283,24 @@ def _merges_of(vocabulary: Mapping[str, int], listed: Sequence[Any]) -> Merges:
     return Merges(keys, ranks, result, of_bytes, size - 1, 64 - bits)
 
 
-def _nothing_known(tokens: int, size: int) -> Known:
-    """Return an empty table, with room for so many tokens of that many bytes together beside other pieces."""
-    import numpy as np
+def _nothing_known(tokens: int, size: int) -> PieceTable:
+    """Return an empty table for tokens and other pieces.
 
-    entries, pool, held = _ENTRIES + tokens, _POOL + size, _TOKENS + tokens
+    It has room for so many tokens of that many bytes.
+    """
+    entries, pool, stored_tokens = _ENTRIES + tokens, _POOL + size, _TOKENS + tokens
     slots = max(_SLOTS, 1 << (2 * entries - 1).bit_length())
-    return Known(
+    return PieceTable(
         np.full(slots, -1, np.int32),
         np.zeros(entries, np.int64),
         np.zeros(entries, np.int32),
         np.zeros(entries, np.int64),
         np.zeros(entries, np.int32),
         np.zeros(pool, np.int8),
-        np.zeros(held, np.uint32),
+        np.zeros(stored_tokens, np.uint32),
         np.zeros(3, np.int64),
         slots - 1,
         entries,
         pool,
-        held,
+        stored_tokens,
     )

@@ -3,12 +3,12 @@
 Used by `toolkit.text.tokens.byte_level`, which says what the arguments are.
 """
 
-import functools
 from typing import Any
 
 import numba
 
-from toolkit.text import unicode_table
+from toolkit.text.kernels.intrinsics import inline
+from toolkit.text.kernels.words import decoded
 from toolkit.text.tokens.byte_level import (
     LETTER,
     LONG,
@@ -17,25 +17,26 @@ from toolkit.text.tokens.byte_level import (
     OTHER,
     SPACE,
     UNKNOWN,
-    Asked,
     Division,
-    Known,
     Merges,
-    Room,
-    Said,
+    MergeScratch,
+    PieceTable,
+    Texts,
+    TokenBuffer,
 )
 from toolkit.text.words import PRIME, SEED
 
-_inline = functools.partial(numba.njit, inline="always")
 _i64, _u64 = numba.int64, numba.uint64
-decoded = _inline(unicode_table.decoded)
 
 _QUOTE, _BLANK = 0x27, 0x20
 
 
-@_inline
+@inline
 def _class(utf8: Any, at: Any, end: Any, classes: Any) -> Any:
-    """Return the class of the character at a place, and where the next one begins; 0, -1 - its number, if unknown."""
+    """Return the class of a character, and the offset of the next.
+
+    For an unknown one these are 0 and -1 - its number.
+    """
     if at >= end:
         return _i64(0), at
     point, after = decoded(utf8, at)
@@ -45,29 +46,35 @@ def _class(utf8: Any, at: Any, end: Any, classes: Any) -> Any:
     return kind, _i64(after)
 
 
-@_inline
-def _run(utf8: Any, at: Any, end: Any, classes: Any, wanted: Any, most: Any) -> Any:
-    """Return where a run of characters of a class ends, at most so many; negative at an unknown one."""
+@inline
+def _run(utf8: Any, at: Any, end: Any, classes: Any, class_: Any, most: Any) -> Any:
+    """Return the end of a run of one class, negative if unknown.
+
+    It has at most so many characters.
+    """
     result = at
     while result < end and most != 0:
         kind, after = _class(utf8, result, end, classes)
         if kind == UNKNOWN:
             return after
-        if kind != wanted:
+        if kind != class_:
             break
         result = after
         most -= 1
     return result
 
 
-@_inline
+@inline
 def _lower(byte: Any, either: Any) -> Any:
     return byte | 0x20 if either != 0 and 0x41 <= byte <= 0x5A else byte
 
 
-@_inline
+@inline
 def _contraction(utf8: Any, at: Any, end: Any, either: Any) -> Any:
-    """Return the length of ``'s 't 'm 'd 're 've 'll`` at a place; 0 for none."""
+    """Return the length of a contraction at a place; 0 for none.
+
+    These are ``'s 't 'm 'd 're 've 'll``.
+    """
     if utf8[at] != _QUOTE or at + 1 >= end:
         return _i64(0)
     first = _lower(utf8[at + 1], either)
@@ -80,9 +87,12 @@ def _contraction(utf8: Any, at: Any, end: Any, either: Any) -> Any:
     return _i64(0)
 
 
-@_inline
+@inline
 def _spaces(utf8: Any, at: Any, end: Any, division: Any) -> Any:
-    """Return where a piece ends that begins with white space; negative at an unknown character."""
+    """Return the end of a piece after white space.
+
+    It is negative at an unknown character.
+    """
     result, last, line = at, at, _i64(-1)
     while result < end:
         kind, after = _class(utf8, result, end, division.classes)
@@ -99,9 +109,12 @@ def _spaces(utf8: Any, at: Any, end: Any, division: Any) -> Any:
     return result if result >= end or last == at else last  # the last one goes to what follows
 
 
-@_inline
+@inline
 def _piece(utf8: Any, at: Any, end: Any, division: Any) -> Any:
-    """Return where the piece that begins at a place ends; negative at an unknown character."""
+    """Return the end of the piece at a place.
+
+    It is negative at an unknown character.
+    """
     classes, spaced = division.classes, division.kind != ONE_SPACE
     length = _contraction(utf8, at, end, spaced)
     if length != 0:
@@ -129,7 +142,7 @@ def _piece(utf8: Any, at: Any, end: Any, division: Any) -> Any:
     return _spaces(utf8, at, end, division)
 
 
-@_inline
+@inline
 def _pair(merges: Any, left: Any, right: Any) -> Any:
     """Return the slot of a pair of tokens; -1 if they are not merged."""
     key = (_u64(left) << _u64(32)) | _u64(right)
@@ -141,14 +154,14 @@ def _pair(merges: Any, left: Any, right: Any) -> Any:
     return _i64(-1)
 
 
-@_inline
+@inline
 def _rank(merges: Any, room: Any, i: Any) -> Any:
     slot = _pair(merges, room.tokens[i], room.tokens[i + 1])
     room.slots[i] = slot
     room.ranks[i] = merges.ranks[slot] if slot >= 0 else numba.int32(0x7FFFFFFF)
 
 
-@_inline
+@inline
 def _merged(utf8: Any, at: Any, end: Any, merges: Any, room: Any) -> Any:
     """Divide a piece into tokens in ``room.tokens``; return their number."""
     n = end - at
@@ -163,7 +176,7 @@ def _merged(utf8: Any, at: Any, end: Any, merges: Any, room: Any) -> Any:
                 best, least = _i64(i), room.ranks[i]
         if best < 0:
             break
-        room.tokens[best] = merges.made[room.slots[best]]
+        room.tokens[best] = merges.products[room.slots[best]]
         n -= 1
         for i in range(best + 1, n):
             room.tokens[i] = room.tokens[i + 1]
@@ -176,18 +189,18 @@ def _merged(utf8: Any, at: Any, end: Any, merges: Any, room: Any) -> Any:
     return n
 
 
-@_inline
-def _same(utf8: Any, at: Any, length: Any, known: Any, entry: Any) -> Any:
-    if known.lengths[entry] != length:
+@inline
+def _same(utf8: Any, at: Any, length: Any, pieces: Any, entry: Any) -> Any:
+    if pieces.lengths[entry] != length:
         return False
-    place = known.places[entry]
+    place = pieces.places[entry]
     for i in range(length):  # noqa: SIM110  # numba takes no generator
-        if known.pool[place + i] != utf8[at + i]:
+        if pieces.pool[place + i] != utf8[at + i]:
             return False
     return True
 
 
-@_inline
+@inline
 def _hash(utf8: Any, at: Any, end: Any) -> Any:
     result = _u64(SEED)
     for i in range(at, end):
@@ -195,65 +208,70 @@ def _hash(utf8: Any, at: Any, end: Any) -> Any:
     return result ^ (result >> _u64(29))
 
 
-@_inline
-def _slot(utf8: Any, at: Any, end: Any, known: Any) -> Any:
-    """Return the slot of a piece, or that where it would be."""
-    slot = _i64(_hash(utf8, at, end) & _u64(known.mask))
-    while known.slots[slot] >= 0 and not _same(utf8, at, end - at, known, known.slots[slot]):
-        slot = (slot + 1) & known.mask
+@inline
+def _slot(utf8: Any, at: Any, end: Any, pieces: Any) -> Any:
+    """Return the slot of a piece, or an empty one for it."""
+    slot = _i64(_hash(utf8, at, end) & _u64(pieces.mask))
+    while pieces.slots[slot] >= 0 and not _same(utf8, at, end - at, pieces, pieces.slots[slot]):
+        slot = (slot + 1) & pieces.mask
     return slot
 
 
-@_inline
-def _remember(utf8: Any, at: Any, end: Any, known: Any, slot: Any, tokens: Any, first: Any, n: Any) -> Any:
-    entry, used, held = known.used[0], known.used[1], known.used[2]
-    if entry >= known.entries or used + end - at > known.room or held + n > known.tokens_room:
+@inline
+def _remember(utf8: Any, at: Any, end: Any, pieces: Any, slot: Any, tokens: Any, first: Any, n: Any) -> Any:
+    entry, used, token = pieces.used[0], pieces.used[1], pieces.used[2]
+    if entry >= pieces.entries or used + end - at > pieces.room or token + n > pieces.tokens_room:
         return
     for i in range(end - at):
-        known.pool[used + i] = utf8[at + i]
+        pieces.pool[used + i] = utf8[at + i]
     for i in range(n):
-        known.tokens[held + i] = numba.uint32(tokens[first + i])
-    known.places[entry], known.lengths[entry] = used, numba.int32(end - at)
-    known.firsts[entry], known.counts[entry] = held, numba.int32(n)
-    known.slots[slot] = numba.int32(entry)
-    known.used[0], known.used[1], known.used[2] = entry + 1, used + end - at, held + n
+        pieces.tokens[token + i] = numba.uint32(tokens[first + i])
+    pieces.places[entry], pieces.lengths[entry] = used, numba.int32(end - at)
+    pieces.firsts[entry], pieces.counts[entry] = token, numba.int32(n)
+    pieces.slots[slot] = numba.int32(entry)
+    pieces.used[0], pieces.used[1], pieces.used[2] = entry + 1, used + end - at, token + n
 
 
-def remember(asked: Asked, tokens: Any, known: Known) -> None:
-    """Remember texts that are a token each."""
-    for text in range(asked.texts):
-        slot = _slot(asked.utf8, asked.bounds[text], asked.bounds[text + 1], known)
-        if known.slots[slot] < 0:
-            _remember(asked.utf8, asked.bounds[text], asked.bounds[text + 1], known, slot, tokens, text, _i64(1))
+def remember(request: Texts, tokens: Any, pieces: PieceTable) -> None:
+    """Store texts of one token each."""
+    for text in range(request.texts):
+        slot = _slot(request.utf8, request.bounds[text], request.bounds[text + 1], pieces)
+        if pieces.slots[slot] < 0:
+            _remember(request.utf8, request.bounds[text], request.bounds[text + 1], pieces, slot, tokens, text, _i64(1))
 
 
-def encode(asked: Asked, division: Division, merges: Merges, known: Known, room: Room, said: Said) -> None:
-    """Divide texts into tokens, from where ``said.state`` is, until all are, or something is unknown."""
-    utf8, state = asked.utf8, said.state
+def encode(
+    request: Texts, division: Division, merges: Merges, pieces: PieceTable, room: MergeScratch, answer: TokenBuffer
+) -> None:
+    """Divide texts into tokens from ``answer.state`` on.
+
+    It stops at an unknown character or a long piece.
+    """
+    utf8, state = request.utf8, answer.state
     text, at, n = state[0], state[1], state[2]
     state[3], state[4] = _i64(0), _i64(0)
-    while text < asked.texts:
-        end = asked.bounds[text + 1]
+    while text < request.texts:
+        end = request.bounds[text + 1]
         while at < end:
             behind = _piece(utf8, at, end, division)
             if behind < 0 or behind - at > LONG:
                 state[0], state[1], state[2], state[3], state[4] = text, at, n, behind, _i64(1)
                 return
-            slot = _slot(utf8, at, behind, known)
-            entry = known.slots[slot]
+            slot = _slot(utf8, at, behind, pieces)
+            entry = pieces.slots[slot]
             if entry >= 0:
-                first = known.firsts[entry]
-                for i in range(known.counts[entry]):
-                    said.tokens[n + i] = known.tokens[first + i]
-                n += known.counts[entry]
+                first = pieces.firsts[entry]
+                for i in range(pieces.counts[entry]):
+                    answer.tokens[n + i] = pieces.tokens[first + i]
+                n += pieces.counts[entry]
             else:
                 count = _merged(utf8, at, behind, merges, room)
                 for i in range(count):
-                    said.tokens[n + i] = numba.uint32(room.tokens[i])
-                _remember(utf8, at, behind, known, slot, room.tokens, _i64(0), count)
+                    answer.tokens[n + i] = numba.uint32(room.tokens[i])
+                _remember(utf8, at, behind, pieces, slot, room.tokens, _i64(0), count)
                 n += count
             at = behind
         text += 1
-        said.bounds[text] = n
+        answer.bounds[text] = n
         at = end
     state[0], state[1], state[2] = text, at, n

@@ -1,4 +1,6 @@
-"""The order in which training programs read files of tokens: a pure function of seed, epoch and ranks.
+"""Orders of training programs when reading tokens.
+
+They are pure functions of seed, epoch and ranks.
 
 Sources: Modalities 0.5, ``samplers.py`` and ``dataset.py``; OLMo-core 2, ``data_loader.py`` and ``numpy_dataset.py``;
 Megatron-LM core 0.16, ``gpt_dataset.py``, ``helpers.cpp`` and ``data_samplers.py``.
@@ -10,11 +12,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.errors import ConfigError
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.signatures import Array
 
 
 class Read(NamedTuple):
-    """Tokens that a rank reads: a stretch of a file, by the number of the file."""
+    """Tokens of a rank: a stretch of a file, by the file's number."""
 
     rank: int
     sample: int
@@ -24,7 +27,10 @@ class Read(NamedTuple):
 
 
 class FileOfTokens(NamedTuple):
-    """The tokens of a file, and the lengths of its entries, which Megatron calls documents."""
+    """Tokens of a file, and the lengths of its entries.
+
+    Megatron calls these documents.
+    """
 
     tokens: int
     lengths: Callable[[], Array]
@@ -59,7 +65,9 @@ class Order(ConfigStruct, kw_only=True):
     )
 
     def step(self, number: int, files: Sequence[FileOfTokens]) -> list[Read]:
-        """Return what all ranks read in a step, counted from 1, each in its order.
+        """Return the reads of all ranks in a step.
+
+        Steps count from 1.
 
         Raises:
             ConfigError: If there is no such step, or the batch cannot be divided.
@@ -93,14 +101,12 @@ class Order(ConfigStruct, kw_only=True):
         return order, _chunks(counts, self.sequence_length, self.sequence_length)
 
     def _megatron(self, files: Sequence[FileOfTokens]) -> tuple[list[Array], Callable[[int], list[Any]]]:
-        import numpy as np
-
         if len(files) != 1:
             raise ConfigError(f"files: expected one file: blends of Megatron are not known here, got {len(files)}")
         lengths = files[0].lengths()
         begins = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        taken = lengths[: round(self.share * len(lengths))]
-        documents, order = megatron_order(taken, self.sequence_length, self.seed, self.samples)
+        trained = lengths[: round(self.share * len(lengths))]
+        documents, order = megatron_order(trained, self.sequence_length, self.seed, self.samples)
         ends = np.cumsum(lengths[documents])
 
         def pieces(sample: int) -> list[tuple[int, int, int]]:
@@ -122,8 +128,6 @@ class Order(ConfigStruct, kw_only=True):
 
 
 def _chunks(counts: Sequence[int], stride: int, size: int) -> Callable[[int], list[Any]]:
-    import numpy as np
-
     bounds = np.cumsum([0, *counts])
 
     def pieces(sample: int) -> list[tuple[int, int, int]]:
@@ -138,8 +142,6 @@ def modalities_order(  # the arguments of their sampler
     samples: int, seed: int, epoch: int, ranks: int, shuffle: bool, drop_last: bool = True, skip: int = 0
 ) -> list[Array]:
     """Return the samples of each rank, as `ResumableDistributedSampler` of Modalities has them."""
-    import numpy as np
-
     full = torch_randperm(samples, seed + epoch) if shuffle else np.arange(samples)
     left = full[skip:]
     if drop_last:
@@ -153,8 +155,6 @@ def olmo_core_order(  # the arguments of their loader
     samples: int, seed: int, epoch: int, ranks: int, batch: int, shuffle: bool = True
 ) -> list[Array]:
     """Return the samples of each rank, as `NumpyFSLDataLoader` of OLMo-core has them."""
-    import numpy as np
-
     indices = np.arange(samples, dtype=np.uint32)
     if shuffle:
         np.random.Generator(np.random.PCG64(seed=seed + epoch)).shuffle(indices)
@@ -163,7 +163,9 @@ def olmo_core_order(  # the arguments of their loader
 
 
 def megatron_order(lengths: Array, size: int, seed: int, samples: int | None = None) -> tuple[Array, Array]:
-    """Return the documents in the order in which they are cut into samples, and the samples in that of training.
+    """Return the order of documents, and the order of samples.
+
+    Documents are cut into samples; samples are trained on in their order.
 
     As `GPTDataset` of Megatron has them (`document_index` and `shuffle_index`), with one more token for each sample.
 
@@ -173,8 +175,6 @@ def megatron_order(lengths: Array, size: int, seed: int, samples: int | None = N
         seed: Seed.
         samples: Samples that are asked for; None for one epoch.
     """
-    import numpy as np
-
     tokens = int(np.sum(lengths))
     epochs = 1 if samples is None else max(1, -(-(samples * size + 1) // tokens))
     before = ((epochs - 1) * tokens - 1) // size if epochs > 1 else 0
@@ -196,9 +196,7 @@ def megatron_order(lengths: Array, size: int, seed: int, samples: int | None = N
 
 
 def torch_randperm(items: int, seed: int) -> Array:
-    """Return ``torch.randperm`` of so many items, on a CPU, with a generator of this seed."""
-    import numpy as np
-
+    """Return ``torch.randperm`` of a seed, on a CPU."""
     random = np.random.RandomState(seed & 0xFFFFFFFF)._bit_generator.random_raw(items).astype(np.int64)  # noqa: SLF001
     steps = (random % np.arange(items, 0, -1)).tolist()
     results = list(range(items))

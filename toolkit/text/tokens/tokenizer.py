@@ -11,6 +11,7 @@ import msgspec
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError
+from toolkit.lazy_numpy import np
 from toolkit.storage.models import resolve
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.tokens import byte_level
@@ -24,7 +25,7 @@ _FLAGS = ("single_word", "lstrip", "rstrip")
 
 
 class Tokenizer:
-    """Gives the tokens of texts, those that the library gives, without truncation and padding.
+    """Encodes texts as the library does, without truncation and padding.
 
     Text that looks like an added token (``<|endoftext|>``) is that token, as the library has it, unless `literal` is
     true.
@@ -52,12 +53,12 @@ class Tokenizer:
         self._composed = normalizer == "NFC"
         is_plain = len(added) == len(of_file) and not any(item.get(flag) for item in added for flag in _FLAGS)
         self._dividing = _dividing(added) if is_plain else None
-        known = normalizer in (None, "NFC") and not special
-        self._fast = byte_level.byte_level(self.library, file) if known else None
+        is_supported = normalizer in (None, "NFC") and not special
+        self._fast = byte_level.byte_level(self.library, file) if is_supported else None
 
     @property
     def is_compiled(self) -> bool:
-        """Return whether compiled code does most of it, and not the library."""
+        """Return True if compiled code does most of the work."""
         return self._fast is not None
 
     def number_of(self, token: str) -> int | None:
@@ -67,15 +68,19 @@ class Tokenizer:
 
     @functools.cached_property
     def added_tokens(self) -> list[str]:
-        """Return the tokens that the file adds to its model's, by their numbers: special ones, as a rule."""
+        """Return the added tokens of the file, by number.
+
+        As a rule they are special ones.
+        """
         added = self.library.get_added_tokens_decoder()
         return [added[number].content for number in sorted(added)]
 
     @functools.cached_property
     def widths(self) -> tuple[Array, Array]:
-        """The code points that begin in the text of each token, int32, and whether it begins inside one, bool."""
-        import numpy as np
+        """Return the width of each token in code points, int32.
 
+        Return also a mask of the tokens that begin inside a code point, bool.
+        """
         counts, inner = np.zeros(self.size, np.int32), np.zeros(self.size, bool)
         vocabulary = self.library.get_vocab(with_added_tokens=False)
         bytes_of = byte_level.bytes_in(vocabulary)
@@ -87,14 +92,14 @@ class Tokenizer:
         return counts, inner
 
     def odds(self, text: str, tokens: Array) -> list[tuple[int, int]]:
-        """Return the tokens before which the text moves by other than their `widths`, and by how many code points more.
+        """Return the tokens with an unusual width, and the difference.
+
+        Before them the text moves by other than their `widths`.
 
         Args:
             text: Text that was encoded.
             tokens: Its tokens.
         """
-        import numpy as np
-
         counts, inner = self.widths
         result = counts[tokens]
         if self._fast is not None and int(result.sum()) == len(text):
@@ -109,7 +114,7 @@ class Tokenizer:
 
     @functools.cached_property
     def _with_places(self) -> Any:
-        """The tokenizer of the library, whose places have the white space that a token begins with."""
+        """Return the library's tokenizer with white space in its offsets."""
         from tokenizers import processors
 
         library = load_tokenizer(self._model)
@@ -119,20 +124,21 @@ class Tokenizer:
         return library
 
     def encode(self, texts: Sequence[str]) -> tuple[Array, Array]:
-        """Return the tokens of texts, uint32, and int64 (texts + 1) where those of each begin, and the end."""
-        import numpy as np
+        """Return the tokens of texts, uint32, and their bounds.
 
+        These are int64 (texts + 1).
+        """
         if self._fast is None:
             return _joined(self._by_library(texts))
         with_added = {i for i, text in enumerate(texts) if self._has_added(text)}
-        others = {i for i, text in enumerate(texts) if i not in with_added and self._is_left(text)}
+        unusual = {i for i, text in enumerate(texts) if i not in with_added and self._is_left(text)}
         divided = {i for i in with_added if self._is_divided(texts[i])}
-        if not with_added and not others:
+        if not with_added and not unusual:
             return self._fast.encode(texts)
-        left = sorted(others | with_added - divided)
-        tokens, bounds = self._fast.encode(["" if i in with_added or i in others else t for i, t in enumerate(texts)])
+        remaining = sorted(unusual | with_added - divided)
+        tokens, bounds = self._fast.encode(["" if i in with_added or i in unusual else t for i, t in enumerate(texts)])
         results = np.split(tokens, bounds[1:-1])
-        for i, of_text in zip(left, self._by_library([texts[i] for i in left]), strict=True):
+        for i, of_text in zip(remaining, self._by_library([texts[i] for i in remaining]), strict=True):
             results[i] = of_text
         for i in divided:
             results[i] = self._in_pieces(texts[i])
@@ -140,8 +146,6 @@ class Tokenizer:
 
     def counts(self, texts: Sequence[str]) -> list[int]:
         """Return how many tokens each text has."""
-        import numpy as np
-
         results: list[int] = np.diff(self.encode(texts)[1]).tolist()
         return results
 
@@ -151,26 +155,26 @@ class Tokenizer:
         return text
 
     def _by_library(self, texts: Sequence[str]) -> list[Array]:
-        import numpy as np
-
         results: list[Array] = []
-        held: list[str] = []
+        pending: list[str] = []
         chars = 0
         for i, text in enumerate(texts):
-            held.append(text)
+            pending.append(text)
             chars += len(text)
             if chars >= BATCH or i == len(texts) - 1:
-                encoded = self.library.encode_batch_fast(held, add_special_tokens=self._special)
+                encoded = self.library.encode_batch_fast(pending, add_special_tokens=self._special)
                 results += [np.array(item.ids, np.uint32) for item in encoded]
-                held, chars = [], 0
+                pending, chars = [], 0
         return results
 
     def _has_added(self, text: str) -> bool:
-        """Return whether a text has an added token."""
+        """Return True if a text has an added token."""
         return any(begin in text and any(token in text for token in tokens) for begin, tokens in self._added.items())
 
     def _is_divided(self, text: str) -> bool:
-        """Return whether added tokens are found in a text here; else the library does it.
+        """Return True if a text is divided here at added tokens.
+
+        Otherwise the library does it.
 
         Tokens that the library looks for in the normal form of a text are those of the text only if it is in it.
         """
@@ -183,8 +187,6 @@ class Tokenizer:
 
         It needs 100 times the memory for a text that is not divided before.
         """
-        import numpy as np
-
         assert self._dividing
         pieces, numbers = [text], list[int]()
         for expression in filter(None, self._dividing):
@@ -193,14 +195,14 @@ class Tokenizer:
         return np.insert(tokens, bounds[1:-1], np.array(numbers, np.uint32))
 
     def _is_left(self, text: str) -> bool:
-        """Return whether a text without added tokens is left to the library."""
+        """Return True if the library encodes a text without added tokens."""
         if text.isascii():
             return False
         return byte_level.LIKE_S in text or (self._composed and not unicodedata.is_normalized("NFC", text))
 
 
 def load_tokenizer(model: str) -> Any:
-    """Return a tokenizer of the library, told neither to truncate nor to pad.
+    """Return a tokenizer of the library without truncation and padding.
 
     Args:
         model: its file, as `resolve` takes it.
@@ -223,7 +225,10 @@ def load_tokenizer(model: str) -> Any:
 
 
 def _read(path: str) -> dict[str, Any]:
-    """Return what a file of a tokenizer holds, which the library has read, and some of what JSON does not allow."""
+    """Return the content of a tokenizer's file.
+
+    The library has read it, and more than JSON allows.
+    """
     with open(path, "rb") as stream:
         try:
             return msgspec.json.decode(stream.read(), type=dict[str, Any])
@@ -232,7 +237,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _by_beginning(tokens: Sequence[str]) -> dict[str, list[str]]:
-    """Return tokens by their first two characters, which are looked for first."""
+    """Return tokens by their first two characters."""
     results: dict[str, list[str]] = {}
     for token in tokens:
         results.setdefault(token[:2], []).append(token)
@@ -240,7 +245,9 @@ def _by_beginning(tokens: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _dividing(added: Sequence[dict[str, Any]]) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
-    """Return what finds the added tokens that the library looks for first, in the text, then in its normal form.
+    """Return patterns of added tokens, in the text and its normal form.
+
+    The library looks for the first ones first.
 
     Of several that begin at the same place the longest one is found.
     """
@@ -257,7 +264,7 @@ def _dividing(added: Sequence[dict[str, Any]]) -> tuple[re.Pattern[str] | None, 
 def _cut(
     pieces: Sequence[str], numbers: Sequence[int], expression: re.Pattern[str], number_of: Callable[[str], int]
 ) -> tuple[list[str], list[int]]:
-    """Return pieces, divided at tokens, and the numbers of the tokens between two of them each.
+    """Divide pieces at tokens; return also the numbers between pieces.
 
     Args:
         pieces: Pieces of a text.
@@ -277,8 +284,6 @@ def _cut(
     return results, between
 
 
-def _joined(found: Sequence[Array]) -> tuple[Array, Array]:
-    import numpy as np
-
-    bounds = np.cumsum([0, *map(len, found)], dtype=np.int64)
-    return np.concatenate([np.empty(0, np.uint32), *found]), bounds
+def _joined(parts: Sequence[Array]) -> tuple[Array, Array]:
+    bounds = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+    return np.concatenate([np.empty(0, np.uint32), *parts]), bounds

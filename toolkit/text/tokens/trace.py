@@ -23,6 +23,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from toolkit.errors import DataError
+from toolkit.lazy_numpy import np
 from toolkit.storage import store_of
 from toolkit.storage.paths import exists, size_of
 from toolkit.text.kernels.signatures import Array
@@ -45,12 +46,12 @@ Edit = tuple[int, int, int]
 
 
 class Origin(msgspec.Struct, frozen=True, array_like=True):
-    """The document that tokens are of.
+    """Document of some tokens.
 
     Attributes:
         shard: Relative path of the shard, after ``STREAM/`` where streams have names.
         row: Row in the shard, from 1.
-        copy: Which copy of the document this is, from 1.
+        copy: Number of this copy of the document, from 1.
         chars: Code points of the text that was encoded.
         edits: Stretches of the text that rules have replaced, in order.
         odds: Tokens before which the text moves by other than their own code points, and by how many more.
@@ -69,7 +70,7 @@ class Origin(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Piece(NamedTuple):
-    """Tokens of one document that follow one another in a file.
+    """Successive tokens of one document in a file.
 
     Attributes:
         first, end: Tokens in the file, from 0, end exclusive.
@@ -104,9 +105,10 @@ class TraceWriter:
         self._end = 0
 
     def start(self, origin: Origin, tokens: bytes) -> int:
-        """Return the code points before what follows the first tokens of a document."""
-        import numpy as np
+        """Return the code points before the rest of a document.
 
+        Given are the first tokens of it.
+        """
         numbers = np.frombuffer(tokens, self._dtype)
         moved = sum(by for at, by in origin.odds if at <= len(numbers))
         return origin.start + int(self._tokenizer.widths[0][numbers].sum()) + moved
@@ -128,7 +130,7 @@ class TraceWriter:
             self._flush()
 
     def close(self, tokens: int) -> None:
-        """Write what is left, and the footer.
+        """Write the last block and the footer.
 
         Args:
             tokens: Tokens of the file, with those of no document.
@@ -177,15 +179,13 @@ class TraceFile:
 
     Attributes:
         tokens: Tokens of the file.
-        has_ids: Whether sources and ids are beside it; without them `Origin` has empty ones.
+        has_ids: True if sources and ids are beside it; without them `Origin` has empty ones.
 
     Raises:
         DataError: If there is none, or it is damaged.
     """
 
     def __init__(self, path: str) -> None:
-        import numpy as np
-
         self.path = path
         trace = path + TRACE
         size = size_of(trace)
@@ -212,9 +212,10 @@ class TraceFile:
         return len(self._firsts)
 
     def pieces(self, first: int = 0, end: int | None = None) -> Iterator[Piece]:
-        """Yield the pieces that have tokens of a range, whole, in order; tokens between them are of no document."""
-        import numpy as np
+        """Yield the pieces with tokens of a range, whole, in order.
 
+        Tokens between them are of no document.
+        """
         end = self.tokens if end is None else min(end, self.tokens)
         number = max(int(np.searchsorted(self._firsts, first, "right")) - 1, 0)
         while number < len(self) and self._firsts[number] < end:
@@ -226,16 +227,14 @@ class TraceFile:
                 yield piece
             number += 1
 
-    def rows(self, wanted: Collection[tuple[str, int]]) -> Iterator[Piece]:
+    def rows(self, rows: Collection[tuple[str, int]]) -> Iterator[Piece]:
         """Yield the pieces of rows of shards, in order; the trace is read once."""
-        known = {*self._head["shards"]}
-        for number in range(len(self) if any(shard in known for shard, _ in wanted) else 0):
-            yield from (piece for piece in self.block(number) if (piece.origin.shard, piece.origin.row) in wanted)
+        shards = {*self._head["shards"]}
+        for number in range(len(self) if any(shard in shards for shard, _ in rows) else 0):
+            yield from (piece for piece in self.block(number) if (piece.origin.shard, piece.origin.row) in rows)
 
     def lengths(self) -> Array:
         """Return the tokens of each entry of the file: of each document, or of each sequence."""
-        import numpy as np
-
         length = self._head["sequence"]
         if length:
             return np.full(self.tokens // length, length, np.int64)
@@ -243,8 +242,6 @@ class TraceFile:
 
     def numbers(self, first: int, end: int) -> Array:
         """Return the tokens of a range."""
-        import numpy as np
-
         width, offset = self._head["width"], self._head["offset"]
         data = store_of(self.path).read(self.path, offset + first * width, (end - first) * width)
         if len(data) != (end - first) * width:
@@ -252,12 +249,12 @@ class TraceFile:
         return np.frombuffer(data, f"<u{width}")
 
     def span(self, piece: Piece, first: int, end: int) -> tuple[int, int, list[Edit]]:
-        """Return the stretch of the original text that tokens of a piece stand for, and the edits inside it.
+        """Return the original text's stretch of some tokens, and edits inside it.
 
         Tokens that hold a part of a character stand for the whole of it, and tokens around a text for none of it.
 
         Args:
-            piece: Of this file.
+            piece: Piece of this file.
             first: First token in the file.
             end: Token after the last; all are of the piece.
         """
@@ -267,8 +264,6 @@ class TraceFile:
         return original_span(piece.start + start, piece.start + behind, piece.origin.edits)
 
     def _places(self, piece: Piece, first: int, end: int) -> tuple[int, int]:
-        import numpy as np
-
         widths, inner = self._widths
         numbers = self.numbers(piece.first, end)
         skip, last = first - piece.first, end - 1 - piece.first
@@ -288,8 +283,6 @@ class TraceFile:
     @functools.lru_cache(16)  # noqa: B019  # a look at many tokens goes through a file in order
     def block(self, number: int) -> list[Piece]:
         """Return the pieces of a block."""
-        import numpy as np
-
         begin, end = self._offsets[number : number + 2]
         head, columns = self._unpacked(self._read(begin, end - begin))
         gaps, counts, shards, rows, copies, starts, chars, edits, *of_edits, odds, odd_at, odd_by = columns
@@ -337,7 +330,9 @@ class TraceFile:
 
 
 def original_span(start: int, end: int, edits: Sequence[Edit]) -> tuple[int, int, list[Edit]]:
-    """Return the stretch of the original text that a stretch of the text after edits comes from, and edits inside it.
+    """Map a stretch of the edited text to the original text.
+
+    Return also the edits inside it.
 
     What stands in place of a stretch comes from all of it.
     """
@@ -380,8 +375,6 @@ def _split(values: list[Any], counts: Array) -> Iterator[list[Any]]:
 
 
 def _packed(head: dict[str, Any], columns: Sequence[Sequence[int]]) -> bytes:
-    import numpy as np
-
     parts = [msgspec.json.encode(head), b"\n"]
     for column in columns:
         numbers = np.array(column, np.int64)
@@ -394,8 +387,6 @@ def _packed(head: dict[str, Any], columns: Sequence[Sequence[int]]) -> bytes:
 
 
 def _unpacked(data: bytes) -> tuple[dict[str, Any], list[Array]]:
-    import numpy as np
-
     inflater = zlib.decompressobj()
     content = inflater.decompress(data, _MOST)
     if not inflater.eof:

@@ -1,0 +1,17 @@
+"""The module `numpy` under its usual name ``np``, imported when something of it is first used."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+
+    class _Numpy:
+        def __getattr__(self, name: str) -> Any:
+            value = self.__dict__[name] = getattr(importlib.import_module("numpy"), name)
+            return value
+
+    np = _Numpy()
+
+__all__ = ["np"]
