@@ -67,7 +67,9 @@ def ours(path: str, guards: Guards) -> dict[str, Any]:
         labels, probs = model(lines, k=K, threshold=0.0)
         found.append((labels.tobytes(), probs.tobytes()))
     assert np.isfinite(probs).all(), "expected probabilities"
-    largest = max(float(np.abs(model._model.word_rows).max(initial=0)), float(np.abs(model._model.output).max(initial=0)))
+    largest = max(
+        float(np.abs(model._model.word_rows).max(initial=0)), float(np.abs(model._model.output).max(initial=0))
+    )
     largest = max(largest, float(np.abs(model._model.buckets.rows).max(initial=0)))
     said = _said(contents.labels, labels, probs)
     return {"said": said, "twice": found[0] == found[1], "work": loaded, "largest": largest, "loss": contents.loss}

@@ -597,7 +597,7 @@ class NeedsOption(Tagger):
         (OtherLines, "expected an element of lengths for each of"),
         (Breaks, "expected a value for every text, got IndexError: list index out of range for '     "),
         (SaysNothing, "expected a docstring that says what it is, got none"),
-        (Undescribed, "expected a description of the option min_chars, got none; annotate it"),
+        (Undescribed, "expected a description of the option min_chars, got none; write it under"),
         (
             NeedsOption,
             "expected a value of the option least, which has no default: give the check options={'least': …}",

@@ -1,7 +1,5 @@
 """Samples of a dataset: drawn and copied by `toolkit tag --sample`, and looked at by others instead of the dataset."""
 
-from typing import TypeVar
-
 import msgspec
 
 from toolkit.commands import _sections as sections
@@ -20,8 +18,6 @@ from toolkit.tag import declared, sample, steps
 from toolkit.tag import run as tagging
 from toolkit.tag.declared import check_section
 from toolkit.tag.plan import build
-
-P = TypeVar("P", sample.ShardToIndex, sample.ShardToDraw, tagging.ShardToTag)
 
 
 def tag(context: Context, count: int, seed: int) -> Outcome:

@@ -4,64 +4,23 @@ from typing import Any
 
 import numba
 
-from toolkit.text import unicode_table
+from toolkit.text import unicode_table as unicode
+from toolkit.text import words as word_flags
 from toolkit.text.kernels.intrinsics import inline
-from toolkit.text.unicode_table import (
-    ALETTER,
-    ALNUM,
-    ALPHA,
-    BREAKS,
-    CAPITAL,
-    CASED,
-    DOUBLE_QUOTE,
-    EXTEND,
-    EXTEND_NUM_LET,
-    FOLD,
-    FORMAT,
-    HEBREW,
-    KATAKANA,
-    LATIN,
-    LOWER,
-    MID_LETTER,
-    MID_NUM,
-    MID_NUM_LET,
-    NUMERIC,
-    PICTURE,
-    PUNCTUATION,
-    REGIONAL,
-    SINGLE_QUOTE,
-    SPACE,
-    TITLE,
-    UNDERSCORE,
-    UPPER,
-    ZWJ,
-    Characters,
-)
-from toolkit.text.words import (
-    ALL_ALNUM,
-    ALL_PUNCTUATION,
-    HAS_ALNUM,
-    HAS_ALPHA,
-    HAS_ASCII_LETTER,
-    IS_LOWER,
-    IS_TITLE,
-    IS_UPPER,
-    PRIME,
-    SEED,
-    Words,
-)
+from toolkit.text.unicode_table import Characters
+from toolkit.text.words import Words
 
-decoded, number_of = inline(unicode_table.decoded), inline(unicode_table.number_of)
+decoded, number_of = inline(unicode.decoded), inline(unicode.number_of)
 
 
 @inline
 def _is_ignored(kind: Any) -> Any:
-    return (kind == EXTEND) | (kind == FORMAT) | (kind == ZWJ)
+    return (kind == unicode.EXTEND) | (kind == unicode.FORMAT) | (kind == unicode.ZWJ)
 
 
 @inline
 def _is_letter(kind: Any) -> Any:
-    return (kind == ALETTER) | (kind == HEBREW)
+    return (kind == unicode.ALETTER) | (kind == unicode.HEBREW)
 
 
 @inline
@@ -70,7 +29,7 @@ def _next_kind(utf8: Any, at: Any, end: Any, table: Characters) -> Any:
     kind = numba.int64(-1)
     while at < end:
         point, at = decoded(utf8, at)
-        result = number_of(table, point) & BREAKS
+        result = number_of(table, point) & unicode.BREAKS
         if not _is_ignored(result):
             kind = result
             break
@@ -94,13 +53,16 @@ def _joins(before: Any, kind: Any) -> Any:
 
     The rules are WB5, WB8 to WB10, and WB13 to WB13b.
     """
-    before_word = _is_letter(before) | (before == NUMERIC)
-    word = _is_letter(kind) | (kind == NUMERIC)
+    before_word = _is_letter(before) | (before == unicode.NUMERIC)
+    word = _is_letter(kind) | (kind == unicode.NUMERIC)
     return (
         (before_word & word)
-        | ((before == KATAKANA) & (kind == KATAKANA))
-        | ((before_word | (before == KATAKANA) | (before == EXTEND_NUM_LET)) & (kind == EXTEND_NUM_LET))
-        | ((before == EXTEND_NUM_LET) & (word | (kind == KATAKANA)))
+        | ((before == unicode.KATAKANA) & (kind == unicode.KATAKANA))
+        | (
+            (before_word | (before == unicode.KATAKANA) | (before == unicode.EXTEND_NUM_LET))
+            & (kind == unicode.EXTEND_NUM_LET)
+        )
+        | ((before == unicode.EXTEND_NUM_LET) & (word | (kind == unicode.KATAKANA)))
     )
 
 
@@ -120,50 +82,52 @@ def unicode_words(utf8: Any, end: Any, only_words: Any, table: Characters, start
     while at < end:
         point, behind = decoded(utf8, at)
         number = number_of(table, point)
-        if number & SPACE:
+        if number & unicode.SPACE:
             at = behind
             continue
         start, at = at, behind
-        before = number & BREAKS
+        before = number & unicode.BREAKS
         bits = number
-        flags = numba.int64(before == REGIONAL)  # an odd number of regional indicators so far
-        joined_by = before == ZWJ
+        flags = numba.int64(before == unicode.REGIONAL)  # an odd number of regional indicators so far
+        joined_by = before == unicode.ZWJ
         while at < end:
             point, behind = decoded(utf8, at)
             number = number_of(table, point)
-            if number & SPACE:
+            if number & unicode.SPACE:
                 break
-            kind = number & BREAKS
-            if kind == before and kind in (ALETTER, NUMERIC):  # of `_joins`, what is met most
+            kind = number & unicode.BREAKS
+            if kind == before and kind in (unicode.ALETTER, unicode.NUMERIC):  # of `_joins`, what is met most
                 joined_by = False
                 bits |= number
-                at = _behind_letters(utf8, behind) if kind == ALETTER else behind
+                at = _behind_letters(utf8, behind) if kind == unicode.ALETTER else behind
                 continue
             if _is_ignored(kind):
-                joined_by = kind == ZWJ
+                joined_by = kind == unicode.ZWJ
                 bits |= number
                 at = behind
                 continue
-            if (joined_by and number & PICTURE) or _joins(before, kind):  # WB3c
+            if (joined_by and number & unicode.PICTURE) or _joins(before, kind):  # WB3c
                 before = kind
             elif (
                 _is_letter(before)
-                and kind in (MID_LETTER, MID_NUM_LET, SINGLE_QUOTE)
+                and kind in (unicode.MID_LETTER, unicode.MID_NUM_LET, unicode.SINGLE_QUOTE)
                 and _is_letter(_next_kind(utf8, behind, end, table))
             ):  # WB6, WB7: what follows joins as if the letter stood before it
                 pass
             elif (
-                before == NUMERIC
-                and kind in (MID_NUM, MID_NUM_LET, SINGLE_QUOTE)
-                and _next_kind(utf8, behind, end, table) == NUMERIC
+                before == unicode.NUMERIC
+                and kind in (unicode.MID_NUM, unicode.MID_NUM_LET, unicode.SINGLE_QUOTE)
+                and _next_kind(utf8, behind, end, table) == unicode.NUMERIC
             ):  # WB11, WB12
                 pass
             elif (
-                before == HEBREW and kind == DOUBLE_QUOTE and _next_kind(utf8, behind, end, table) == HEBREW
+                before == unicode.HEBREW
+                and kind == unicode.DOUBLE_QUOTE
+                and _next_kind(utf8, behind, end, table) == unicode.HEBREW
             ):  # WB7b, WB7c
                 pass
-            elif (before == HEBREW and kind == SINGLE_QUOTE) or (
-                before == REGIONAL and kind == REGIONAL and flags == 1
+            elif (before == unicode.HEBREW and kind == unicode.SINGLE_QUOTE) or (
+                before == unicode.REGIONAL and kind == unicode.REGIONAL and flags == 1
             ):
                 before = kind  # WB7a; WB15, WB16
                 flags = numba.int64(0)
@@ -172,7 +136,7 @@ def unicode_words(utf8: Any, end: Any, only_words: Any, table: Characters, start
             joined_by = False
             bits |= number
             at = behind
-        if bits & ALNUM or not only_words:
+        if bits & unicode.ALNUM or not only_words:
             starts[n] = start
             ends[n] = at
             n += 1
@@ -191,13 +155,13 @@ def runs(utf8: Any, end: Any, apart: Any, table: Characters, starts: Any, ends: 
     while at < end:
         point, behind = decoded(utf8, at)
         number = number_of(table, point)
-        if number & SPACE:
+        if number & unicode.SPACE:
             if inside:
                 ends[n] = at
                 n += 1
             inside = False
         else:
-            word = (number & (ALNUM | UNDERSCORE)) != 0
+            word = (number & (unicode.ALNUM | unicode.UNDERSCORE)) != 0
             if inside and apart and word != before:
                 ends[n] = at
                 n += 1
@@ -238,7 +202,7 @@ def describe(words: Words, n: Any, table: Characters, described: Words, n_known:
             continue
         count = numba.int64(0)
         some, every, untitled, before = numba.int64(0), numba.int64(-1), numba.int64(0), numba.int64(0)
-        hash_ = fold = numba.uint64(SEED)
+        hash_ = fold = numba.uint64(word_flags.SEED)
         while at < end:  # without branches: they would depend on each letter, and be foreseen by no processor
             point, at = decoded(utf8, at)
             number = number_of(table, point)
@@ -247,25 +211,25 @@ def describe(words: Words, n: Any, table: Characters, described: Words, n_known:
             every &= number
             untitled |= number & ~((number << 1) ^ before)  # `CASED`; a bit on, where `CAPITAL` comes to be
             before = number
-            hash_ = (hash_ ^ numba.uint64(point)) * numba.uint64(PRIME)
-            fold = (fold ^ numba.uint64(point + (number >> FOLD))) * numba.uint64(PRIME)
+            hash_ = (hash_ ^ numba.uint64(point)) * numba.uint64(word_flags.PRIME)
+            fold = (fold ^ numba.uint64(point + (number >> unicode.FOLD))) * numba.uint64(word_flags.PRIME)
         bits = numba.int64(0)
-        if some & ALPHA:
-            bits |= HAS_ALPHA
-        if some & ALNUM:
-            bits |= HAS_ALNUM
-        if every & ALNUM:
-            bits |= ALL_ALNUM
-        if every & PUNCTUATION:
-            bits |= ALL_PUNCTUATION
-        if some & LATIN:
-            bits |= HAS_ASCII_LETTER
-        if some & UPPER and not some & (LOWER | TITLE):
-            bits |= IS_UPPER
-        if some & LOWER and not some & CAPITAL:
-            bits |= IS_LOWER
-        if some & CASED and not untitled & CASED:
-            bits |= IS_TITLE
+        if some & unicode.ALPHA:
+            bits |= word_flags.HAS_ALPHA
+        if some & unicode.ALNUM:
+            bits |= word_flags.HAS_ALNUM
+        if every & unicode.ALNUM:
+            bits |= word_flags.ALL_ALNUM
+        if every & unicode.PUNCTUATION:
+            bits |= word_flags.ALL_PUNCTUATION
+        if some & unicode.LATIN:
+            bits |= word_flags.HAS_ASCII_LETTER
+        if some & unicode.UPPER and not some & (unicode.LOWER | unicode.TITLE):
+            bits |= word_flags.IS_UPPER
+        if some & unicode.LOWER and not some & unicode.CAPITAL:
+            bits |= word_flags.IS_LOWER
+        if some & unicode.CASED and not untitled & unicode.CASED:
+            bits |= word_flags.IS_TITLE
         words.chars[i] = count
         words.kinds[i] = bits
         words.hashes[i] = hash_ ^ (hash_ >> numba.uint64(32))
