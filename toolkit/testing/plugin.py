@@ -153,8 +153,8 @@ def check_configuration(plugin: msgspec.Struct, kind: Kind[Any]) -> None:
     for option in describe.options(class_):
         expect(
             option.description,
-            f"{name}: expected a description of the option {option.name}, got none; write it under `Attributes:` in the "
-            "docstring of the class",
+            f"{name}: expected a description of the option {option.name}, got none; write it under `Attributes:` in "
+            "the docstring of the class",
         )
     for field in msgspec.structs.fields(class_):
         try:
