@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from toolkit.public_names import import_by_use
 
 if TYPE_CHECKING:
-    from toolkit.data.urls import host_of as host_of
-    from toolkit.data.urls import split_url as split_url
-    from toolkit.data.urls import url_of as url_of
     from toolkit.data.documents import explain_bad_row as explain_bad_row
     from toolkit.data.documents import joined_lines as joined_lines
     from toolkit.data.documents import split_lines as split_lines
     from toolkit.data.documents import value_at as value_at
     from toolkit.data.line_index import pairs_in as pairs_in
     from toolkit.data.line_index import pickled_pairs as pickled_pairs
+    from toolkit.data.tables.from_arrow import arrow_rows as arrow_rows
     from toolkit.data.tables.parquet import open_parquet as open_parquet
     from toolkit.data.tables.to_arrow import arrow_array as arrow_array
     from toolkit.data.tables.to_arrow import arrow_schema as arrow_schema
-    from toolkit.data.tables.from_arrow import arrow_rows as arrow_rows
+    from toolkit.data.urls import host_of as host_of
+    from toolkit.data.urls import split_url as split_url
+    from toolkit.data.urls import url_of as url_of
     from toolkit.storage.models import entries as entries
     from toolkit.storage.models import for_language as for_language
     from toolkit.storage.models import read_list as read_list
