@@ -25,13 +25,13 @@ from toolkit.execution.executors import Report, Task
 from toolkit.mix.budget.bounds import find_bounds
 from toolkit.text.batch import Batch
 from toolkit.whole_corpus.kind import Block, Files, Work
-from toolkit.whole_corpus.kinds.sample.choosing import choose
-from toolkit.whole_corpus.near import connecting
-from toolkit.whole_corpus.near.resolving import plan
-from toolkit.whole_corpus.near.signing import row_type
-from toolkit.whole_corpus.ranks import exact
-from toolkit.whole_corpus.ranks.runs import Layout, ScoresOutput
+from toolkit.whole_corpus.kinds.rank import rank_scores
+from toolkit.whole_corpus.kinds.sample import choose
+from toolkit.whole_corpus.near import components
+from toolkit.whole_corpus.near.decisions import plan
+from toolkit.whole_corpus.near.minhash import row_type
 from toolkit.whole_corpus.records import SignatureRecord, SignedShard
+from toolkit.whole_corpus.score_runs import Layout, ScoresOutput
 
 SHARD = 1_000_000
 GROUPS = 100
@@ -170,16 +170,16 @@ def main(folder: Path, rows: int) -> None:
         )
 
     def ranks(steps: Steps) -> None:
-        exact.rank(Work(shards, work, work, "", refit=False, memory=MEMORY, run=steps.run), 0)
+        rank_scores(Work(shards, work, work, "", refit=False, memory=MEMORY, run=steps.run), 0)
 
     def near(steps: Steps) -> None:
         work_ = Work(shards, work, work, "", refit=False, memory=MEMORY, run=steps.run)
-        comparing = connecting.Comparing(
+        comparing = components.Comparing(
             bands=BANDS, size=None, jaccard=0.8, containment=1.0, descending=False, ranks="", warn=1.0
         )
-        places = [connecting.ShardPlace(folder=each.path(""), rows=each.record.rows) for each in shards]
-        layout = connecting.Layout(comparing=comparing, memory=MEMORY, shards=places, own=0, fates=work)
-        connecting.save_layout(work_.scratch, layout)
+        places = [components.ShardPlace(folder=each.path(""), rows=each.record.rows) for each in shards]
+        layout = components.Layout(comparing=comparing, memory=MEMORY, shards=places, own=0, fates=work)
+        components.save_layout(work_.scratch, layout)
         plan(work_, comparing, work_.scratch)
 
     for step in (sample, budget, cuts):

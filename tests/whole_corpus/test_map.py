@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.whole_corpus.making import Made, make, write_shards
 from toolkit.errors import ToolkitError
-from toolkit.whole_corpus.ranks import fitting
+from toolkit.whole_corpus.kinds.map import fit_isotonic
 from toolkit.whole_corpus.records import Model
 
 Row = dict[str, Any]
@@ -44,7 +44,7 @@ def test_isotonic_is_the_greatest_of_least_means(pairs: list[tuple[int, int]]) -
         return sum(found) / len(found)
 
     expected = [max(min(mean(a, b) for b in range(i, len(scores))) for a in range(i + 1)) for i in range(len(scores))]
-    x, y = fitting.fit(*np.array(pairs, dtype=float).T)
+    x, y = fit_isotonic(*np.array(pairs, dtype=float).T)
     assert np.interp(scores, x, y) == pytest.approx(expected)
     assert all(a <= b for a, b in pairwise(y.tolist()))
 
@@ -52,7 +52,7 @@ def test_isotonic_is_the_greatest_of_least_means(pairs: list[tuple[int, int]]) -
 def test_isotonic_is_that_of_scikit_learn() -> None:
     """Numbers of `IsotonicRegression(out_of_bounds="clip")` of scikit-learn 1.9.1."""
     scores = [0.1, 0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
-    x, y = fitting.fit(np.array(scores), np.array([0, 1, 0, 2, 1, 1, 3, 2, 2, 4, 3, 4], dtype=float))
+    x, y = fit_isotonic(np.array(scores), np.array([0, 1, 0, 2, 1, 1, 3, 2, 2, 4, 3, 4], dtype=float))
     assert x.tolist() == [0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.8, 0.9, 0.95]
     assert y.tolist() == pytest.approx([1 / 3, 1 / 3, 4 / 3, 4 / 3, 7 / 3, 7 / 3, 3.5, 3.5, 4.0])
     asked = [0.0, 0.15, 0.25, 0.33, 0.45, 0.55, 0.75, 0.85, 0.99, 2.0]
@@ -96,7 +96,7 @@ def test_a_map_fitted_on_labels_makes_groups_alike(tmp_path: Path) -> None:
     made = mapped(tmp_path, {"a.jsonl.gz": rows})
     for source in "ab":
         mine = [row["metadata"] for row in rows if row["source"] == source and row["metadata"]["l"] is not None]
-        x, y = fitting.fit(np.array([each["s"] for each in mine]), np.array([float(each["l"]) for each in mine]))
+        x, y = fit_isotonic(np.array([each["s"] for each in mine]), np.array([float(each["l"]) for each in mine]))
         of = [i for i, row in enumerate(rows) if row["source"] == source]
         found = [values(made)[i] for i in of]
         assert found == np.interp([rows[i]["metadata"]["s"] for i in of], x, y).tolist()

@@ -18,7 +18,7 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, write_rows
 from tests.whole_corpus.making import make, write_shards
 from toolkit.errors import ConfigError, DataError
-from toolkit.whole_corpus.exact import pieces, table
+from toolkit.whole_corpus.exact import pieces, runs
 from toolkit.whole_corpus.exact.pieces import Texts, hashes_128, numbers_of
 
 SYMBOLS = "´∶～━►"
@@ -102,15 +102,15 @@ def test_hashes_are_those_of_the_library_for_every_length() -> None:
 def test_the_rate_is_met(rate: float) -> None:
     """Of hashes that are all different, as when the filter is made for them alone: it fills up to the last."""
     high, low = np.random.default_rng(1).integers(0, 1 << 64, (2, 200_000), dtype=np.uint64)
-    seen = 1 - table.first_seen(high, low, rate).mean()
+    seen = 1 - runs.first_seen(high, low, rate).mean()
     assert 0 < seen <= rate
-    again = table.first_seen(np.concatenate([high, high]), np.concatenate([low, low]), rate)
+    again = runs.first_seen(np.concatenate([high, high]), np.concatenate([low, low]), rate)
     assert not again[len(high) :].any()
 
 
 def test_what_is_small_is_as_asked_for() -> None:
-    assert table.bits_of(0, 1e-6) == 64
-    assert table.bits_of(1_000_000, 1e-6) / 8e6 == pytest.approx(1.1 * 3.594, rel=1e-3)  # bytes a hash
+    assert runs.bits_of(0, 1e-6) == 64
+    assert runs.bits_of(1_000_000, 1e-6) / 8e6 == pytest.approx(1.1 * 3.594, rel=1e-3)  # bytes a hash
 
 
 def shards(count: int, seed: int) -> dict[str, list[dict[str, Any]]]:
@@ -126,7 +126,7 @@ def shards(count: int, seed: int) -> dict[str, list[dict[str, Any]]]:
 def test_lines_are_those_of_the_exact_set_but_for_some_and_the_same_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "KEYS", 500)
+    monkeypatch.setattr("toolkit.whole_corpus.exact.decisions.KEYS", 500)
     dataset = write_shards(tmp_path, shards(4, 2))
     rate = 0.05
     entry = {"kind": "exact", "unit": "line", "approximate": "bloom", "false_positive_rate": rate}

@@ -15,7 +15,7 @@ from tests.storage.conftest import bucket, seaweed  # noqa: F401  # fixtures
 from tests.waiting import wait_until
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
-from toolkit.whole_corpus.near.signing import SHINGLES
+from toolkit.whole_corpus.near.minhash import SHINGLES
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
 

@@ -15,9 +15,9 @@ from tests.marks import slow
 from tests.whole_corpus.making import Made, make, write_shards
 from toolkit.config.settings import ConfigNode
 from toolkit.errors import ToolkitError
+from toolkit.whole_corpus import score_runs as runs
 from toolkit.whole_corpus import section
-from toolkit.whole_corpus.ranks import runs
-from toolkit.whole_corpus.ranks.runs import Steps, added, exact, stepped, thinned
+from toolkit.whole_corpus.score_runs import Steps, added, stepped, steps_of, thinned
 
 Row = dict[str, Any]
 
@@ -90,7 +90,7 @@ def test_ranks_from_knots_are_within_their_error(parts: list[list[float]], error
         knots.append(found)
     whole = np.array([score for part in parts for score in part], dtype=float)
     _check_within(added(knots, error), whole, error)
-    _check_within(exact(whole, error), whole, error / 2)
+    _check_within(steps_of(whole, error), whole, error / 2)
 
 
 def _check_within(found: Steps, scores: Any, error: float) -> None:

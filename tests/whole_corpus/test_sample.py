@@ -21,8 +21,15 @@ from toolkit.errors import ToolkitError
 from toolkit.exchange.thresholds import Keys, KeySource
 from toolkit.rules.rule import sample_hash
 from toolkit.whole_corpus import section
-from toolkit.whole_corpus.kinds.sample import Sample, allot, choosing
-from toolkit.whole_corpus.kinds.sample.choosing import Chosen, choose, weighted_key
+from toolkit.whole_corpus.kinds.sample import (
+    Chosen,
+    Sample,
+    allot,
+    choose,
+    equal_quotas,
+    proportional_quotas,
+    weighted_key,
+)
 from toolkit.whole_corpus.records import load_signatures
 
 Row = dict[str, Any]
@@ -35,7 +42,7 @@ COUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 60), min_si
 
 @given(COUNTS, st.integers(1, 300))
 def test_equal_quotas_are_as_equal_as_the_strata_allow(counts: dict[str, int], total: int) -> None:
-    found = choosing.equal(counts, total, "redistribute")
+    found = equal_quotas(counts, total, "redistribute")
     given_ = {label: quota.given for label, quota in found.items()}
     assert sum(given_.values()) == min(total, sum(counts.values()))
     assert all(number <= counts[label] for label, number in given_.items())
@@ -46,7 +53,7 @@ def test_equal_quotas_are_as_equal_as_the_strata_allow(counts: dict[str, int], t
 
 @given(COUNTS, st.integers(1, 300))
 def test_what_is_lacking_is_reported_and_not_redistributed(counts: dict[str, int], total: int) -> None:
-    for label, quota in choosing.equal(counts, total, "report").items():
+    for label, quota in equal_quotas(counts, total, "report").items():
         assert quota.given == min(quota.wanted, counts[label])
 
 
@@ -54,7 +61,7 @@ def test_what_is_lacking_is_reported_and_not_redistributed(counts: dict[str, int
 def test_proportional_quotas_are_within_one_of_the_share(counts: dict[str, int], data: st.DataObject) -> None:
     whole = sum(counts.values())
     total = data.draw(st.integers(1, whole))
-    found = choosing.proportional(counts, total)
+    found = proportional_quotas(counts, total)
     assert sum(quota.given for quota in found.values()) == total
     for label, quota in found.items():
         assert abs(quota.given - Fraction(total * counts[label], whole)) < 1

@@ -18,8 +18,7 @@ import msgspec
 import numpy as np
 import xxhash
 
-from toolkit.align.rows import value_struct
-from toolkit.align.section import Entry
+from toolkit.align.section import Entry, value_struct
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -454,19 +453,9 @@ def _id(name: bytes) -> str:
     return msgspec.json.decode(name + b"}", type=_Named).id
 
 
-class Sums(ConfigStruct):
-    """Matches between documents and values, with examples of each kind.
-
-    Attributes:
-        counts: documents, ids, missing, surplus, repeated ids among values, shared among documents.
-        examples: Examples by kind.
-    """
-
-    counts: dict[str, int]
-    examples: dict[str, list[str]]
-
-
-def sum_up(parts: Iterable[Joined], documents: int, inputs: Sequence[str], shards: Sequence[str]) -> Sums:
+def sum_up(
+    parts: Iterable[Joined], documents: int, inputs: Sequence[str], shards: Sequence[str]
+) -> tuple[dict[str, int], dict[str, list[str]]]:
     """Return what documents and values have of each other; `inputs` and `shards` are the paths of both."""
     parts = list(parts)
     kinds = ("ids", "missing", "surplus", "repeated", "shared")
@@ -483,4 +472,4 @@ def sum_up(parts: Iterable[Joined], documents: int, inputs: Sequence[str], shard
         ][:SHOWN],
         "shared": list(dict.fromkeys(repr(id) for _, _, id in shared)),
     }
-    return Sums(counts=counts, examples=examples)
+    return counts, examples

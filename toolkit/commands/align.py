@@ -158,12 +158,12 @@ class _Making:
                 sets.save_schema(self.dataset, entry.set, todo.schema)
             return False
         parts, starts = self._join(folder, todo, read, shards)
-        sums = joining.sum_up(parts, starts[-1], todo.inputs, paths)
-        self._check(entry, sums, todo.inputs)
+        counts, examples = joining.sum_up(parts, starts[-1], todo.inputs, paths)
+        self._check(entry, counts, examples, todo.inputs)
         kinds = {name: sum(item.counts.get(name, 0) for item in read) for item in read for name in item.counts}
         result = sets.Aligned(
             inputs=[sets.AlignedInput(item.path, item.size, item.stamp, item.content) for item in read],
-            counts=sums.counts | kinds,
+            counts=counts | kinds,
         )
         written = self._write(entry, todo, folder, result, shards, starts)
         self._tell(entry, result.counts, written)
@@ -189,13 +189,15 @@ class _Making:
         settle(self._run, folder, "rows", [path for part in parts for path in part.objects])
         return parts, starts
 
-    def _check(self, entry: section.Entry, sums: joining.Sums, inputs: list[str]) -> None:
+    def _check(
+        self, entry: section.Entry, counts: dict[str, int], examples: dict[str, list[str]], inputs: list[str]
+    ) -> None:
         """Check that documents and values have of each other what the settings allow.
 
         Raises:
             StepFailed: if not; nothing has been written.
         """
-        common, counts = entry.settings(), sums.counts
+        common = entry.settings()
         listed = f"{', '.join(inputs[:3])}{', …' if len(inputs) > 3 else ''}"
         reader = entry.reader()
         names = "`shard:`" if reader.source else "`source:` or `shard:`"
@@ -213,7 +215,7 @@ class _Making:
         }
         results = [
             f"{entry.set}: expected values for each document, and each id once; {count:,} {(one, many)[count > 1]}: "
-            f"{', '.join(sums.examples[kind])}{', …' if count > len(sums.examples[kind]) else ''}; correct that, or "
+            f"{', '.join(examples[kind])}{', …' if count > len(examples[kind]) else ''}; correct that, or "
             f"choose `{remedy}`"
             for kind, (setting, one, many, remedy) in faults.items()
             if (count := counts[kind]) and setting == "error"

@@ -265,6 +265,13 @@ def _paths(folder: str, name: str) -> list[str]:
     return [join(folder, path) for path in entered.objects] if entered else []
 
 
+def _objects(folder: str, name: str) -> Iterator[_Object]:
+    """Yield objects, each open until the next one."""
+    for path in _paths(folder, name):
+        with _Object(path) as object:
+            yield object
+
+
 def gather(folder: str, name: str, first: int, last: int, type: np.dtype[Any]) -> Rows:
     """Return the rows of partitions from the first up to the last, which is not among them.
 
@@ -297,9 +304,8 @@ def pieces(folder: str, name: str, first: int, last: int, *, payload: bool = Tru
         last: First partition after these.
         payload: False if only records are wanted.
     """
-    for path in _paths(folder, name):
-        with _Object(path) as object:
-            yield from object.pieces(first, last, payload=payload)
+    for object in _objects(folder, name):
+        yield from object.pieces(first, last, payload=payload)
 
 
 SECTION = np.dtype([("payload", "<u4")])
@@ -328,12 +334,11 @@ def ranges(folder: str, names: Iterable[str], memory: int | None = None) -> list
     """
     total: Array = np.zeros(1)
     for name in names:
-        for path in _paths(folder, name):
-            with _Object(path) as object:
-                index = object.index(0, object.partitions + 1).astype(np.int64)
-                size = object.type.itemsize
-                cost = size + _ROW if "payload" in (object.type.names or ()) else 4 * size
-                total = total + np.diff(index, axis=0) @ np.array([cost, 1])
+        for object in _objects(folder, name):
+            index = object.index(0, object.partitions + 1).astype(np.int64)
+            size = object.type.itemsize
+            cost = size + _ROW if "payload" in (object.type.names or ()) else 4 * size
+            total = total + np.diff(index, axis=0) @ np.array([cost, 1])
     return _batches(total, (memory or MEMORY) // 8)
 
 
@@ -351,10 +356,9 @@ def _batches(sizes: Array, room: int) -> list[tuple[int, int]]:
 def rows_in(folder: str, name: str, partition: int) -> int:
     """Return how many rows a partition has."""
     count = 0
-    for path in _paths(folder, name):
-        with _Object(path) as object:
-            begin, end = object.index(partition, partition + 2)[:, 0].tolist()
-            count += end - begin
+    for object in _objects(folder, name):
+        begin, end = object.index(partition, partition + 2)[:, 0].tolist()
+        count += end - begin
     return count
 
 

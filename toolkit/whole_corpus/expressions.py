@@ -270,6 +270,14 @@ _PLAIN: Mapping[str, set[type]] = {
 }
 
 
+_TYPES: Mapping[str, Any] = {
+    "number": int | float,
+    "order": int | float | str | None,
+    "score": int | float | None,
+    "text": str | None,
+}
+
+
 def _column(each: Checked, function: Callable[..., Any], arguments: Iterable[Sequence[Any]]) -> list[Any] | None:
     try:
         values = [*starmap(function, arguments)]
@@ -287,19 +295,13 @@ def _run(each: Checked, function: Callable[..., Any], values: Sequence[Any], doc
     wanted = each.asked.wanted
     if wanted == "condition" and not isinstance(value, bool):
         raise _unlike(each, "true or false", value)
-    if wanted == "number" and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise _unlike(each, _EXPECTED[wanted], value)
-    if wanted == "order" and (isinstance(value, bool) or not isinstance(value, int | float | str | None)):
-        raise _unlike(each, _EXPECTED[wanted], value)
-    if wanted == "score" and (isinstance(value, bool) or not isinstance(value, int | float | None)):
+    if wanted in _TYPES and (isinstance(value, bool) or not isinstance(value, _TYPES[wanted])):
         raise _unlike(each, _EXPECTED[wanted], value)
     if wanted in ("number", "order", "score") and isinstance(value, int) and value.bit_length() > _BITS:
         message = (
             f"{each.place}: {each.name}: `{each.asked.text}`: expected a number that fits into a 64-bit float, got"
         )
         raise DataError(f"{message} an integer of {value.bit_length():,} bits")
-    if wanted == "text" and not isinstance(value, str | None):
-        raise _unlike(each, _EXPECTED[wanted], value)
     return msgspec.to_builtins(value) if wanted == "value" else value
 
 

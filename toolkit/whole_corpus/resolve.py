@@ -199,15 +199,19 @@ def attributes_of(work: ShardToWrite, *, quick: bool = False, learn: bool = Fals
     return attributes.state(entry.recorded, entry.reads, quick=quick, learn=learn)
 
 
+def _to_write(dataset: Dataset, entry: Entry, shards: Iterable[SignedShard], fates: str) -> list[ShardToWrite]:
+    return [
+        ShardToWrite(entry=entry, dataset=dataset, shard=signed.shard, number=signed.number, fates=fates)
+        for signed in shards
+    ]
+
+
 def works_to_write(
     dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], fates: str
 ) -> list[Task[ShardToWrite]]:
     """Return what is to be done of a dataset's own shards, of which `fates` has what was resolved."""
     own = [signed_shard for signed_shard in signed if signed_shard.own]
-    works = [
-        ShardToWrite(entry=entry, dataset=dataset, shard=signed_shard.shard, number=signed_shard.number, fates=fates)
-        for signed_shard in own
-    ]
+    works = _to_write(dataset, entry, own, fates)
 
     def as_it_was(each: tuple[ShardToWrite, SignedShard]) -> ShardDone | None:
         """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps alone."""
@@ -329,11 +333,7 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
         )
     if not resolved:
         return dict.fromkeys(shards, UNRESOLVED)
-    works = [
-        ShardToWrite(entry=entry, dataset=dataset, shard=signed_shard.shard, number=signed_shard.number, fates=fates)
-        for signed_shard in signed
-        if signed_shard.own
-    ]
+    works = _to_write(dataset, entry, [signed_shard for signed_shard in signed if signed_shard.own], fates)
     states = for_each(attributes_of, works)
     return {work.shard: "" if state.is_done else UNWRITTEN for work, state in zip(works, states, strict=True)}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolkit.exchange.scatter import gather
 from toolkit.execution.executors import Report, Task
 from toolkit.whole_corpus.kind import Work
-from toolkit.whole_corpus.near.connecting import EDGE, Groups, find_components, scatter_pairs
+from toolkit.whole_corpus.near.components import EDGE, Groups, find_components, scatter_pairs
 
 
 def run(_: str, function: Callable[[Any, Report], Any], tasks: list[Task[Any]]) -> list[Any]:

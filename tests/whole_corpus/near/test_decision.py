@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole_corpus.near.evidence import Piece, decide
+from toolkit.whole_corpus.near.comparison import Piece, decide
 
 BANDS = 3
 

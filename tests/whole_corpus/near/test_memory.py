@@ -12,7 +12,7 @@ from tests.waiting import PATIENCE
 MAKE = """
 import sys
 import numpy as np
-from toolkit.whole_corpus.near.signing import row_type
+from toolkit.whole_corpus.near.minhash import row_type
 from toolkit.exchange.sealed import write_sealed
 root, shards, rows = sys.argv[1], *map(int, sys.argv[2:])
 random = np.random.default_rng(1)
@@ -29,7 +29,7 @@ import json, sys
 from types import SimpleNamespace
 import numpy as np
 from toolkit.whole_corpus.kind import Work
-from toolkit.whole_corpus.near.connecting import (
+from toolkit.whole_corpus.near.components import (
     Comparing, Layout, ShardPlace, ToPlan, connect, partitions_of, parts_of, plan_units, save_layout, scatter_pairs
 )
 

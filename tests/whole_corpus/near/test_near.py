@@ -11,9 +11,9 @@ from tests.marks import slow
 from tests.pipeline.conftest import document, tree, write_rows
 from tests.whole_corpus.making import dataset_in
 from tests.whole_corpus.near.conftest import Near, edited, jaccard, kept_for, slow_shingles, vocabulary
-from toolkit.whole_corpus.near import resolving
-from toolkit.whole_corpus.near.evidence import read_shard
-from toolkit.whole_corpus.near.signing import PRESETS, Shingles
+from toolkit.whole_corpus.near import decisions
+from toolkit.whole_corpus.near.comparison import read_shard
+from toolkit.whole_corpus.near.minhash import PRESETS, Shingles
 from toolkit.whole_corpus.records import Resolution, load_resolution, load_resolved
 
 WORDS = vocabulary(4000)
@@ -230,7 +230,7 @@ def test_documents_that_change_between_two_readings_are_an_error(near: Near, mon
         near.write(["other", *texts[1:]], shards=1)
         return read_shard(work, report)
 
-    monkeypatch.setattr(resolving, "read_shard", late)
+    monkeypatch.setattr(decisions, "read_shard", late)
     near.config["dedup"] = {"near-0": {"kind": "near"}}
     near("dedup").fails(1, "got a file that has changed; run again")
     assert not list(near.attributes.rglob("*.gz"))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.whole_corpus.near.conftest import slow_shingles
 from toolkit.errors import ConfigError
-from toolkit.whole_corpus.near.signing import (
+from toolkit.whole_corpus.near.minhash import (
     ENOUGH,
     MOST_HASHES,
     PRESETS,

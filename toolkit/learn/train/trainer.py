@@ -29,7 +29,7 @@ from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Task as WhatFor
 from toolkit.text.linear.ngrams import WindowOption
 from toolkit.whole_corpus.kind import Asked, Block, Files, Kind, Signer
-from toolkit.whole_corpus.kinds.sample.choosing import split_of
+from toolkit.whole_corpus.kinds.sample import split_of
 
 Split = Literal["train", "valid", "test"]
 Positive = Annotated[float, msgspec.Meta(gt=0)]

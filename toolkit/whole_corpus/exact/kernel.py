@@ -7,9 +7,8 @@ import numba
 
 from toolkit.text.kernels.intrinsics import high_product, put_eight_bytes
 from toolkit.text.kernels.mixing import mixed
-from toolkit.whole_corpus.exact.resolving import Piled
-from toolkit.whole_corpus.exact.runs import FIRST, Sorted
-from toolkit.whole_corpus.exact.table import Hashes, Numbered, Table
+from toolkit.whole_corpus.exact.decisions import Piled
+from toolkit.whole_corpus.exact.runs import FIRST, Hashes, Numbered, Sorted, Table
 
 _inline = functools.partial(numba.njit, inline="always")
 _u8, _i64, _u64 = numba.uint8, numba.int64, numba.uint64
@@ -18,7 +17,7 @@ _TAB, _RETURN, _SPACE = 0x09, 0x0D, 0x20
 
 
 def number(hashes: Hashes, table: Table, found: Numbered) -> None:
-    """Find out which hashes are equal (see `toolkit.whole_corpus.exact.table`)."""
+    """Find out which hashes are equal (see `toolkit.whole_corpus.exact.runs`)."""
     high, low, ranks = hashes.high, hashes.low, hashes.ranks
     numbers, chosen, count = found.numbers, found.chosen, _i64(0)
     for i in range(hashes.items):
@@ -163,7 +162,7 @@ def _is_seen(run: Any, i: Any) -> Any:
 
 
 def values(run: Piled, documents: Any, out: Any, ends: Any) -> None:
-    """Write the values of documents as JSON, one behind the other (see `toolkit.whole_corpus.exact.resolving`).
+    """Write the values of documents as JSON, one behind the other (see `toolkit.whole_corpus.exact.decisions`).
 
     Args:
         run: what is known of the pieces of the documents.

@@ -15,6 +15,7 @@ import numpy as np
 import xxhash
 
 from toolkit.errors import DataError
+from toolkit.exchange.sealed import bounds_of
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Bytes, Int64s
@@ -295,7 +296,7 @@ def paragraphs_of(documents: Batch, name: Normalisation) -> Pieces:
     behind = np.flatnonzero(~blank & before_blank) + 1
     paragraphs = np.searchsorted(firsts, bounds)
     counts = np.diff(paragraphs)
-    chars = _sums(lines.sizes)
+    chars = bounds_of(lines.sizes)
     begins, ends = chars[firsts], chars[bounds[1:]]
     sizes = np.append(begins[1:], 0) - begins
     some = counts > 0
@@ -303,9 +304,9 @@ def paragraphs_of(documents: Batch, name: Normalisation) -> Pieces:
     sizes[last] = ends[some] - begins[last]
     before = ends - chars[bounds[:-1]]
     before[some] = begins[paragraphs[:-1][some]] - chars[bounds[:-1]][some]
-    has_text = _sums(lines.ends > lines.starts)
+    has_text = bounds_of(lines.ends > lines.starts)
     compared = has_text[behind] > has_text[firsts]
-    apart = _sums(lines.starts[1:] != lines.ends[:-1] + 1)
+    apart = bounds_of(lines.starts[1:] != lines.ends[:-1] + 1)
     firsts, behind = firsts[compared], behind[compared]
     result = _joined(lines, firsts, behind, apart[behind - 1] > apart[firsts])
     return Pieces(result, compared, sizes, counts, before)
@@ -321,17 +322,10 @@ def _joined(lines: _Lines, firsts: Array, behind: Array, cut: Array) -> Texts:
     for first, end in zip(firsts[cut].tolist(), behind[cut].tolist(), strict=True):
         bounds = zip(lines.starts[first:end].tolist(), lines.ends[first:end].tolist(), strict=True)
         texts.append(b"\n".join([utf8[begin:end_] for begin, end_ in bounds]))
-    places = _sums(np.array(list(map(len, texts)), dtype=np.int64)) + len(utf8)
+    places = bounds_of(np.array(list(map(len, texts)), dtype=np.int64)) + len(utf8)
     starts[cut], ends[cut] = places[:-1], places[1:]
     whole = b"".join([utf8, *texts, bytes(PADDING)])
     return Texts(np.frombuffer(whole, dtype=np.int8), starts, ends, len(starts))
-
-
-def _sums(values: Array) -> Array:
-    """Return the sums of the values before each, and of all."""
-    result = np.zeros(len(values) + 1, dtype=np.int64)
-    np.cumsum(values, out=result[1:])
-    return result
 
 
 def sentences_of(documents: Batch, name: Normalisation, length: int) -> Pieces:
@@ -355,7 +349,7 @@ def sentences_of(documents: Batch, name: Normalisation, length: int) -> Pieces:
                 texts.append(span.encode())
         sizes += map(int, np.diff([0, *ends]))
         counts.append(len(ends))
-    bounds = _sums(np.array(list(map(len, texts)), dtype=np.int64))
+    bounds = bounds_of(np.array(list(map(len, texts)), dtype=np.int64))
     utf8 = np.frombuffer(b"".join([*texts, bytes(PADDING)]), dtype=np.int8)
     result = Texts(utf8, bounds[:-1], bounds[1:], len(texts))
     columns = np.array(compared, dtype=bool), np.array(sizes, dtype=np.int64), np.array(counts, dtype=np.int64)

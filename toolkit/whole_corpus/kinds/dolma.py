@@ -13,7 +13,7 @@ from toolkit.errors import ConfigError
 from toolkit.exchange.sealed import Sealed
 from toolkit.text import shortest_float32
 from toolkit.text.batch import Batch
-from toolkit.whole_corpus.exact import resolving
+from toolkit.whole_corpus.exact.decisions import resolve
 from toolkit.whole_corpus.exact.pieces import Pieces, Texts, hasher
 from toolkit.whole_corpus.exact.runs import RunsOutput
 from toolkit.whole_corpus.kind import Block, Files, Resolved, Signer, Work
@@ -87,7 +87,7 @@ class Dolma(Exact, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         """Find what stays."""
-        return resolving.resolve(work, self.layout, "n-grams") if self.by_ngram else super().resolve(work)
+        return resolve(work, self.layout, "n-grams") if self.by_ngram else super().resolve(work)
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the spans of each document."""

@@ -10,7 +10,8 @@ from toolkit.config.settings import Description
 from toolkit.data.documents import Span
 from toolkit.errors import ConfigError, DataError
 from toolkit.text.batch import Batch
-from toolkit.whole_corpus.exact import resolving
+from toolkit.text.kernels.signatures import Array
+from toolkit.whole_corpus.exact.decisions import resolve, values_of_documents, values_of_pieces
 from toolkit.whole_corpus.exact.pieces import (
     Normalisation,
     Pieces,
@@ -21,8 +22,7 @@ from toolkit.whole_corpus.exact.pieces import (
     pieces_of,
     whole,
 )
-from toolkit.whole_corpus.exact.resolving import values_of_documents, values_of_pieces
-from toolkit.whole_corpus.exact.runs import Array, Layout, RunsOutput
+from toolkit.whole_corpus.exact.runs import Layout, RunsOutput
 from toolkit.whole_corpus.kind import Asked, Block, Competing, Files, Resolved, Signer, Work, seed_of
 from toolkit.whole_corpus.records import SignedShard
 
@@ -140,7 +140,7 @@ class Exact(Competing, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         """Find what stays."""
-        return resolving.resolve(work, self.layout, f"{self.unit}s")
+        return resolve(work, self.layout, f"{self.unit}s")
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield what became of each document."""

@@ -7,11 +7,10 @@ from toolkit.config.settings import Description
 from toolkit.errors import ConfigError, amount
 from toolkit.storage.paths import join
 from toolkit.whole_corpus.kind import Asked, Competing, Files, Resolved, Signer, Work
-from toolkit.whole_corpus.near.connecting import Comparing
-from toolkit.whole_corpus.near.deciding import FATES, NearCopies, values_of
-from toolkit.whole_corpus.near.resolving import resolve
-from toolkit.whole_corpus.near.signing import ENOUGH, PRESETS, VERSION, Bands, NearSigner, Size, curve
-from toolkit.whole_corpus.near.signing import Signer as Signing
+from toolkit.whole_corpus.near.components import Comparing
+from toolkit.whole_corpus.near.decisions import FATES, NearCopies, resolve, values_of
+from toolkit.whole_corpus.near.minhash import ENOUGH, PRESETS, VERSION, Bands, NearSigner, Size, curve
+from toolkit.whole_corpus.near.minhash import Signer as Signing
 from toolkit.whole_corpus.records import SignedShard
 
 _NGRAM = 5

@@ -14,10 +14,8 @@ from toolkit.storage import models
 from toolkit.whole_corpus.exact.pieces import Pieces
 from toolkit.whole_corpus.exact.runs import Layout, RunsOutput
 from toolkit.whole_corpus.kind import Block, Competing, Files, Resolved, Signer, Work, seed_of
-from toolkit.whole_corpus.passages import resolving
-from toolkit.whole_corpus.passages.asking import PLACES
-from toolkit.whole_corpus.passages.resolving import Repeats, values_of
-from toolkit.whole_corpus.passages.units import Counted, Cut, Unit, buffer_of, stretches_of
+from toolkit.whole_corpus.passages.comparison import PLACES, Repeats, fates_path, resolve, values_of
+from toolkit.whole_corpus.passages.stretches import Counted, Cut, Unit, buffer_of, stretches_of
 from toolkit.whole_corpus.records import SignedShard
 
 
@@ -122,11 +120,11 @@ class Passages(Competing, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         """Find what stands somewhere before."""
-        return resolving.resolve(work, self.size, self.counted, ranks=self.ranks)
+        return resolve(work, self.size, self.counted, ranks=self.ranks)
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the spans of each document."""
-        repeats = values_of(resolving.fates_path(fates, signed.number), signed.record.rows)
+        repeats = values_of(fates_path(fates, signed.number), signed.record.rows)
         return repeats if self.merge is None else map(self.merge.of, repeats)
 
 

@@ -1,4 +1,14 @@
-"""Ranks: which share of the documents of its group a document's score is above."""
+"""Ranks: the share of the documents of its group with a lower score.
+
+Exact ranks over all runs are an external sort whose partitions are ranges of groups and scores. The bounds of the
+partitions are taken from the marks of all runs, so that each has about as many scores as fit into memory. Of each run a
+partition has a contiguous slice, in order; so nothing is sorted twice, and any number of partitions gives the same.
+Below the folder, for each of a document's scores:
+
+``I-layout``             a `Whole`, sealed: the runs, the groups, and where partitions begin
+``I-part-N-of-M``        an object of `toolkit.exchange`, whose partitions are the runs: for each key of a run twice the
+                         number of documents of the partition and group below, and of equal ones; the record of a `Part`
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -7,16 +17,20 @@ import msgspec
 import numpy as np
 import xxhash
 
-from toolkit.config.settings import Description
+from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
+from toolkit.exchange.scatter import gather_sections, once, scatter_sections, settle
 from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
+from toolkit.execution.executors import Report, Task
 from toolkit.storage.paths import join
+from toolkit.storage.threads import for_each
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus.kind import Resolved, Work
-from toolkit.whole_corpus.ranks import exact, runs
-from toolkit.whole_corpus.ranks.runs import (
+from toolkit.whole_corpus.records import SignedShard, load_layout, save_layout
+from toolkit.whole_corpus.score_runs import (
     ABSENT,
+    FILE,
     Calibrating,
     Layout,
     RunOfShard,
@@ -25,7 +39,195 @@ from toolkit.whole_corpus.ranks.runs import (
     runs_of,
     some,
 )
-from toolkit.whole_corpus.records import SignedShard
+
+COST = 96
+"""Bytes of memory that a key takes while its partition is ranked."""
+
+
+class Group(msgspec.Struct):
+    """The counts of a group: documents, different scores, the least and the greatest."""
+
+    documents: int
+    distinct: int
+    lowest: float
+    highest: float
+
+
+class Part(msgspec.Struct, frozen=True):
+    """The content of a partition, by group; and its objects."""
+
+    groups: dict[str, Group]
+    objects: list[str]
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """The input of a ranking.
+
+    Attributes:
+        column: which of a document's scores.
+        runs: Runs of all shards, in order.
+        groups: labels, sorted.
+        bounds: label and score at which each partition but the first begins.
+    """
+
+    column: int
+    runs: list[RunOfShard]
+    groups: list[str]
+    bounds: list[tuple[str, float]]
+
+    @property
+    def parts(self) -> int:
+        """Return the number of partitions."""
+        return len(self.bounds) + 1
+
+
+class PartToRank(ConfigStruct):
+    """A partition, in the folder that has the layout."""
+
+    folder: str
+    column: int
+    part: int
+
+
+class Ranking(msgspec.Struct, frozen=True):
+    """Ranking of one score over all partitions.
+
+    Attributes:
+        groups: Groups by label.
+        before: of each partition but the first, how many documents of the group in which it begins are in earlier ones.
+    """
+
+    groups: dict[str, Group]
+    before: list[int]
+
+
+def rank_scores(work: Work, column: int) -> Ranking:
+    """Rank one of the documents' scores."""
+    runs = [run for signed in work.shards for run in runs_of(signed)]
+    groups = sorted({group for run in runs for group in run.run.groups})
+    total = sum(run.run.columns[column].total for run in runs)
+    parts = max(1, -(-total * COST // max(work.memory, 1)))
+    whole = Whole(column, runs, groups, _bounds(runs, groups, column, parts) if parts > 1 else [])
+    save_layout(_layout(work.folder, column), whole)
+    tasks = [Task(f"score {column} part {i}", PartToRank(work.folder, column, i)) for i in range(whole.parts)]
+    results: list[Part] = work.run("ranking scores", rank_part, tasks)
+    settle(work.run, work.folder, f"{column}-ranks", [path for part in results for path in part.objects])
+    all_: dict[str, Group] = {}
+    before: list[int] = []
+    for i, part in enumerate(results):
+        if i:
+            label = whole.bounds[i - 1][0]
+            before.append(all_[label].documents if label in all_ else 0)
+        for label, group in part.groups.items():
+            there = all_.setdefault(label, Group(0, 0, group.lowest, group.highest))
+            there.documents += group.documents
+            there.distinct += group.distinct
+            there.highest = group.highest
+    return Ranking(dict(sorted(all_.items())), before)
+
+
+def _bounds(runs: list[RunOfShard], groups: list[str], column: int, parts: int) -> list[tuple[str, float]]:
+    """Return where partitions begin: at marks, so many apart that each partition has about as many keys."""
+    numbers = {label: i for i, label in enumerate(groups)}
+
+    def read(run: RunOfShard) -> tuple[Array, Array, int]:
+        result = run.run.columns[column]
+        starts, marks = run.starts(result), run.marks(result)
+        places = result.step // 2 + np.arange(len(marks)) * result.step
+        table = np.array([numbers[label] for label in run.run.groups], dtype=np.uint32)
+        return table[np.searchsorted(starts, places, side="right") - 1], marks, result.step
+
+    results = for_each(read, runs)
+    of_groups = np.concatenate([item[0] for item in results])
+    scores = np.concatenate([item[1] for item in results])
+    weights = np.concatenate([np.full(len(item[1]), item[2]) for item in results])
+    order = np.lexsort((scores, of_groups))
+    sums = np.cumsum(weights[order])
+    at = np.searchsorted(sums, np.arange(1, parts) * (int(sums[-1]) / parts))
+    chosen = dict.fromkeys((groups[of_groups[i]], float(scores[i])) for i in order[at].tolist())
+    return [*chosen]
+
+
+def _layout(folder: str, column: int) -> str:
+    return join(folder, f"{column}-layout")
+
+
+def rank_part(work: PartToRank, report: Report) -> Part:
+    """Rank a partition, if that has not been done."""
+    whole: Whole = load_layout(_layout(work.folder, work.column), Whole)
+    stem = join(work.folder, f"{whole.column}-part-{work.part}-of-{whole.parts}")
+
+    def rank() -> Part:
+        slices = for_each(lambda run: _slice(whole, run, work.part), whole.runs)
+        groups, ranked = _ranked(whole.groups, slices)
+        ends = np.cumsum([len(item) for item, _, _ in slices], dtype=np.int64)
+        sections = {i: part.astype("<u8").tobytes() for i, part in enumerate(np.split(ranked, ends[:-1]))}
+        return Part(groups, scatter_sections(stem, len(slices), sections))
+
+    return once(stem + ".json", "", Part, rank)
+
+
+def _slice(whole: Whole, run: RunOfShard, part: int) -> tuple[Array, Array, Array]:
+    """Return group, score and count of the keys of a run that are in a partition."""
+    column = run.run.columns[whole.column]
+    starts = run.starts(column)
+    marks = run.marks(column)
+    first = run.place(column, starts, marks, *whole.bounds[part - 1]) if part else 0
+    last = run.place(column, starts, marks, *whole.bounds[part]) if part < len(whole.bounds) else column.total
+    numbers = {label: i for i, label in enumerate(whole.groups)}
+    table = np.array([numbers[label] for label in run.run.groups] or [0], dtype=np.uint32)
+    groups = table[np.searchsorted(starts, np.arange(first, last), side="right") - 1]
+    return groups, run.keys(column, first, last), run.counts(column, first, last)
+
+
+def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tuple[dict[str, Group], Array]:
+    """Return what a partition has, and of each key of each run twice how many are below, and how many are equal."""
+    groups = np.concatenate([np.zeros(0, dtype=np.uint32), *(slice_[0] for slice_ in slices)])
+    scores = np.concatenate([np.zeros(0), *(slice_[1] for slice_ in slices)])
+    counts = np.concatenate([np.zeros(0, dtype=np.uint32), *(slice_[2] for slice_ in slices)])
+    if not len(scores):
+        return {}, np.zeros(0, dtype=np.uint64)
+    order = np.lexsort((scores, groups))
+    groups, scores = groups[order], scores[order]
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = (groups[1:] != groups[:-1]) | (scores[1:] != scores[:-1])
+    first = np.flatnonzero(is_new)
+    equal = np.add.reduceat(counts[order].astype(np.uint64), first)
+    ends = np.cumsum(equal)
+    groups, scores = groups[first], scores[first]
+    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
+    sizes = np.diff(np.r_[starts, len(groups)])
+    before = np.repeat((ends - equal)[starts], sizes)
+    ranked = np.empty(len(order), dtype=np.uint64)
+    ranked[order] = (2 * (ends - before) - equal)[np.cumsum(is_new) - 1]
+    results = {
+        labels[groups[start]]: Group(
+            int(ends[start + size - 1] - before[start]), size, float(scores[start]), float(scores[start + size - 1])
+        )
+        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
+    }
+    return results, ranked
+
+
+def ranks_of_keys(folder: str, ranking: Ranking, column: int, shard: int, number: int) -> Array:
+    """Return the rank of each key of a run, by the numbers of its shard and in that."""
+    whole: Whole = load_layout(_layout(folder, column), Whole)
+    first = next(i for i, run in enumerate(whole.runs) if run.shard == shard)
+    run = whole.runs[first + number]
+    starts = run.starts(run.run.columns[column])
+    parts = gather_sections(folder, f"{column}-ranks", first + number)
+    sections = [np.frombuffer(part, dtype="<u8") for part in parts]
+    result = np.concatenate(sections)
+    groups = np.searchsorted(starts, np.arange(len(result)), side="right") - 1
+    numbers = {label: i for i, label in enumerate(run.run.groups)}
+    ends = np.cumsum([len(section) for section in sections]).tolist()
+    for (label, _), before, begin, end in zip(whole.bounds, ranking.before, ends[:-1], ends[1:], strict=True):
+        if label in numbers:
+            mine = result[begin:end]
+            mine[groups[begin:end] == numbers[label]] += np.uint64(2 * before)
+    documents = np.array([ranking.groups[label].documents for label in run.run.groups] or [1], dtype=np.int64)
+    return result / (2 * documents[groups])
+
 
 _FOUND = "ranked"
 
@@ -96,9 +298,9 @@ class Rank(Calibrating, kw_only=True):
 
     def resolve(self, work: Work) -> Resolved:
         """Rank all scores."""
-        rankings = [exact.rank(work, i) for i in range(len(self.scores))]
+        rankings = [rank_scores(work, i) for i in range(len(self.scores))]
         write_sealed(join(work.folder, _FOUND), msgspec.msgpack.encode(rankings))
-        made_of = [shard.record.files[runs.FILE].sha256 for shard in work.shards]
+        made_of = [shard.record.files[FILE].sha256 for shard in work.shards]
         all_ = xxhash.xxh3_128_hexdigest(msgspec.json.encode(made_of))
         fates = {shard.shard: f"{all_} {own}" for shard, own in zip(work.shards, made_of, strict=True)}
         ranked = sum(shard.record.counts["ranked"] for shard in work.shards)
@@ -106,7 +308,7 @@ class Rank(Calibrating, kw_only=True):
         counts = {"with a score": ranked} | ({"groups": len({row["group"] for row in report})} if self.groups else {})
         return Resolved(fates, counts, self._notes(report), {"groups": report})
 
-    def _report(self, rankings: list[exact.Ranking]) -> list[dict[str, Any]]:
+    def _report(self, rankings: list[Ranking]) -> list[dict[str, Any]]:
         """Return what there is of each score in each group."""
         return [
             ({"score": self.scores[i]} if self.combine else {}) | {"group": label} | msgspec.structs.asdict(group)
@@ -131,18 +333,18 @@ class Rank(Calibrating, kw_only=True):
         """Yield the rank of each document."""
         path = join(fates, _FOUND)
         try:
-            rankings = msgspec.msgpack.decode(read_sealed(path), type=list[exact.Ranking])
+            rankings = msgspec.msgpack.decode(read_sealed(path), type=list[Ranking])
         except FileNotFoundError:
             raise damaged(path) from None
         for number, run in enumerate(runs_of(signed)):
             for rank in self._combined(rankings, fates, run, number).tolist():
                 yield MaybeRanked(None if rank < 0 else rank)
 
-    def _combined(self, rankings: list[exact.Ranking], fates: str, run: RunOfShard, number: int) -> Array:
+    def _combined(self, rankings: list[Ranking], fates: str, run: RunOfShard, number: int) -> Array:
         """Return the rank of each row of a run; -1 for none."""
         ranks: list[Array] = []
         for i, column in enumerate(run.run.columns):
-            of_keys = exact.ranks(fates, rankings[i], i, run.shard, number)
+            of_keys = ranks_of_keys(fates, rankings[i], i, run.shard, number)
             starts = run.starts(column)
             for label, begin, end in zip(run.run.groups, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
                 if rankings[i].groups[label].documents < self.minimum:

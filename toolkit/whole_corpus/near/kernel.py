@@ -11,8 +11,8 @@ from toolkit.text.kernels.mixing import mixed
 from toolkit.text.ngrams import PRIME
 from toolkit.text.unicode_table import ALPHA, BREAKS, OTHER, Characters
 from toolkit.text.words import Words
-from toolkit.whole_corpus.near.evidence import WORDS, Best, Documents, Lists, Rules
-from toolkit.whole_corpus.near.signing import Functions, Room, Shingles, Weights
+from toolkit.whole_corpus.near.comparison import WORDS, Best, Documents, Lists, Rules
+from toolkit.whole_corpus.near.minhash import Functions, Room, Shingles, Weights
 
 _inline = functools.partial(numba.njit, inline="always")
 _u32, _u64 = numba.uint32, numba.uint64

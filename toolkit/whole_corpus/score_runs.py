@@ -1,4 +1,4 @@
-"""Stored scores of a shard: runs of sorted distinct scores, and the index of each row's score.
+"""Scores of a shard in sorted runs; ranks within an error; and the base of `calibrate:` kinds.
 
 ``scores.bin``, which is sealed, has for each run (`ROWS` rows, fewer at the end of a shard), little-endian:
 
@@ -13,14 +13,10 @@
         ends     a uint32 a group, and one more: its first knot, and where the last ends
     labelled `LABELLED`: group, score and label of the rows that have a label; for maps that are fitted on labels
 
-Ranks within an error: from few of the scores of each run, whatever the others are.
-
-Of a run that has n scores of a group, knots are kept: the least score, the greatest, and so many between that from one
-to the next there are at most e · n scores. How many scores of the run are below one that lies between two knots is then
-known to e · n / 2, so over all runs the share is known to e / 2. What has been added up is thinned in the same way:
-that is the other e / 2.
-
-What the kinds of the section ``calibrate:`` have in common: groups, and what is kept of the scores of documents.
+Ranks within an error need few of the scores of each run. Of a run that has n scores of a group, knots are kept: the
+least score, the greatest, and so many between that from one to the next there are at most e · n scores. How many scores
+of the run are below one that lies between two knots is then known to e · n / 2, so over all runs the share is known to
+e / 2. What has been added up is thinned in the same way: that is the other e / 2.
 """
 
 from bisect import bisect_left
@@ -107,7 +103,7 @@ def _thinned(documents: int, scores: Array, at: Array, between: Array, error: fl
     return Steps(documents, scores[kept], at[kept] / (2 * documents), np.r_[0.0, middle, 1.0])
 
 
-def exact(scores: Array, error: float) -> Steps:
+def steps_of(scores: Array, error: float) -> Steps:
     """Return the ranks of scores that are in memory, thinned to steps within an error."""
     result, counts = np.unique(scores, return_counts=True)
     below = np.cumsum(counts) - counts

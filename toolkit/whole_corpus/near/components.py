@@ -1,7 +1,7 @@
 """Steps 2a to 2c: which documents share a bucket, which belong together, and in which order they are decided.
 
 Documents that share a bucket belong together, and so do those that share one with one of these: a component. Nothing
-else follows from that: what is removed is decided by sets of shingles (see `evidence`). A part has whole components,
+else follows from that: what is removed is decided by sets of shingles (see `comparison`). A part has whole components,
 chosen by a hash, and of each document what its place in them depends on.
 
 A document is a number here: that of its shard in the upper 32 bits, its row in the lower ones. A component is the least
@@ -33,7 +33,7 @@ from toolkit.session import cached
 from toolkit.storage.paths import exists, join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus.kind import NUMBERS, Work
-from toolkit.whole_corpus.near.signing import Size, row_type
+from toolkit.whole_corpus.near.minhash import Size, row_type
 
 EDGE = [("of", "<u8"), ("to", "<u8")]
 """Two documents that belong together; or a document, and its component."""

@@ -1,9 +1,9 @@
-"""Step 2d, per shard: the shingles of documents that share a bucket; and the decision that rests on them.
+"""Sets of shingles, and the greedy decision about the documents of a unit.
+
+Step 2d, per shard: the shingles of documents that share a bucket.
 
 Shingles are those of the text, unless they were stored with the signatures. They are scattered by unit (see
 `toolkit.exchange.scatter`): a `PIECE` of each document. The task of a unit puts these in order.
-
-The decision: which documents are near duplicates, of which kept one, and by what evidence.
 
 Documents are taken in order. One is removed if and only if a document that has been kept is its verified duplicate: the
 Jaccard similarity of their sets of shingles is at least `jaccard`, and the part of its own shingles that the kept one
@@ -30,7 +30,6 @@ from typing import IO, NamedTuple, Protocol, Self, cast
 import msgspec
 import numpy as np
 
-from toolkit.config.settings import ConfigStruct
 from toolkit.exchange.scatter import Scatter, gather, pieces
 from toolkit.exchange.sealed import Sealed, bounds_of, read_sealed
 from toolkit.execution.executors import Report
@@ -39,8 +38,8 @@ from toolkit.text.batch import in_blocks
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Float64, Int64s, UInt8s, UInt64s
 from toolkit.whole_corpus.kind import NUMBERS, TEXTS
-from toolkit.whole_corpus.near.connecting import MEMBER, MEMBERS, PLAN, Comparing, load_layout
-from toolkit.whole_corpus.near.signing import SHINGLES, Shingles, distinct, row_type
+from toolkit.whole_corpus.near.components import MEMBER, MEMBERS, PLAN, Comparing, load_layout
+from toolkit.whole_corpus.near.minhash import SHINGLES, Shingles, distinct, row_type
 from toolkit.whole_corpus.records import NumberedShard, SignedShard
 from toolkit.whole_corpus.sign import documents_of, names_of_rows
 
@@ -274,20 +273,14 @@ PIECE = np.dtype([("place", "<u4"), ("name", "<u4"), ("payload", "<u4")])
 """A document of a unit: its place there, the bytes of its name, and a payload of keys, name and set."""
 
 
-class ToRead(ConfigStruct):
-    """A shard whose candidates are read."""
-
-    shard: NumberedShard
-
-
-def read_shard(task: ToRead, report: Report) -> list[str]:
+def read_shard(shard: NumberedShard, report: Report) -> list[str]:
     """Scatter what the candidates of a shard are compared by to their units; return the objects.
 
     Raises:
         DataError: if the documents are others than those that have been signed.
     """
-    folder, number = task.shard.folder, task.shard.number
-    layout, signed = load_layout(folder, PLAN), task.shard.load()
+    folder, number = shard.folder, shard.number
+    layout, signed = load_layout(folder, PLAN), shard.load()
     members = gather(folder, MEMBERS, number, number + 1, np.dtype(MEMBER)).records
     members = members[np.lexsort((members["row"], members["is_known"]))]
     units = np.array(layout.units)[members["part"]] + members["unit"]

@@ -1,11 +1,10 @@
-"""Stretches of texts, and what the length of a passage counts: bytes, words, or tokens.
+"""Stretches of texts, cut at anchors; and units of length: bytes, words, tokens.
 
-Where it counts words or tokens, the texts that are looked at are these alone, `BYTES` bytes for each: one that begins a
-character and others that continue it, with 49 bits of the hash of the word, or of the token's number. So a word is to
-all that follows what a character is, and spans are of whole words; `in_text` says where these are in the text. Words
-are the segments between Unicode's word boundaries that are not white space, so marks of punctuation are words, too.
-
-Stretches of texts: their passages by the anchors of these, which the bytes of a passage alone decide.
+Where the length counts words or tokens, the texts that are looked at are these alone, `BYTES` bytes for each: one that
+begins a character and others that continue it, with 49 bits of the hash of the word, or of the token's number. So a
+word is to all that follows what a character is, and spans are of whole words; `in_text` says where these are in the
+text. Words are the segments between Unicode's word boundaries that are not white space, so marks of punctuation are
+words, too.
 
 Source: Schleimer, Wilkerson, Aiken, Winnowing: Local Algorithms for Document Fingerprinting (2003). The anchor of a
 passage is, of all its runs of so many bytes, the one with the least hash, and of these the last. So equal passages have

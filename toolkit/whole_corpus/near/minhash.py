@@ -1,35 +1,30 @@
-"""Shingles of texts, signatures of shingles, and bands of signatures, by which documents are compared.
+"""Shingles of texts, their MinHash signatures in bands, and removal rates by group.
 
-Source: Broder, On the resemblance and containment of documents (1997): the probability that two sets have the same
-smallest value under a random hash function is their Jaccard similarity. Hash function i of a shingle's upper 32 bits x
-is ``y = a[i] * x + b[i]; y ^= y >> 15; y *= 0x2C1B3C6D`` (mod 2^32); a key is a hash of a band's smallest values.
-Nothing here depends on a library: the same text has the same keys for ever, or `VERSION` changes.
+**Shingles** are n-grams of words. Words are those of taggers (`toolkit.text.words`), case folded; a word without a
+letter or a number does not count. A character of a script without spaces (a Chinese or Japanese character, a Thai, Lao,
+Khmer or Burmese letter with its marks) is a word of its own. It says less than a word, so it counts less: a shingle is
+the fewest words in a row that weigh as much as `ngram` words or `characters` such characters. So texts in which scripts
+meet have shingles, too, and no language has to be known.
 
-Bands of signatures: how probable it is that two documents are compared, by how similar they are.
+**Signatures.** Source: Broder, On the resemblance and containment of documents (1997): the probability that two sets
+have the same smallest value under a random hash function is their Jaccard similarity. Hash function i of a shingle's
+upper 32 bits x is ``y = a[i] * x + b[i]; y ^= y >> 15; y *= 0x2C1B3C6D`` (mod 2^32); a key is a hash of a band's
+smallest values. Nothing here depends on a library: the same text has the same keys for ever, or `VERSION` changes.
 
-Source: Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, 3.4. A signature has `bands` bands of `rows` hash
-functions. Two documents with Jaccard similarity s agree in one band with probability s^rows, and are compared if they
-agree in some band: 1 - (1 - s^rows)^bands.
+**Bands.** Source: Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, 3.4. A signature has `bands` bands of `rows`
+hash functions. Two documents with Jaccard similarity s agree in one band with probability s^rows, and are compared if
+they agree in some band: 1 - (1 - s^rows)^bands.
 
-Shingles: the n-grams of words by which documents are compared, and the sets of distinct ones.
+Step 1 writes for each shard:
 
-Words are those that taggers have (`toolkit.text.words`), without regard to case; what has no letter and no number in it
-is passed over. A character of a script without spaces (a Chinese or Japanese character, a Thai, Lao, Khmer or Burmese
-letter with its marks) is a word of its own there. It says less than a word, so it counts less: a shingle is the fewest
-words in a row that weigh as much as `ngram` words or `characters` such characters. So texts in which scripts meet have
-shingles, too, and no language has to be known.
-
-Step 1, per shard: the signatures of documents as they are kept, and what is removed of whom.
-
-``rows``       12 bytes a row: how many shingles it has, 0 if it is not compared (uint32); its order (float64, or 64
-               bytes where it may be a text)
+``rows``       12 bytes a row: its number of shingles, 0 if it is not compared (uint32); its order (float64, or 64 bytes
+               where it may be a text)
 ``keys``       8 bytes a band and row: the keys, row by row
 ``shingles``   only if they are to be stored: 8 bytes a shingle of a row that is compared, repeated ones too
-``groups…``    of each row that is compared its source, host and language
+``groups…``    source, host and language of each row that is compared
 
-What is removed of whom: of documents of a source, of a host, in a language, how many are duplicates of others.
-
-A duplicate rule that takes most of a source takes more than copies, as a rule: that is told before anything is dropped.
+**Removal rates**: a duplicate rule that takes most of a source usually takes more than copies. So the command warns
+before anything is dropped.
 """
 
 import math

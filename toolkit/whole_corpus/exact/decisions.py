@@ -1,4 +1,4 @@
-"""Steps 2 and 3: which of equal texts or pieces stays, partition by partition, and the values of documents.
+"""Decisions about equal texts or pieces, partition by partition, and values of documents.
 
 A partition is a range of hashes: of each run a contiguous slice, so nothing is sorted on disk, and any number of
 partitions gives the same. What is found is written partition by partition, with one section for each run:
@@ -22,11 +22,20 @@ from toolkit.execution.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
 from toolkit.text.kernels.compiling import Compiled
-from toolkit.text.kernels.signatures import UInt8s, UInt32s
+from toolkit.text.kernels.signatures import Array, UInt8s, UInt32s
 from toolkit.text.kernels.split_mix import GAMMA, finalized
-from toolkit.whole_corpus.exact import table
-from toolkit.whole_corpus.exact.runs import ABSENT, FIRST, Array, Layout, RunOfShard, runs_of
-from toolkit.whole_corpus.exact.table import numbered
+from toolkit.whole_corpus.exact.runs import (
+    ABSENT,
+    BYTES,
+    FIRST,
+    KEYS,
+    Layout,
+    RunOfShard,
+    bits_of,
+    first_seen,
+    numbered,
+    runs_of,
+)
 from toolkit.whole_corpus.kind import Resolved, Work
 from toolkit.whole_corpus.records import SignedShard, load_layout, save_layout
 
@@ -69,22 +78,6 @@ class PartToResolve(ConfigStruct):
     part: int
 
 
-class Losers(NamedTuple):
-    """Documents of a run whose hash another document has.
-
-    Attributes:
-        keys: their numbers in the run, of which documents are equal to others.
-        copies: how many equal documents there are, for each.
-        stays: True if the one that stays is in this run, for each.
-        names: JSON text of the source and id of the one that stays, for each.
-    """
-
-    keys: Array
-    copies: Array
-    stays: Array
-    names: list[bytes]
-
-
 def resolve(work: Work, layout: Layout, items: str) -> Resolved:
     """Resolve all partitions; `items` is what is compared, for people."""
     parts, notes = resolve_parts(work, layout, work.folder)
@@ -108,7 +101,7 @@ def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], 
     parts = max(1, -(-total * cost // max(work.memory, 1)))
     notes = []
     if layout.rate:
-        parts = max(1, -(-total // table.KEYS))
+        parts = max(1, -(-total // KEYS))
         notes = [_filters(work.memory, total, parts, layout.rate)]
     save_layout(_layout(folder), Whole(runs, layout, parts))
     tasks = [Task(f"part {part}", PartToResolve(folder, part)) for part in range(parts)]
@@ -124,8 +117,8 @@ def _filters(memory: int, total: int, parts: int, rate: float) -> str:
         ConfigError: if one needs more memory than there may be.
     """
     keys = -(-total // parts)
-    size = table.bits_of(keys, rate) // 8
-    if (needed := size + table.BYTES * keys) > memory:
+    size = bits_of(keys, rate) // 8
+    if (needed := size + BYTES * keys) > memory:
         raise ConfigError(
             f"memory: expected at least {-(-needed // 10**6)} MB for `approximate: bloom`, whose filters are as large "
             f"as `false_positive_rate: {rate:g}` asks for, got {memory:,} bytes"
@@ -174,7 +167,7 @@ def _resolve(whole: Whole, slices: list[tuple[int, Array]], stem: str) -> Part:
     high, low = column("hi"), column("lo") if layout.bits == 128 else None
     writer = None
     if layout.rate:
-        stays = table.first_seen(high, low, layout.rate)
+        stays = first_seen(high, low, layout.rate)
     else:
         numbers, chosen = numbered(high, low, _ranks(whole, ends, column("rank")) if layout.ranks else None)
         stays = np.zeros(len(numbers), dtype=bool)
@@ -298,20 +291,6 @@ def parts_of(folder: str, signed: int) -> tuple[Whole, list[int]]:
     return whole, [i for i, run in enumerate(whole.runs) if run.shard == signed]
 
 
-def losers(folder: str, run: int) -> Losers:
-    """Return what became of the documents of a run whose hash another document has."""
-    keys, copies, stays, names = [], [], [], list[bytes]()
-    for section in gather_sections(folder, _SECTIONS, run):
-        result: tuple[bytes, bytes, bytes, list[bytes]] = msgspec.msgpack.decode(
-            section, type=tuple[bytes, bytes, bytes, list[bytes]]
-        )
-        keys.append(np.frombuffer(result[0], dtype="<u4"))
-        copies.append(np.frombuffer(result[1], dtype="<u4"))
-        stays.append(np.frombuffer(result[2], dtype="u1"))
-        names += result[3]
-    return Losers(np.concatenate(keys), np.concatenate(copies), np.concatenate(stays), names)
-
-
 def staying(folder: str, run: int) -> Array:
     """Return whether each key of a run stays: bool."""
     return _bits(folder, run, 0)
@@ -334,30 +313,29 @@ def _bits(folder: str, run: int, row: int) -> Array:
 _NUMBER = FIRST - 1
 
 
-def values_of_documents(signed: SignedShard, folder: str) -> Iterator[msgspec.Raw]:
-    """Yield ``{"duplicate_of", "copies"}`` of each document."""
-    whole, places = parts_of(folder, signed.number)
-    for place in places:
-        yield from _documents(folder, whole, place)
-
-
 _ABSENT = msgspec.Raw(b'{"duplicate_of":null,"copies":0}')
 _ALONE = msgspec.Raw(b'{"duplicate_of":null,"copies":1}')
 
 
-def _documents(folder: str, whole: Whole, place: int) -> Iterator[msgspec.Raw]:
-    run = whole.runs[place]
-    result = losers(folder, place)
-    among = {key: i for i, key in enumerate(result.keys.tolist())}
-    copies, stays = result.copies.tolist(), result.stays.tolist()
-    for item in run.items().tolist():
-        if item == ABSENT:
-            yield _ABSENT
-        elif (i := among.get(item & _NUMBER)) is None:
-            yield _ALONE
-        else:
-            of = b"null" if stays[i] and item & FIRST else result.names[i]
-            yield msgspec.Raw(b'{"duplicate_of":%b,"copies":%d}' % (of, copies[i]))
+def values_of_documents(signed: SignedShard, folder: str) -> Iterator[msgspec.Raw]:
+    """Yield ``{"duplicate_of", "copies"}`` of each document."""
+    whole, places = parts_of(folder, signed.number)
+    for place in places:
+        copied: dict[int, tuple[int, int, bytes]] = {}
+        for section in gather_sections(folder, _SECTIONS, place):
+            *columns, names = msgspec.msgpack.decode(section, type=tuple[bytes, bytes, bytes, list[bytes]])
+            typed = zip(columns, ("<u4", "<u4", "u1"), strict=True)
+            keys, copies, stays = (np.frombuffer(column, dtype=type_).tolist() for column, type_ in typed)
+            copied.update(zip(keys, zip(copies, stays, names, strict=True), strict=True))
+        for item in whole.runs[place].items().tolist():
+            if item == ABSENT:
+                yield _ABSENT
+            elif (copy := copied.get(item & _NUMBER)) is None:
+                yield _ALONE
+            else:
+                count, is_here, name = copy
+                of = b"null" if is_here and item & FIRST else name
+                yield msgspec.Raw(b'{"duplicate_of":%b,"copies":%d}' % (of, count))
 
 
 def values_of_pieces(signed: SignedShard, folder: str, length: int = 1) -> Iterator[msgspec.Raw]:
