@@ -93,7 +93,9 @@ def test_what_is_found_is_what_a_slow_look_finds(
     items = [Item("b", str(i), each) for i, each in enumerate(given_items)]
     parts = [text for each in given_items for text in each][:3]
     documents = [*documents, " ".join([*documents[:1], *parts]).upper().replace(" ", "\n"), ""]
-    found = contamination._found(Index(items, n, min_words), [Document(text, id="", source="") for text in documents])
+    found = contamination._find_items(
+        Index(items, n, min_words), [Document(text, id="", source="") for text in documents]
+    )
     values = [each.value if each else contamination._NONE for each in found]
     assert msgspec.json.decode(msgspec.json.encode(values)) == [slowly(items, text, n, min_words) for text in documents]
 

@@ -43,18 +43,18 @@ COUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 60), min_si
 @given(COUNTS, st.integers(1, 300))
 def test_equal_quotas_are_as_equal_as_the_strata_allow(counts: dict[str, int], total: int) -> None:
     found = equal_quotas(counts, total, "redistribute")
-    given_ = {label: quota.given for label, quota in found.items()}
+    given_ = {label: quota.size for label, quota in found.items()}
     assert sum(given_.values()) == min(total, sum(counts.values()))
     assert all(number <= counts[label] for label, number in given_.items())
     most = max(given_.values())
     assert all(number >= most - 1 or number == counts[label] for label, number in given_.items())
-    assert sum(quota.wanted for quota in found.values()) == total
+    assert sum(quota.target for quota in found.values()) == total
 
 
 @given(COUNTS, st.integers(1, 300))
 def test_what_is_lacking_is_reported_and_not_redistributed(counts: dict[str, int], total: int) -> None:
     for label, quota in equal_quotas(counts, total, "report").items():
-        assert quota.given == min(quota.wanted, counts[label])
+        assert quota.size == min(quota.target, counts[label])
 
 
 @given(COUNTS, st.data())
@@ -62,9 +62,9 @@ def test_proportional_quotas_are_within_one_of_the_share(counts: dict[str, int],
     whole = sum(counts.values())
     total = data.draw(st.integers(1, whole))
     found = proportional_quotas(counts, total)
-    assert sum(quota.given for quota in found.values()) == total
+    assert sum(quota.size for quota in found.values()) == total
     for label, quota in found.items():
-        assert abs(quota.given - Fraction(total * counts[label], whole)) < 1
+        assert abs(quota.size - Fraction(total * counts[label], whole)) < 1
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_proportional_quotas_are_within_one_of_the_share(counts: dict[str, int],
 )
 def test_quotas_of_options(options: dict[str, Any], expected: dict[str, int]) -> None:
     kind = Sample(by="document.source", **options)
-    assert {label: quota.given for label, quota in allot(kind, {"en": 20, "de": 6, "fi": 1}).items()} == expected
+    assert {label: quota.size for label, quota in allot(kind, {"en": 20, "de": 6, "fi": 1}).items()} == expected
 
 
 # --- the choice -------------------------------------------------------------------------------------------------------

@@ -284,8 +284,10 @@ def read_shard(task: ShardToRead, report: Report) -> ShardRead:
         if is_new:
             return ShardRead(content=content, documents=documents, objects=objects)
         with dataset.lines(shard, task.limit) as lines:
-            done = Position(report, lines.stored)
-            return ShardRead(content=content, documents=documents, objects=_scatter_names(task, _names_in(lines), done))
+            share = Position(report, lines.stored)
+            return ShardRead(
+                content=content, documents=documents, objects=_scatter_names(task, _names_in(lines), share)
+            )
 
     return once(task.stem + ".json", task.key(content), ShardRead, read)
 
@@ -300,7 +302,7 @@ def _names_in(lines: ShardLines) -> Iterator[list[_Named]]:
         row += len(block)
 
 
-def _scatter_names(task: ShardToRead, names_in: Iterable[list[_Named]], done: Position) -> list[str]:
+def _scatter_names(task: ShardToRead, names_in: Iterable[list[_Named]], share: Position) -> list[str]:
     """Scatter names, and return the objects."""
     file, row = task.dataset.file_of(task.shard), 0
     with Scatter(task.stem, _NAME, task.partitions) as scatter:
@@ -311,7 +313,7 @@ def _scatter_names(task: ShardToRead, names_in: Iterable[list[_Named]], done: Po
             payload = _ENCODER.encode_lines(names).split(b"}\n")[:-1]
             _scatter(scatter, task, keys, payload, _NAME, row=rows, shard=shard_hash(file), place=places)
             row += len(names)
-            done(len(names))
+            share(len(names))
     return scatter.objects
 
 
@@ -401,9 +403,9 @@ def _matches(values: Array, names: Array) -> tuple[Array, Array, Array]:
     places = np.full(len(names), -1, dtype=np.int64)
     for column in (np.uint64(0), names["shard"], names["place"]) if len(shards) else ():
         number = np.minimum(np.searchsorted(shards, column), len(shards) - 1)
-        wanted = ids[len(values) :] * len(shards) + number
-        at = np.minimum(np.searchsorted(keys[first], wanted), len(first) - 1)
-        result = (shards[number] == column) & (keys[first[at]] == wanted)
+        keys_of_names = ids[len(values) :] * len(shards) + number
+        at = np.minimum(np.searchsorted(keys[first], keys_of_names), len(first) - 1)
+        result = (shards[number] == column) & (keys[first[at]] == keys_of_names)
         places[result] = first[at[result]]
     return order, is_first, places
 

@@ -103,9 +103,9 @@ def _name(row: dict[str, Any], path: str, option: str) -> str:
     raise DataError(f"expected a text or an integer in {path!r} (`{option}:`), got {got}{hint}")
 
 
-def _columns(self: Any, there: Iterable[str], path: str) -> list[str]:
+def _columns(self: Any, columns: Iterable[str], path: str) -> list[str]:
     """Return which columns of a table must be read."""
-    names = list(there)
+    names = list(columns)
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"expected columns of different names, got {twice[0]!r} twice", path=path)
     listed = {
@@ -125,8 +125,8 @@ def _columns(self: Any, there: Iterable[str], path: str) -> list[str]:
     if self.values == "rest":
         return [name for name in names if name not in self.leave_out]
     names_of_documents = filter(None, (self.id, self.source, self.shard))
-    wanted = {part for name in (*names_of_documents, *self.values) for part in (name, _first(name))}
-    return [name for name in names if name in wanted]
+    selected = {part for name in (*names_of_documents, *self.values) for part in (name, _first(name))}
+    return [name for name in names if name in selected]
 
 
 def _first(path: str) -> str:
@@ -191,8 +191,8 @@ def value_types(reader: Any, inputs: Sequence[Input], makes_schema: bool) -> dic
         return {name: from_json(value) for name, value in result.fields["document"].items()}
     rows = [msgspec.json.decode(msgspec.json.encode(draft.extra)) for draft in first_drafts(reader, inputs)]
     for name in () if reader.values == "rest" else reader.values:
-        there = any(row.get(name) is not None or value_at(row, name) is not None for row in rows)
-        if rows and not there and name not in reader.typed:
+        is_present = any(row.get(name) is not None or value_at(row, name) is not None for row in rows)
+        if rows and not is_present and name not in reader.typed:
             raise DataError(
                 f"expected the field {name!r} of `values`, got none, or null, in the first {len(rows):,} rows; give "
                 f"its type if it comes later: `typed: {{{name}: float}}`",
@@ -333,8 +333,8 @@ class Entry(ConfigStruct):
         common = self.settings()
         policy = {"missing": "null" if self.missing_is_null else "error", "duplicates": common.duplicates}
         options["scale"] = config.plain(common.scale)
-        given = {name: value for name, value in options.items() if value not in (None, [], {}, ())}
-        return {"align": {"format": self.format, **policy, **given}}
+        options_given = {name: value for name, value in options.items() if value not in (None, [], {}, ())}
+        return {"align": {"format": self.format, **policy, **options_given}}
 
 
 def _format_by(suffix: str) -> str:
@@ -442,8 +442,8 @@ def check_made(dataset: Dataset, entry: Entry, *, overwrite: bool) -> None:
         if key.settings != recorded:
             before, now = (item.get("align", item) for item in (key.settings, recorded))
             names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-            told = "".join(f"\n  {name}: {before.get(name)!r} -> {now.get(name)!r}" for name in names)
+            changes = "".join(f"\n  {name}: {before.get(name)!r} -> {now.get(name)!r}" for name in names)
             raise ConfigError(
-                f"the set {entry.set!r} exists and was made with other settings:{told}\nchoose another name, or "
+                f"the set {entry.set!r} exists and was made with other settings:{changes}\nchoose another name, or "
                 "--overwrite"
             )

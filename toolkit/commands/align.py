@@ -64,7 +64,7 @@ def run(context: Context, options: Options) -> Outcome:
         section.check_made(dataset, entry, overwrite=options.overwrite)
     todo = {entry.set: progress_of(dataset, entry, shards, context.config.max_document_bytes) for entry in entries}
     if options.dry_run:
-        return show_plan(context, {"align": {name: _shown(todo) for name, todo in todo.items()}})
+        return show_plan(context, {"align": {name: _describe(todo) for name, todo in todo.items()}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
     making = _Making(context, dataset, shards)
     holds = {
@@ -78,7 +78,7 @@ def run(context: Context, options: Options) -> Outcome:
     return outcome
 
 
-def _shown(todo: Todo) -> dict[str, Any]:
+def _describe(todo: Todo) -> dict[str, Any]:
     types = {name: str(type_) for name, type_ in todo.schema.types().items()}
     return {"inputs": todo.inputs, "values": types, "shards to write": todo.shards}
 
@@ -91,17 +91,17 @@ class _Making:
         self.failed: list[str] = []
         self.rows = [["set", *_COUNTED, "shards written"]]
         self.data: dict[str, Any] = {}
-        self.made: set[str] = set()
-        self.said: list[str] = []
-        self._noted = FailureRecords(dataset, "align")
+        self.complete: set[str] = set()
+        self.annotation_notes: list[str] = []
+        self._failures = FailureRecords(dataset, "align")
         self._limit = context.config.max_document_bytes
         self._ready: list[str] = []
 
     def outcome(self) -> Outcome:
         failed = amount(len(self.failed), "failure")
-        text = f"{amount(len(self.made), 'set')} made, {failed} -> {self.dataset.attributes}\n"
-        shown = [table(self.rows, right=range(1, 8))] if self.rows[1:] else []
-        text += "\n".join([*shown, *self.said])
+        text = f"{amount(len(self.complete), 'set')} made, {failed} -> {self.dataset.attributes}\n"
+        tables = [table(self.rows, right=range(1, 8))] if self.rows[1:] else []
+        text += "\n".join([*tables, *self.annotation_notes])
         if self._ready:
             ready = f"the values and ids of {', '.join(self._ready)} are ready"
             text += f"\n{self.context.named}{ready}. Which belong together depends on all: {self.context.next_step}"
@@ -111,7 +111,7 @@ class _Making:
     def make(self, entry: section.Entry, todo: Todo) -> None:
         if not todo.shards:
             result = sets.load_aligned(self.dataset, entry.set)
-            self.made.add(entry.set)
+            self.complete.add(entry.set)
             self._tell(entry, result.counts if result else {}, 0)
             if not self.context.share:
                 self._clear(entry)  # what a run has left that could not delete it
@@ -125,7 +125,7 @@ class _Making:
             self.context.waiting.add(entry.set)
             self._ready.append(entry.set)
             return
-        self.made.add(entry.set)
+        self.complete.add(entry.set)
         self._clear(entry)
 
     def _clear(self, entry: section.Entry) -> None:
@@ -229,17 +229,17 @@ class _Making:
         entry: section.Entry,
         todo: Todo,
         folder: str,
-        made: sets.Aligned,
+        aligned: sets.Aligned,
         shards: Sequence[joining.ShardRead],
         starts: Sequence[int],
     ) -> int:
         dataset = self.dataset
         before, old = sets.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
-        if before is None or before.contents != made.contents or old != todo.schema:
+        if before is None or before.contents != aligned.contents or old != todo.schema:
             record_logs.of(dataset).forget([sets.place_of_aligned(entry.set)])
             sets.forget_all(dataset, [entry.set], sets.recorded_shards(dataset, entry.set))
         sets.save_schema(dataset, entry.set, todo.schema)
-        record_logs.of(dataset).save({sets.place_of_aligned(entry.set): msgspec.json.encode(made)})
+        record_logs.of(dataset).save({sets.place_of_aligned(entry.set): msgspec.json.encode(aligned)})
         works = [
             msgspec.structs.replace(work, content=shard.content, first=first)
             for work, shard, first in zip(
@@ -254,28 +254,30 @@ class _Making:
             for work in works
             if not write.is_done(work)
         ]
-        return len(self._run(f"writing {entry.set}", write.write_shard, tasks, noted=True))
+        return len(self._run(f"writing {entry.set}", write.write_shard, tasks, per_shard=True))
 
     def _tell(self, entry: section.Entry, counts: dict[str, int], written: int) -> None:
         self.rows.append([entry.set, *(f"{counts.get(name, 0):,}" for name in _COUNTED), str(written)])
         matched = {name: count for name, count in counts.items() if name in _COUNTED}
-        said = {name: count for name, count in counts.items() if name not in _COUNTED}
-        if said:
-            self.said.append(f"{entry.set}: {', '.join(_counted(count, name) for name, count in said.items())}")
-        self.data[entry.set] = matched | ({"annotations": said} if said else {}) | {"written": written}
+        annotations = {name: count for name, count in counts.items() if name not in _COUNTED}
+        if annotations:
+            self.annotation_notes.append(
+                f"{entry.set}: {', '.join(_counted(count, name) for name, count in annotations.items())}"
+            )
+        self.data[entry.set] = matched | ({"annotations": annotations} if annotations else {}) | {"written": written}
 
     def _run(
         self,
-        what: str,
+        label: str,
         function: Callable[[Any, Report], Any],
         tasks: Sequence[Task[Any]],
         *,
-        noted: bool = False,
+        per_shard: bool = False,
         needs: EstimateOf | None = None,
     ) -> list[Any]:
-        unit = "shards" if noted else "tasks"
-        failed = self._noted if noted else None
-        return all_values(self.context.run(what, function, tasks, unit, failed=failed, needs=needs))
+        unit = "shards" if per_shard else "tasks"
+        failed = self._failures if per_shard else None
+        return all_values(self.context.run(label, function, tasks, unit, failed=failed, needs=needs))
 
 
 def _folder(dataset: Dataset, entry: section.Entry) -> str:
@@ -308,9 +310,9 @@ def _partitions(size: int) -> int:
     return min(1 << 16, max(64, 1 << (512 * size // MEMORY).bit_length()))
 
 
-def _counted(count: int, what: str) -> str:
+def _counted(count: int, name: str) -> str:
     """Return a count in words: the first one says what is counted, in the plural."""
-    first, _, rest = what.partition(" ")
+    first, _, rest = name.partition(" ")
     return " ".join(filter(None, (f"{count:,}", first.removesuffix("s") if count == 1 else first, rest)))
 
 
@@ -331,9 +333,9 @@ def _progress(look: Look) -> Iterator[Progress]:
             causes = look.causes(entry.set, shards, todo.shards)
             not_begun = [shard for shard, why in causes.items() if why == NOT_BEGUN]
             partitions = _partitions(sum(size_of(path) or 0 for path in todo.inputs))
-            there = {*list_files(_folder(context.dataset, entry))}
+            existing = {*list_files(_folder(context.dataset, entry))}
             for task in _shards_to_read(context.dataset, entry, not_begun, partitions, limit):
-                if there and joining.is_read(task):
+                if existing and joining.is_read(task):
                     causes[task.shard] = "its ids are ready; which values belong to them depends on all shards"
             yield Progress(name, "align", causes)
 

@@ -123,13 +123,13 @@ def plan_of(context: Context, name: str) -> Plan:
     """
 
     def read() -> Plan:
-        dataset, known = context.dataset, context.known_sets(name)
+        dataset, schemas = context.dataset, context.known_sets(name)
         place, own = context.section(name), context.own_types_known()
         try:
-            return section.read_section(place, dataset, known, name, own, external=context.external)
+            return section.read_section(place, dataset, schemas, name, own, external=context.external)
         except ConfigError as error:
             for command in sets_before(name):
-                if missing := [result for result in getattr(context.config, command) if result not in known]:
+                if missing := [result for result in getattr(context.config, command) if result not in schemas]:
                     lacks = f"`toolkit {command}` has not made {', '.join(missing)} yet"
                     raise ConfigError(f"{error}; {lacks}{no_folder(dataset.documents)}") from None
             raise
@@ -216,32 +216,32 @@ class _Making:
         self.data: dict[str, SetOfWhole] = {}
         self.notes: list[str] = []
         self.tables: list[str] = []
-        self._noted = FailureRecords(dataset, plan.section)
+        self._failures = FailureRecords(dataset, plan.section)
         self._keys: set[str] = set()
 
     def outcome(self) -> Outcome:
-        done: set[str] = set()
+        complete: set[str] = set()
         context, only_signs = self.context, self.context.only_per_shard
         for wave in waves([entry for entry in self.plan.entries if not context.waiting & {*entry.reads}]):
             try:
                 self._sign(wave)
                 if only_signs:
-                    done |= {entry.set for entry in wave}
+                    complete |= {entry.set for entry in wave}
                     break
                 for entry in wave:
                     self._finish(entry)
-                    done.add(entry.set)
+                    complete.add(entry.set)
             except StepFailed as error:
                 self.failed += error.messages
                 break
         if not context.in_part:
-            self._noted.keep_only(self._keys)
-        left = [entry.set for entry in self.plan.entries if entry.set not in done]
+            self._failures.keep_only(self._keys)
+        left = [entry.set for entry in self.plan.entries if entry.set not in complete]
         text = f"{amount(len(self.shards), 'shard')}, {len(self.failed)} failed -> {self.dataset.attributes}\n"
         if only_signs or self.failed:
             context.waiting |= {entry.set for entry in self.plan.entries if self._waits(entry)}
         if only_signs and not self.failed:
-            ready = f"the signatures of {', '.join(sorted(done))} are ready. " if done else ""
+            ready = f"the signatures of {', '.join(sorted(complete))} are ready. " if complete else ""
             text += f"{context.named}{ready}{_WHOLE[self.plan.section]} depends on all shards: {context.next_step}"
         elif len(self.rows) > 1:
             text += table(self.rows, right=[2, 3, 4, 5])
@@ -258,11 +258,11 @@ class _Making:
         return any(states_of(self.dataset, entry, self.shards, whole=False).values())
 
     def _sign(self, wave: list[Entry]) -> None:
-        what = f"computing the signatures of {', '.join(entry.set for entry in wave)}"
+        label = f"computing the signatures of {', '.join(entry.set for entry in wave)}"
         options, limit = self.context.options, self.context.config.max_document_bytes
         tasks = sign.works(self.dataset, wave, self.shards, limit)
         tasks += [task for entry in wave for task in sign.works_against(entry, options.shard, limit)]
-        self._run(what, sign.sign_shard, tasks, noted=True, needs=self.context.disk.estimates(tasks, _kept_of))
+        self._run(label, sign.sign_shard, tasks, per_shard=True, needs=self.context.disk.estimates(tasks, _kept_of))
 
     def _finish(self, entry: Entry) -> None:
         dataset, limit = self.dataset, self.context.config.max_document_bytes
@@ -277,14 +277,16 @@ class _Making:
             raise StepFailed(str(error)) from None
         fates = fates_folder(dataset, entry.set, resolution.key)
         tasks = works_to_write(dataset, entry, signed, fates)
-        written = [bool(item.written) for item in self._run(f"writing {entry.set}", write_shard, tasks, noted=True)]
+        written = [bool(item.written) for item in self._run(f"writing {entry.set}", write_shard, tasks, per_shard=True)]
         documents = sum(signed_shard.record.rows for signed_shard in signed if signed_shard.own)
         compared = sum(signed_shard.record.compared for signed_shard in signed if signed_shard.own)
-        result = ", ".join(f"{count:,} {what}" for what, count in resolution.counts.items())
+        result = ", ".join(f"{count:,} {noun}" for noun, count in resolution.counts.items())
         counts = [str(sum(written)), str(len(written) - sum(written))]
         self.rows.append([entry.set, entry.kind, f"{documents:,}", f"{compared:,}", *counts, result])
         self.notes += [f"{entry.set}: {note}" for note in resolution.notes]
-        self.tables += [f"\n{entry.set}, {name}\n{_shown(rows)}" for name, rows in resolution.tables.items() if rows]
+        self.tables += [
+            f"\n{entry.set}, {name}\n{_format_rows(rows)}" for name, rows in resolution.tables.items() if rows
+        ]
         self.data[entry.set] = SetOfWhole(
             kind=entry.kind,
             documents=documents,
@@ -301,33 +303,33 @@ class _Making:
 
     def _run(
         self,
-        what: str,
+        label: str,
         function: Callable[[Any, Report], Any],
         tasks: Sequence[Task[Any]],
         *,
-        noted: bool = False,
+        per_shard: bool = False,
         of: str = "",
         needs: EstimateOf | None = None,
     ) -> list[Any]:
-        unit = "shards" if noted else "tasks"
-        if noted:
+        unit = "shards" if per_shard else "tasks"
+        if per_shard:
             self._keys |= {task.key for task in tasks}
-        failed = self._noted if noted else None
+        failed = self._failures if per_shard else None
         try:
-            return all_values(self.context.run(what, function, tasks, unit, failed=failed, needs=needs))
+            return all_values(self.context.run(label, function, tasks, unit, failed=failed, needs=needs))
         except StepFailed as error:
-            only = f"{tasks[0].name}: " if len(tasks) == 1 and not noted else ""
-            told = (message.removeprefix(only) for message in error.messages)
-            raise StepFailed(*(item if of in item else f"{of}: {what}: {item}" for item in told)) from None
+            only = f"{tasks[0].name}: " if len(tasks) == 1 and not per_shard else ""
+            messages = (message.removeprefix(only) for message in error.messages)
+            raise StepFailed(*(item if of in item else f"{of}: {label}: {item}" for item in messages)) from None
 
 
 def _kept_of(work: sign.ShardToSign, text: float) -> float:
     """Return how many bytes the signatures of a shard take, with what comes of them, by its bytes of text."""
     left = [entry for entry in work.entries if load_signatures(work.dataset, entry.set, work.shard) is None]
-    return sum(text * entry.configured().kept + FILES for entry in left)
+    return sum(text * entry.configured().disk_share + FILES for entry in left)
 
 
-def _shown(rows: Sequence[dict[str, Any]]) -> str:
+def _format_rows(rows: Sequence[dict[str, Any]]) -> str:
     """Return a table for people; of many rows, those with most documents."""
     first = rows if len(rows) <= _ROWS else sorted(rows, key=lambda row: -row["documents"])[:_ROWS]
     more = f"\n… and {len(rows) - _ROWS:,} more, which --json has" if len(rows) > _ROWS else ""
@@ -391,14 +393,14 @@ def stage_of(command: str) -> Declaration:
         checked.holds |= section.holds(plan)
         return plan
 
-    def made(context: Context, names: Collection[str]) -> None:
+    def check_sets(context: Context, names: Collection[str]) -> None:
         check_made(context.dataset, names, plan_of(context, command).schemas, command)
 
-    def kept(context: Context) -> DiskUse:
-        size, reads = section.kept(context.source.at(command), command)
+    def estimate(context: Context) -> DiskUse:
+        size, reads = section.storage_of(context.source.at(command), command)
         return DiskUse(signatures=size, needs_documents=True, reads_documents=reads)
 
-    return Declaration("whole", progress, check, check_settings=made, disk_use=kept, continues_after_failure=True)
+    return Declaration("whole", progress, check, check_settings=check_sets, disk_use=estimate, continues_after_failure=True)
 
 
 STAGE = stage_of("dedup")

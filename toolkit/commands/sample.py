@@ -30,16 +30,16 @@ def run(context: Context, options: Options) -> Outcome:
     plan = plan_of(context, "sample")
     kinds = {entry.set: _sample(entry) for entry in plan.entries}
     _check_paths(context, kinds)
-    note_roots(_folder(copy) for kind in kinds.values() for _, copy in copies.wanted(kind))
+    note_roots(_folder(copy) for kind in kinds.values() for _, copy in copies.copies_of(kind))
     outcome = make_sets(context, options, plan)
     if outcome.exit_code or options.dry_run or context.only_per_shard:
         return outcome
-    copied = [entry for entry in plan.entries if copies.wanted(kinds[entry.set])]
+    copied = [entry for entry in plan.entries if copies.copies_of(kinds[entry.set])]
     shards = context.shards(context.dataset, judges=True)[0] if copied else []
     for entry in copied:
         signed = resolve.signed_shards(context.dataset, entry, shards)
-        for what, copy in copies.wanted(kinds[entry.set]):
-            _copy(context, outcome, entry, signed, what, copy)
+        for content, copy in copies.copies_of(kinds[entry.set]):
+            _copy(context, outcome, entry, signed, content, copy)
     return outcome
 
 
@@ -59,17 +59,17 @@ def _check_paths(context: Context, kinds: dict[str, Sample]) -> None:
     Raises:
         ConfigError: if two have, or something is.
     """
-    seen: set[str] = set()
+    paths: set[str] = set()
     for name, kind in kinds.items():
-        wanted = copies.wanted(kind)
-        for _, copy in wanted:
-            if copy.path in seen:
+        copies_ = copies.copies_of(kind)
+        for _, copy in copies_:
+            if copy.path in paths:
                 raise ConfigError(f"{copy.path}: expected one copy to be written there, got that of {name}, too")
-            seen.add(copy.path)
-        if wanted and not context.options.overwrite:
+            paths.add(copy.path)
+        if copies_ and not context.options.overwrite:
             copied = copies.load_strictly(context.dataset, name).copies
-            for what, copy in wanted:
-                copies.check_free(copy, copied.get(what))
+            for content, copy in copies_:
+                copies.check_free(copy, copied.get(content))
 
 
 def _copy(
@@ -77,20 +77,20 @@ def _copy(
     outcome: Outcome,
     entry: Entry,
     signed: list[SignedShard],
-    what: copies.What,
+    content: copies.What,
     copy: Copy,
 ) -> None:
     """Write a copy of a sample, if it is not there already."""
     dataset, kind = context.dataset, _sample(entry)
     key = resolve.key_of(entry, signed)
-    made_from = xxhash.xxh3_128_hexdigest(msgspec.json.encode([key, what, copy, dataset.documents]))
-    copied = copies.load(dataset, entry.set).copies.get(what)
+    made_from = xxhash.xxh3_128_hexdigest(msgspec.json.encode([key, content, copy, dataset.documents]))
+    copied = copies.load(dataset, entry.set).copies.get(content)
     if copied is None or not state(copied, [("", made_from)], files=copies.files_in).is_done:
         fates = fates_folder(dataset, entry.set, key)
-        todo = copies.files_of(copy, what, kind, signed, fates, context.config.max_document_bytes)
+        todo = copies.files_of(copy, content, kind, signed, fates, context.config.max_document_bytes)
         if copied is not None and not copied.made_from:
             context.sweep(_folder(copy))  # it was begun, and not ended
-        copies.begin(dataset, entry.set, what, todo)
+        copies.begin(dataset, entry.set, content, todo)
         tasks = [
             Task(file.path, file, sum(shard.record.input.size for shard in file.shards), key=file.path) for file in todo
         ]
@@ -100,12 +100,12 @@ def _copy(
             outcome.exit_code = 1
             return
         copied = copies.Copied(made_from, [result.value for result in results if result.value is not None])
-        copies.end(dataset, entry.set, what, copied)
+        copies.end(dataset, entry.set, content, copied)
     rows = sum(file.rows for file in copied.files)
     files = f"{amount(len(copied.files), 'file')}" if copy.layout == "inputs" else "one file"
-    outcome.text += f"\n{entry.set}: {rows:,} {what} in {files}: {copy.path}"
+    outcome.text += f"\n{entry.set}: {rows:,} {content} in {files}: {copy.path}"
     result = outcome.data.sets[entry.set]
-    result.copies = (result.copies or {}) | {what: SampleCopy(path=copy.path, rows=rows, files=len(copied.files))}
+    result.copies = (result.copies or {}) | {content: SampleCopy(path=copy.path, rows=rows, files=len(copied.files))}
 
 
 STAGE = stage_of("sample")

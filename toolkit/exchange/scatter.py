@@ -85,7 +85,7 @@ class Scatter:
         self._records: list[Array] = []
         self._numbers: list[Array] = []
         self._payload: list[bytes] = []
-        self._held = 0
+        self._buffered = 0
 
     def add(self, records: Array, partitions: Array, payload: Sequence[bytes] = ()) -> None:
         """Add rows.
@@ -97,12 +97,12 @@ class Scatter:
         """
         if "payload" in (self._type.names or ()):
             records["payload"] = np.fromiter(map(len, payload), dtype=np.int64, count=len(records))
-            self._held += int(records["payload"].sum(dtype=np.int64)) + _ROW * len(records)
+            self._buffered += int(records["payload"].sum(dtype=np.int64)) + _ROW * len(records)
         self._records.append(records)
         self._numbers.append(partitions.astype(self._number))
         self._payload += payload
-        self._held += records.nbytes + partitions.nbytes
-        if self._held >= self._most:
+        self._buffered += records.nbytes + partitions.nbytes
+        if self._buffered >= self._most:
             self._flush()
 
     def _flush(self) -> None:
@@ -126,7 +126,7 @@ class Scatter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if kind is None and self._held:
+        if kind is None and self._buffered:
             self._flush()
 
 
@@ -344,12 +344,12 @@ def ranges(folder: str, names: Iterable[str], memory: int | None = None) -> list
 
 def _batches(sizes: Array, room: int) -> list[tuple[int, int]]:
     """Return ranges of partitions of these sizes for which there is room, or with one."""
-    result, first, held = list[tuple[int, int]](), 0, 0
+    result, first, total = list[tuple[int, int]](), 0, 0
     for i, size in enumerate(sizes.tolist()):
-        if i > first and held + size > room:
+        if i > first and total + size > room:
             result.append((first, i))
-            first, held = i, 0
-        held += size
+            first, total = i, 0
+        total += size
     return [*result, (first, len(sizes))]
 
 

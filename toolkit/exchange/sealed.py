@@ -34,15 +34,15 @@ class SealedOutput(Output):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.length = 0
-        self._held = bytearray()
+        self._buffer = bytearray()
 
     def write(self, data: bytes) -> None:
         self.length += len(data)
-        self._held += data
-        if whole := len(self._held) // BLOCK * BLOCK:
-            with memoryview(self._held) as view:
+        self._buffer += data
+        if whole := len(self._buffer) // BLOCK * BLOCK:
+            with memoryview(self._buffer) as view:
                 super().write(_sealed(view[:whole]))
-            del self._held[:whole]
+            del self._buffer[:whole]
 
     def put(self, data: bytes) -> int:
         """Write bytes; return the offset at which they begin."""
@@ -52,8 +52,8 @@ class SealedOutput(Output):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
-            if kind is None and self._held:
-                super().write(_sealed(memoryview(self._held)))
+            if kind is None and self._buffer:
+                super().write(_sealed(memoryview(self._buffer)))
         except BaseException as failed:
             super().__exit__(type(failed), failed, failed.__traceback__)
             raise

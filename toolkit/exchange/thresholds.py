@@ -85,25 +85,25 @@ class _Ranges(ConfigStruct):
 
 def in_groups(rows: Iterable[int]) -> list[tuple[int, int]]:
     """Return the first and the last of the shards of each task, by the rows of all shards."""
-    results, first, last, held = list[tuple[int, int]](), 0, 0, 0
+    results, first, last, total = list[tuple[int, int]](), 0, 0, 0
     for i, count in enumerate(rows, 1):
-        held += count
-        if held >= ROWS:
+        total += count
+        if total >= ROWS:
             results.append((first, i))
-            first, held = i, 0
+            first, total = i, 0
         last = i
-    return [*results, (first, last)] if held or not results else results
+    return [*results, (first, last)] if total or not results else results
 
 
 def find(
-    run: Run, what: str, folder: str, sources: Sequence[KeySource], goals: Mapping[int, Sequence[float]],
+    run: Run, label: str, folder: str, sources: Sequence[KeySource], goals: Mapping[int, Sequence[float]],
     memory: int = MEMORY,
 ) -> tuple[dict[int, float], dict[tuple[int, int], Reached]]:  # fmt: skip
     """Return the sum of each group, and the keys among which it exceeds each goal, by group and number of the goal.
 
     Args:
         run: Runs tasks, as of a command.
-        what: Name of the step.
+        label: Name of the step.
         folder: Folder for files that tasks write, which are deleted.
         sources: Keys of groups of shards.
         goals: Goals of each group.
@@ -111,7 +111,7 @@ def find(
     """
     import numpy as np
 
-    passes = _Passes(run, what, folder, sources)
+    passes = _Passes(run, label, folder, sources)
     at = {(group, i): _Range(group, 0, _BITS, 0.0) for group in sorted(goals) for i in range(len(goals[group]))}
     totals: dict[int, float] = {}
     while at:
@@ -119,7 +119,7 @@ def find(
         bits = max(1, min(_MOST_BINS, CELLS // len(ranges)).bit_length() - 1)
         counts, sums = passes.count(ranges, bits)
         before = np.array([range_.base for range_ in ranges])[:, None] + np.cumsum(sums, axis=1)
-        numbers, held = {range_: i for i, range_ in enumerate(ranges)}, dict[_Range, int]()
+        numbers, counts_of_ranges = {range_: i for i, range_ in enumerate(ranges)}, dict[_Range, int]()
         if not totals:
             totals = {range_.group: float(before[i, -1]) for i, range_ in enumerate(ranges)}
             at = {key: item for key, item in at.items() if goals[key[0]][key[1]] < totals[key[0]]}
@@ -128,8 +128,8 @@ def find(
             place = min(int(np.searchsorted(before[number], goals[key[0]][key[1]], side="right")), sums.shape[1] - 1)
             base = float(before[number, place - 1]) if place else item.base
             at[key] = _Range(item.group, item.low + (place << inner), inner, base)
-            held[at[key]] = int(counts[number, place])
-        if sum(held.values()) * _ITEM <= memory or not any(item.bits for item in at.values()):
+            counts_of_ranges[at[key]] = int(counts[number, place])
+        if sum(counts_of_ranges.values()) * _ITEM <= memory or not any(item.bits for item in at.values()):
             break
     ranges = sorted({*at.values()})
     collected = dict(zip(ranges, passes.collect(ranges), strict=True))
@@ -139,8 +139,8 @@ def find(
 class _Passes:
     """Runs the passes over all groups of shards."""
 
-    def __init__(self, run: Run, what: str, folder: str, sources: Sequence[KeySource]) -> None:
-        self._run, self._what, self._folder, self._sources, self._pass = run, what, folder, sources, 0
+    def __init__(self, run: Run, label: str, folder: str, sources: Sequence[KeySource]) -> None:
+        self._run, self._label, self._folder, self._sources, self._pass = run, label, folder, sources, 0
 
     def _files(self, ranges: Sequence[_Range], bits: int | None) -> Iterator[bytes]:
         stem = join(self._folder, f"pass-{owner()}-{self._pass}")
@@ -148,10 +148,10 @@ class _Passes:
         listed = _Ranges(ranges=[(range_.group, range_.low, range_.bits) for range_ in ranges], bits=bits)
         write_sealed(f"{stem}-ranges", msgspec.msgpack.encode(listed))
         tasks = [
-            Task(f"{self._what} {i}", _Pass(source=source, ranges=f"{stem}-ranges", path=f"{stem}-{i:06d}"))
+            Task(f"{self._label} {i}", _Pass(source=source, ranges=f"{stem}-ranges", path=f"{stem}-{i:06d}"))
             for i, source in enumerate(self._sources, 1)
         ]
-        self._run(self._what, _pass, tasks)
+        self._run(self._label, _pass, tasks)
         for task in tasks:
             yield read_sealed(task.payload.path)
             remove(task.payload.path)
@@ -194,7 +194,7 @@ def _pass(task: _Pass, report: Report) -> None:
     highs = np.array([low + (1 << width) - 1 for _, low, width in ranges], dtype=np.uint64)
     bins = 1 << (bits or 0)
     counts, sums = np.zeros((len(lows), bins), dtype=np.int64), np.zeros((len(lows), bins))
-    held = [np.zeros(0, dtype=_HELD)]
+    collected = [np.zeros(0, dtype=_HELD)]
     for group, keys, amounts, places in task.source.read():
         mine = by_group.get(group, [])
         order = np.argsort(keys, kind="stable")
@@ -209,13 +209,13 @@ def _pass(task: _Pass, report: Report) -> None:
                 rows = np.zeros(len(some), dtype=_HELD)
                 rows["range"], rows["key"], rows["amount"] = number, some, amounts[order[begin:end]]
                 rows["place"] = places if isinstance(places, int) else places[order[begin:end]]
-                held.append(rows)
+                collected.append(rows)
                 continue
             inner = max(0, ranges[number][2] - bits)
             offsets = ((some - lows[number]) >> np.uint64(inner)).astype(np.int64)
             counts[number] += np.bincount(offsets, minlength=bins)
             sums[number] += np.bincount(offsets, weights=amounts[order[begin:end]], minlength=bins)
-    result = np.concatenate(held)
+    result = np.concatenate(collected)
     if bits is not None:
         cells = np.flatnonzero(counts)
         result = np.zeros(len(cells), dtype=_CELL)

@@ -118,8 +118,8 @@ def _read_entry(place: ConfigNode, name: str, dataset: Dataset) -> Entry:
         raise type(error)(str(place.error(("stage",), str(error)))) from None
     except ConfigError as error:
         raise place.error(("stage",), str(error)) from None
-    if taken := {field.encode_name for field in msgspec.structs.fields(class_)} & _COMMON.keys():
-        raise place.error((), f"expected a stage without an option {min(taken)!r}, which has another meaning here")
+    if reserved := {field.encode_name for field in msgspec.structs.fields(class_)} & _COMMON.keys():
+        raise place.error((), f"expected a stage without an option {min(reserved)!r}, which has another meaning here")
     config.convert(options, class_, f"stage {reference}")
     root = root and root.rstrip("/")
     entry = Entry(
@@ -144,12 +144,12 @@ def _check_root(entry: Entry, place: ConfigNode, dataset: Dataset) -> None:
     """Raise ConfigError unless there is a root for new documents, and for nothing else."""
     makes_documents = entry.values() is Document
     if makes_documents != bool(entry.root):
-        wanted = (
+        expected = (
             "expected `dataset: ROOT`, where its new documents go"
             if makes_documents
             else ("expected no `dataset`: its `make` returns values, which are attributes of the documents there are")
         )
-        raise place.error(("dataset",) if entry.root else (), wanted)
+        raise place.error(("dataset",) if entry.root else (), expected)
     if makes_documents:
         if dataset.in_place:
             raise place.error(("stage",), "expected documents that `ingest` has made, got a dataset in place")
@@ -199,11 +199,11 @@ def schema_of(
     reads = {}
     for reference in entry.references():
         other = planned.get(reference.set) or sets.load_schema(dataset, reference.set)
-        there = {*planned, *dataset.sets()}
-        if other is None and reference.set not in there:
+        existing = {*planned, *dataset.sets()}
+        if other is None and reference.set not in existing:
             raise ConfigError(
                 f"{entry.place}: {reference.option}: expected an attribute set, "
-                f"{mismatch(reference.set, sorted(there))}"
+                f"{mismatch(reference.set, sorted(existing))}"
             )
         if other is not None and reference.key not in other.keys:
             raise ConfigError(
@@ -213,8 +213,8 @@ def schema_of(
         reads[reference.set] = digest_of(other)
     key, type_ = (DOCUMENTS, schema.ANY) if entry.root else (entry.key, value_type(entry))
     settings = results | dataset.lineage
-    known = sets.key_schema(type_, settings, code_of(type(stage)), tagger.model_options(stage))
-    return sets.SetSchema(keys={key: known}, reads=dict(sorted(reads.items())))
+    key_schema = sets.key_schema(type_, settings, code_of(type(stage)), tagger.model_options(stage))
+    return sets.SetSchema(keys={key: key_schema}, reads=dict(sorted(reads.items())))
 
 
 def value_type(entry: Entry) -> schema.Type:
@@ -416,13 +416,13 @@ class _Making:
                     id=document.id,
                 ) from None
 
-    def _check(self, made: list[Any], block: JointBlock, documents: Sequence[Document]) -> None:
+    def _check(self, values: list[Any], block: JointBlock, documents: Sequence[Document]) -> None:
         """Raise DataError unless there is a value of the declared type for each document."""
-        if len(made) != len(documents):
-            raise self._error(f"expected {len(documents)} values of `make`, got {len(made)}", block, documents)
-        if (fault := self._fault(made)) is None:
+        if len(values) != len(documents):
+            raise self._error(f"expected {len(documents)} values of `make`, got {len(values)}", block, documents)
+        if (fault := self._fault(values)) is None:
             return
-        for number, (document, value) in enumerate(zip(documents, made, strict=True), block.number + 1):
+        for number, (document, value) in enumerate(zip(documents, values, strict=True), block.number + 1):
             if own := self._fault([value]):
                 message = f"stage {self._entry.key}: expected values of its declared type, got {value!r:.200}: {own}"
                 raise DataError(message, path=self._work.joined.path, line=number, id=document.id)
@@ -438,20 +438,20 @@ class _Making:
             return "NaN and infinity are no numbers of JSON"
         return None
 
-    def _line(self, made: Any, block: JointBlock, documents: Sequence[Document]) -> bytes:
+    def _line(self, document: Any, block: JointBlock, documents: Sequence[Document]) -> bytes:
         """Return the row of a new document."""
-        if not (isinstance(made, Document) and made.id and made.source):
-            got = type(made).__name__ if not isinstance(made, Document) else "one without id or source"
+        if not (isinstance(document, Document) and document.id and document.source):
+            got = type(document).__name__ if not isinstance(document, Document) else "one without id or source"
             raise self._error(f"expected documents with id, text and source, got {got}", block, documents)
-        if made.row:  # `with_text` keeps all other fields
-            return made.row
-        row = {"id": made.id, "text": made.text, "source": made.source}
+        if document.row:  # `with_text` keeps all other fields
+            return document.row
+        row = {"id": document.id, "text": document.text, "source": document.source}
         try:
-            line = _ENCODER.encode(row | ({"metadata": made.metadata} if made.metadata else {}))
+            line = _ENCODER.encode(row | ({"metadata": document.metadata} if document.metadata else {}))
         except (TypeError, ValueError, RecursionError) as error:
-            raise self._error(f"document {made.id!r:.200} cannot be JSON: {error}", block, documents) from None
-        if has_no_number(msgspec.to_builtins(made.metadata)):
-            message = f"metadata of document {made.id!r:.200}: NaN and infinity are no numbers of JSON"
+            raise self._error(f"document {document.id!r:.200} cannot be JSON: {error}", block, documents) from None
+        if has_no_number(msgspec.to_builtins(document.metadata)):
+            message = f"metadata of document {document.id!r:.200}: NaN and infinity are no numbers of JSON"
             raise self._error(message, block, documents)
         return line
 

@@ -21,7 +21,7 @@ from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition
 from toolkit.rules.text_edits import edited, edits_in
 from toolkit.text.batch import Batch
-from toolkit.whole_corpus.kind import Asked, Block
+from toolkit.whole_corpus.kind import Block, Query
 
 MOST = 10_000
 """Groups of a set: more are a mistake, as a rule, say an expression over the id."""
@@ -35,8 +35,8 @@ class Labels:
         what: they are, for messages.
     """
 
-    def __init__(self, option: str, what: str) -> None:
-        self._option, self._what = option, what
+    def __init__(self, option: str, noun: str) -> None:
+        self._option, self._noun = option, noun
         self._numbers: dict[str, int] = {}
 
     def numbers(self, columns: Sequence[Sequence[Any]], counts: Sequence[bool], otherwise: int) -> list[int]:
@@ -52,8 +52,8 @@ class Labels:
         """
         rows = [*zip(*columns, strict=True)] if columns else [()] * len(counts)
         if all({*map(type, column)} <= {str, type(None)} for column in columns):  # elsewhere 1, 1.0 and true are equal
-            known = {row: self._number(row) for row in dict.fromkeys(compress(rows, counts))}
-            return [known[row] if mine else otherwise for row, mine in zip(rows, counts, strict=True)]
+            numbers = {row: self._number(row) for row in dict.fromkeys(compress(rows, counts))}
+            return [numbers[row] if mine else otherwise for row, mine in zip(rows, counts, strict=True)]
         return [self._number(row) if mine else otherwise for row, mine in zip(rows, counts, strict=True)]
 
     def _number(self, values: Sequence[Any]) -> int:
@@ -61,7 +61,7 @@ class Labels:
         number = self._numbers.setdefault(label, len(self._numbers))
         if number >= MOST:
             raise DataError(
-                f"{self._option}: expected at most {MOST:,} {self._what}, got more; the last one is {label!r}"
+                f"{self._option}: expected at most {MOST:,} {self._noun}, got more; the last one is {label!r}"
             )
         return number
 
@@ -96,13 +96,13 @@ class Checked:
     Attributes:
         name: by which it was asked for.
         place: in the configuration, for messages.
-        asked: by the kind.
+        query: Query of the kind.
         expression: over the arguments of all joined sets, and the document.
     """
 
     name: str
     place: str
-    asked: Asked
+    query: Query
     expression: Expression
 
 
@@ -114,7 +114,7 @@ def names_of(sets: Iterable[JoinedSet], own: OwnTypes | None) -> dict[str, Name]
     return names
 
 
-def checked(name: str, asked: Asked, sets: Sequence[JoinedSet], own: OwnTypes | None, place: str) -> Checked:
+def checked(name: str, query: Query, sets: Sequence[JoinedSet], own: OwnTypes | None, place: str) -> Checked:
     """Return an expression, checked against the types of the joined sets, and of the documents' own fields.
 
     Raises:
@@ -122,18 +122,18 @@ def checked(name: str, asked: Asked, sets: Sequence[JoinedSet], own: OwnTypes | 
     """
     names = names_of(sets, own)
     try:
-        text = reference(asked.text, sets, names) or asked.text
-        expression = check_condition(text, names) if asked.wanted == "condition" else check(text, names)
+        text = reference(query.text, sets, names) or query.text
+        expression = check_condition(text, names) if query.kind == "condition" else check(text, names)
     except ExpressionError as error:
         raise ConfigError(f"{place}: {name}: {error}") from None
-    if not _fits(asked.wanted, expression.type):
+    if not _fits(query.kind, expression.type):
         hint = ""
         inner = expression.type.not_null
-        if asked.wanted in ("number", "order") and expression.type.kind == "nullable" and inner.kind in _NUMBERS:
-            hint = f"; say what to use in place of null: `{asked.text} if {asked.text} is not None else 0`"
-        expected = _EXPECTED[asked.wanted]
+        if query.kind in ("number", "order") and expression.type.kind == "nullable" and inner.kind in _NUMBERS:
+            hint = f"; say what to use in place of null: `{query.text} if {query.text} is not None else 0`"
+        expected = _EXPECTED[query.kind]
         raise ConfigError(f"{place}: {name}: expected {expected}, got a value of type {expression.type}{hint}")
-    return Checked(name, place, asked, expression)
+    return Checked(name, place, query, expression)
 
 
 def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -> str | None:
@@ -143,11 +143,11 @@ def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -
         ExpressionError: if the set has no such key, or several where none is named.
     """
     keys = {item.set: {key.key: key.name for key in item.keys} for item in sets}
-    meant = expressions.resolve_reference(text, keys)
-    if meant is None:
+    target = expressions.resolve_reference(text, keys)
+    if target is None:
         return None
-    name = keys[meant.set][meant.key]
-    path = ".".join((name, *meant.path))
+    name = keys[target.set][target.key]
+    path = ".".join((name, *target.path))
     result = null_safe(path, names)
     if result is None:
         check(f"{path} if {name} is not None else None", names)  # which says what is wrong
@@ -155,25 +155,25 @@ def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -
     return result
 
 
-def _fits(wanted: str, type_: Type) -> bool:
+def _fits(kind: str, type_: Type) -> bool:
     inner = type_.not_null
-    if ANY in (type_, inner) or wanted in ("condition", "value"):
+    if ANY in (type_, inner) or kind in ("condition", "value"):
         return True
-    if wanted == "number" or (wanted == "order" and inner.kind != "str"):
+    if kind == "number" or (kind == "order" and inner.kind != "str"):
         return type_.kind in _NUMBERS
-    if wanted == "order":
+    if kind == "order":
         return True
-    if wanted == "spans":
+    if kind == "spans":
         return inner == SPANS
-    if wanted == "score":
+    if kind == "score":
         return inner is not None and inner.kind in (*_NUMBERS, "null")
     return inner is not None and inner.kind in ("str", "null")
 
 
-def spans_of_edits(text: str | None) -> dict[str, Asked]:
+def spans_of_edits(text: str | None) -> dict[str, Query]:
     """Return the spans that the edits of an option `text` name, as expressions by their names."""
     named = [edit.spans for edit in edits_in(text) if edit.spans]
-    return {f"{chosen_text.OPTION} {i}": Asked(spans, "spans") for i, spans in enumerate(named, 1)}
+    return {f"{chosen_text.OPTION} {i}": Query(spans, "spans") for i, spans in enumerate(named, 1)}
 
 
 class Evaluator:
@@ -185,18 +185,18 @@ class Evaluator:
         text: the option, which may have edits whose spans are among the expressions.
     """
 
-    def __init__(self, found: Iterable[Checked], arguments: int, text: str | None = None) -> None:
+    def __init__(self, expressions_: Iterable[Checked], arguments: int, text: str | None = None) -> None:
         names = (*(f"r{i}" for i in range(arguments)), "document")
-        functions = {item.name: (item, compile_function(item.expression.code, names)) for item in found}
+        functions = {item.name: (item, compile_function(item.expression.code, names)) for item in expressions_}
         self._when = functions.pop("when", None)
         self._text = functions.pop(chosen_text.OPTION, None)
         self._edits = edits_in(text)
         self._spans = [functions.pop(name) for name in spans_of_edits(text)]
-        self._others = functions
+        self._functions = functions
 
     @property
     def names(self) -> list[str]:
-        return list(self._others)
+        return list(self._functions)
 
     def chosen(self, values: Sequence[Any], document: Document) -> Document | None:
         """Return the document with its chosen or edited text; None if that is null."""
@@ -213,7 +213,7 @@ class Evaluator:
 
     def values(self, values: Sequence[Any], document: Document) -> list[Any]:
         """Return what was asked of a document that competes, in the order of `names`."""
-        return [_run(item, function, values, document) for item, function in self._others.values()]
+        return [_run(item, function, values, document) for item, function in self._functions.values()]
 
     def block(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block:
         """Return what was asked of documents, given the values of their sets; `first` documents are before them.
@@ -227,12 +227,12 @@ class Evaluator:
         competes: list[bool] = []
         columns: list[list[Any]] = []
         chosen: list[Document] = []
-        blank = [None] * len(self._others)
+        blank = [None] * len(self._functions)
         for number, (document, values) in enumerate(zip(documents, rows, strict=True), first + 1):
             try:
-                seen = self.chosen(values, document)
-                chosen.append(seen or TextDocument(document, ""))
-                competes.append(seen is not None and self.competes(values, seen))
+                chosen_document = self.chosen(values, document)
+                chosen.append(chosen_document or TextDocument(document, ""))
+                competes.append(chosen_document is not None and self.competes(values, chosen_document))
                 columns.append(self.values(values, chosen[-1]) if competes[-1] else blank)
             except DataError as error:
                 error.line, error.id = number, document.id
@@ -247,7 +247,7 @@ class Evaluator:
         if competes is None:
             return None
         places, by_name = [i for i, mine in enumerate(competes) if mine], {}
-        for name, (item, function) in self._others.items():
+        for name, (item, function) in self._functions.items():
             results = _column(item, function, compress(arguments, competes))
             if results is None:
                 return None
@@ -278,32 +278,32 @@ _TYPES: Mapping[str, Any] = {
 }
 
 
-def _column(each: Checked, function: Callable[..., Any], arguments: Iterable[Sequence[Any]]) -> list[Any] | None:
+def _column(item: Checked, function: Callable[..., Any], arguments: Iterable[Sequence[Any]]) -> list[Any] | None:
     try:
         values = [*starmap(function, arguments)]
     except expressions.FAULTS:
         return None
     types = {*map(type, values)}
-    if not types <= _PLAIN[each.asked.wanted]:
+    if not types <= _PLAIN[item.query.kind]:
         return None
     is_small = int not in types or all(value.bit_length() <= _BITS for value in values if type(value) is int)
-    return values if is_small or each.asked.wanted == "value" else None
+    return values if is_small or item.query.kind == "value" else None
 
 
-def _run(each: Checked, function: Callable[..., Any], values: Sequence[Any], document: Document) -> Any:
-    value = expressions.ask(function, (*values, document), f"{each.place}: {each.name}: `{each.asked.text}`")
-    wanted = each.asked.wanted
-    if wanted == "condition" and not isinstance(value, bool):
-        raise _unlike(each, "true or false", value)
-    if wanted in _TYPES and (isinstance(value, bool) or not isinstance(value, _TYPES[wanted])):
-        raise _unlike(each, _EXPECTED[wanted], value)
-    if wanted in ("number", "order", "score") and isinstance(value, int) and value.bit_length() > _BITS:
+def _run(item: Checked, function: Callable[..., Any], values: Sequence[Any], document: Document) -> Any:
+    value = expressions.ask(function, (*values, document), f"{item.place}: {item.name}: `{item.query.text}`")
+    kind = item.query.kind
+    if kind == "condition" and not isinstance(value, bool):
+        raise _unlike(item, "true or false", value)
+    if kind in _TYPES and (isinstance(value, bool) or not isinstance(value, _TYPES[kind])):
+        raise _unlike(item, _EXPECTED[kind], value)
+    if kind in ("number", "order", "score") and isinstance(value, int) and value.bit_length() > _BITS:
         message = (
-            f"{each.place}: {each.name}: `{each.asked.text}`: expected a number that fits into a 64-bit float, got"
+            f"{item.place}: {item.name}: `{item.query.text}`: expected a number that fits into a 64-bit float, got"
         )
         raise DataError(f"{message} an integer of {value.bit_length():,} bits")
-    return msgspec.to_builtins(value) if wanted == "value" else value
+    return msgspec.to_builtins(value) if kind == "value" else value
 
 
-def _unlike(each: Checked, expected: str, value: Any) -> DataError:
-    return DataError(f"{each.place}: {each.name}: `{each.asked.text}`: expected {expected}, got {value!r}")
+def _unlike(item: Checked, expected: str, value: Any) -> DataError:
+    return DataError(f"{item.place}: {item.name}: `{item.query.text}`: expected {expected}, got {value!r}")

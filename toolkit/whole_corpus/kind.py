@@ -36,24 +36,24 @@ if TYPE_CHECKING:
 
     from toolkit.text.kernels.signatures import Array
 
-Wanted = Literal["condition", "number", "order", "score", "spans", "text", "value"]
+ValueKind = Literal["condition", "number", "order", "score", "spans", "text", "value"]
 
 NUMBERS, TEXTS = "<f8", "S64"
 """Types of ranks: numbers; and keys of texts, whose bytes are compared."""
 
 
-class Asked(NamedTuple):
+class Query(NamedTuple):
     """Something that a kind asks of each document.
 
     Attributes:
         text: an expression over the keys of earlier sets and `document` (which has `text` here, too); or, of the form
             ``SET[.KEY[.field]]`` with a known set, a value of it, null where a part of the path is.
-        wanted: ``condition``; ``number`` (never null); ``order`` (a number, a text, or null); ``score`` (a number,
+        kind: ``condition``; ``number`` (never null); ``order`` (a number, a text, or null); ``score`` (a number,
             or null); ``spans`` (or null); ``text`` (or null); ``value`` (whatever JSON has, or null).
     """
 
     text: str
-    wanted: Wanted
+    kind: ValueKind
 
 
 class Block(NamedTuple):
@@ -210,7 +210,7 @@ class Kind(ConfigStruct, kw_only=True):
     """Whether something is fitted to the documents, which stays when there are others."""
 
     @property
-    def kept(self) -> float:
+    def disk_share(self) -> float:
         """Return about how many bytes it keeps on disk of a byte of text: signatures, what they come to, attributes."""
         return 0.03
 
@@ -225,7 +225,7 @@ class Kind(ConfigStruct, kw_only=True):
         """Return the type of the values, where it depends on the types of what is asked, `when` among it."""
         return self.value_type()
 
-    def asked(self) -> dict[str, Asked]:
+    def queries(self) -> dict[str, Query]:
         """Return what is asked of each document, by name; `when` is asked by the framework."""
         return {}
 
@@ -295,13 +295,13 @@ class Competing(Kind, kw_only=True):
         if isinstance(self.keep, Best) and (self.keep.max is None) == (self.keep.min is None):
             raise ConfigError("keep: expected `first`, {max: EXPRESSION} or {min: EXPRESSION}")
 
-    def asked(self) -> dict[str, Asked]:
+    def queries(self) -> dict[str, Query]:
         """Return the expressions of the options."""
-        results: dict[str, Asked] = {}
+        results: dict[str, Query] = {}
         if isinstance(self.keep, Best):
-            results["keep"] = Asked(self.keep.max or self.keep.min or "", "order")
+            results["keep"] = Query(self.keep.max or self.keep.min or "", "order")
         if self.scope != "all":
-            results["scope"] = Asked("document.source" if self.scope == "source" else self.scope, "value")
+            results["scope"] = Query("document.source" if self.scope == "source" else self.scope, "value")
         return results
 
     @property

@@ -117,10 +117,10 @@ def resolve(
     old = load_resolution(dataset, entry.set)
     folder = fates_folder(dataset, entry.set, key)
     kind = entry.configured()
-    known = resolution_state(entry, old, key, folder)
-    if known.changed == "files":
+    state_of_old = resolution_state(entry, old, key, folder)
+    if state_of_old.changed == "files":
         remove_tree(folder)  # what is left of it may be of no use
-    elif old and known.is_done and not refit:
+    elif old and state_of_old.is_done and not refit:
         return old
     reads = {name: digest_of(sets.load_schema(dataset, name)) for name in entry.reads}
     work = Work(
@@ -213,9 +213,9 @@ def works_to_write(
     own = [signed_shard for signed_shard in signed if signed_shard.own]
     works = _to_write(dataset, entry, own, fates)
 
-    def as_it_was(each: tuple[ShardToWrite, SignedShard]) -> ShardDone | None:
+    def as_it_was(item: tuple[ShardToWrite, SignedShard]) -> ShardDone | None:
         """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps alone."""
-        work, shard = each
+        work, shard = item
         is_done = attributes_of(work, quick=True).is_done
         return ShardDone(shard=shard.shard, documents=shard.record.rows) if is_done else None
 
@@ -227,9 +227,9 @@ def works_to_write(
             work,
             signed_shard.record.input.size,
             key=work.shard,
-            outcome=done,
+            outcome=outcome,
         )
-        for work, signed_shard, done in zip(works, own, before, strict=True)
+        for work, signed_shard, outcome in zip(works, own, before, strict=True)
     ]
 
 
@@ -255,12 +255,12 @@ def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
         values = _in_whole(values, edits_of(signed), type_) if schema.has_spans(type_) else values
     names = names_of(signed.folder, shard)
     middle = b',"attributes":{' + _ENCODER.encode(entry.key) + b":"
-    done = Share(report, record.rows, record.input.size)
+    share = Share(report, record.rows, record.input.size)
     with RowOutput(path) as output:
         while some := [*islice(values, _ROWS)]:
             encoded = zip(islice(names, len(some)), _ENCODER.encode_lines(some).split(b"\n")[:-1], strict=True)
             output.write_rows([b"%b%b%b}}" % (name[:-1], middle, value) for name, value in encoded])
-            done(len(some))
+            share(len(some))
         if output.rows != record.rows:
             raise DataError(f"expected {record.rows} rows, got {output.rows}; run `toolkit dedup`", path=path)
     shard_record = sets.ShardRecord(
@@ -324,8 +324,8 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
     if whole:
         resolved = resolution_state(entry, resolution, key_of(entry, signed), fates).is_done
     else:
-        known = load_resolved(dataset, entry.set)
-        contents = {shard: item.content for shard, item in known.items()}
+        resolved_shards = load_resolved(dataset, entry.set)
+        contents = {shard: item.content for shard, item in resolved_shards.items()}
         resolved = all(
             contents.get(signed_shard.shard) == signed_shard.record.input.content
             for signed_shard in signed
@@ -362,9 +362,9 @@ def check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, 
     result, run = FOUND[command], f"; run `toolkit {command}`"
     if new := sorted({*shards} - resolved.keys()):
         raise StaleError(f"expected {result} of all shards, got one without {_some(new)}{run}", path=path)
-    if whole and (gone := sorted(resolved.keys() - {*shards})):
-        what = f"expected {result} of the present shards, got one with {_some(gone)}, which no longer exist"
-        raise StaleError(what + run, path=path)
+    if whole and (missing := sorted(resolved.keys() - {*shards})):
+        message = f"expected {result} of the present shards, got one with {_some(missing)}, which no longer exist"
+        raise StaleError(message + run, path=path)
 
 
 def _some(shards: list[str]) -> str:

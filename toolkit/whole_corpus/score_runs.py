@@ -32,7 +32,7 @@ from toolkit.errors import DataError
 from toolkit.exchange.sealed import read_sealed
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus.expressions import Labels
-from toolkit.whole_corpus.kind import Asked, Block, Files, Kind, Signer
+from toolkit.whole_corpus.kind import Block, Files, Kind, Query, Signer
 from toolkit.whole_corpus.records import SignedShard
 
 
@@ -70,11 +70,11 @@ def thinned(below: Array, counts: Array, error: float) -> list[int]:
 
 def _chosen(begins: Array, ends: Array, gap: int) -> list[int]:
     """Return numbers from the first to the last: each begins at most so far behind the end of the one before."""
-    kept, last = [0], len(begins) - 1
-    while kept[-1] < last:
-        bound = int(ends[kept[-1]]) + gap
-        kept.append(max(kept[-1] + 1, int(np.searchsorted(begins, bound, side="right")) - 1))
-    return kept
+    chosen, last = [0], len(begins) - 1
+    while chosen[-1] < last:
+        bound = int(ends[chosen[-1]]) + gap
+        chosen.append(max(chosen[-1] + 1, int(np.searchsorted(begins, bound, side="right")) - 1))
+    return chosen
 
 
 def added(parts: Sequence[Array], error: float) -> Steps:
@@ -97,10 +97,10 @@ def added(parts: Sequence[Array], error: float) -> Steps:
 
 def _thinned(documents: int, scores: Array, at: Array, between: Array, error: float) -> Steps:
     """Return steps, of which each stands for scores whose ranks are within an error."""
-    kept = np.array(_chosen(np.r_[0, between[:-1]], between, int(2 * error * documents)))
-    low, high = between[kept[:-1]], between[kept[1:] - 1]
+    chosen = np.array(_chosen(np.r_[0, between[:-1]], between, int(2 * error * documents)))
+    low, high = between[chosen[:-1]], between[chosen[1:] - 1]
     middle = (low + high) / (4 * documents)
-    return Steps(documents, scores[kept], at[kept] / (2 * documents), np.r_[0.0, middle, 1.0])
+    return Steps(documents, scores[chosen], at[chosen] / (2 * documents), np.r_[0.0, middle, 1.0])
 
 
 def steps_of(scores: Array, error: float) -> Steps:
@@ -221,13 +221,13 @@ class ScoresOutput:
         scores = columns[: self._layout.scores]
         ranked = np.flatnonzero((groups != ABSENT) & ~np.isnan(scores).any(axis=0))
         all_labels = self._labels.all
-        there = sorted(np.unique(groups[ranked]).tolist(), key=all_labels.__getitem__)
+        present = sorted(np.unique(groups[ranked]).tolist(), key=all_labels.__getitem__)
         table = np.zeros(len(all_labels), dtype=np.uint32)
-        table[there] = np.arange(len(there), dtype=np.uint32)
+        table[present] = np.arange(len(present), dtype=np.uint32)
         mine = table[groups[ranked]]
-        labels = [all_labels[number] for number in there]
+        labels = [all_labels[number] for number in present]
         self._out.put(msgspec.json.encode(labels))  # so that they are part of what tells these signatures from others
-        written = [self._column(len(groups), ranked, mine, len(there), column[ranked]) for column in scores]
+        written = [self._column(len(groups), ranked, mine, len(present), column[ranked]) for column in scores]
         labelled = np.zeros(0, dtype=LABELLED)
         if self._layout.labels:
             of_labels = columns[-1][ranked]
@@ -270,9 +270,9 @@ class ScoresOutput:
         for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True) if self._layout.sketch else ():
             mine = counts[begin:end]
             below = np.cumsum(mine) - mine
-            kept = thinned(below, mine, self._layout.sketch or 0)
-            knots = np.zeros(len(kept), dtype=KNOT)
-            knots["score"], knots["below"], knots["count"] = keys[begin:end][kept], below[kept], mine[kept]
+            chosen = thinned(below, mine, self._layout.sketch or 0)
+            knots = np.zeros(len(chosen), dtype=KNOT)
+            knots["score"], knots["below"], knots["count"] = keys[begin:end][chosen], below[chosen], mine[chosen]
             results.append(knots)
             ends.append(ends[-1] + len(knots))
         return np.concatenate(results), np.array(ends, dtype="<u4")
@@ -389,13 +389,13 @@ class Calibrating(Kind, kw_only=True):
         """Return the expressions of the groups."""
         return [self.within] if isinstance(self.within, str) else self.within
 
-    def asked(self) -> dict[str, Asked]:
+    def queries(self) -> dict[str, Query]:
         """Return the expressions of the options."""
         results = {
-            name: Asked(text, "value") for name, text in zip(numbered("within", self.groups), self.groups, strict=True)
+            name: Query(text, "value") for name, text in zip(numbered("within", self.groups), self.groups, strict=True)
         }
         scores = zip(numbered("score", self.scores), self.scores, strict=True)
-        return results | {name: Asked(text, "score") for name, text in scores}
+        return results | {name: Query(text, "score") for name, text in scores}
 
     def signer(self, files: Files) -> Signer:
         """Return what writes the scores of a shard."""

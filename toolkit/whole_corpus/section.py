@@ -34,7 +34,7 @@ from toolkit.tag.declared import declare_set, digest_of, what_to_declare
 from toolkit.text.batch import Batch
 from toolkit.whole_corpus import expressions
 from toolkit.whole_corpus.expressions import Checked
-from toolkit.whole_corpus.kind import KINDS, Asked, Competing, Kind
+from toolkit.whole_corpus.kind import KINDS, Competing, Kind, Query
 from toolkit.whole_corpus.records import set_folder
 
 MEMORY = Size(256_000_000)
@@ -156,22 +156,22 @@ def read_section(
     """
     if not isinstance(section.value, dict):
         raise section.error((), "expected `SET: {documents: …}`" if name == "sample" else "expected `SET: {kind: …}`")
-    known = dict(planned)
+    schemas = dict(planned)
     entries: list[Entry] = []
     for set_name in section.value:
         if not is_set_name(set_name):
             raise section.error((set_name,), "expected a set name of letters, digits, - and _")
-        if set_name in known:
+        if set_name in schemas:
             raise section.error((set_name,), f"expected another name than those of other sets, got {set_name!r} twice")
         place = section.at(set_name)
         try:
-            there = AvailableSets(dataset, known, [*section.value], external)
-            entry, set_schema = _read_entry(place, set_name, there, name, types=own)
+            available = AvailableSets(dataset, schemas, [*section.value], external)
+            entry, set_schema = _read_entry(place, set_name, available, name, types=own)
         except ExpressionError as error:
             raise place.error((), str(error)) from None
         entries.append(entry)
-        known[set_name] = set_schema
-    return Plan(entries, {entry.set: known[entry.set] for entry in entries}, name)
+        schemas[set_name] = set_schema
+    return Plan(entries, {entry.set: schemas[entry.set] for entry in entries}, name)
 
 
 def check_entry(place: ConfigNode, set_name: str, section: str) -> None:
@@ -186,9 +186,9 @@ def check_entry(place: ConfigNode, set_name: str, section: str) -> None:
         ConfigError: naming the place in the file.
     """
     alone = _read_alone(place, set_name, section)
-    for option, asked in _all_asked(alone.kind, alone.common.when, alone.text).items():
+    for option, query in _all_queries(alone.kind, alone.common.when, alone.text).items():
         try:
-            check_form(asked.text)
+            check_form(query.text)
         except ExpressionError as error:
             raise place.error((option,) if option in place.value else (), str(error)) from None
 
@@ -200,7 +200,7 @@ class _Alone(NamedTuple):
         own: the options of all entries, as they are written; `common` has them typed.
         text: the option `text`, checked; edits as `edits_in` reads them.
         rest: the options of the kind, as they are written; `kind` has them.
-        others: the option `against`, if it is given.
+        other_datasets: the option `against`, if it is given.
         key: Key that its rows have.
     """
 
@@ -209,14 +209,14 @@ class _Alone(NamedTuple):
     text: str | None
     rest: ConfigNode
     kind: Kind
-    others: ConfigNode
+    other_datasets: ConfigNode
     key: str
 
 
 def _read_alone(place: ConfigNode, set_name: str, section: str) -> _Alone:
     """Return an entry with its typed options."""
     own, rest = config.divide(place, {field.encode_name for field in msgspec.structs.fields(Common)})
-    others = ConfigNode({})
+    other_datasets = ConfigNode({})
     if section in KINDS.names():
         own.value.setdefault("kind", section)
     if "kind" not in own.value:
@@ -234,13 +234,13 @@ def _read_alone(place: ConfigNode, set_name: str, section: str) -> _Alone:
     if not is_name(key):
         raise place.error(("as",), f"expected {A_NAME}, got {key!r}{hint}")
     if class_.AGAINST:
-        others, rest = config.divide(rest, {"against"})
+        other_datasets, rest = config.divide(rest, {"against"})
     kind = config.convert(rest, class_, f"kind {common.kind}")
     try:
         kind.check()
     except ConfigError as error:
         raise place.error((), str(error)) from None
-    return _Alone(own, common, text, rest, kind, others, key)
+    return _Alone(own, common, text, rest, kind, other_datasets, key)
 
 
 def _text_of(common: Common, own: ConfigNode, place: ConfigNode, section: str) -> str | None:
@@ -261,16 +261,16 @@ def _text_of(common: Common, own: ConfigNode, place: ConfigNode, section: str) -
 def _read_entry(
     place: ConfigNode,
     set_name: str,
-    there: AvailableSets,
+    available: AvailableSets,
     section: str,
     *,
     types: OwnTypes | None,
 ) -> tuple[Entry, records.SetSchema]:
-    own, common, text, rest, kind, others, key = _read_alone(place, set_name, section)
+    own, common, text, rest, kind, other_datasets, key = _read_alone(place, set_name, section)
     where = place.where(())
-    given = read_joined(own)
-    texts = [asked.text for asked in _all_asked(kind, common.when, text).values()]
-    joined = there.joined(texts, given, place)
+    attributes = read_joined(own)
+    texts = [query.text for query in _all_queries(kind, common.when, text).values()]
+    joined = available.joined(texts, attributes, place)
     entry = Entry(
         set=set_name,
         key=key,
@@ -279,7 +279,7 @@ def _read_entry(
         when=common.when,
         text=text,
         joined=joined,
-        against=_against(others, kind, there.dataset, set_name, joined),
+        against=_against(other_datasets, kind, available.dataset, set_name, joined),
         memory=int(common.memory),
         place=where,
         own=types,
@@ -293,7 +293,7 @@ def _read_entry(
             entry, options=entry.options | {"keep": entry.options["keep"] | {"texts": True}}
         )
         kind = entry.configured()
-    settings = _settings(entry, kind, there.dataset) | others.value | there.dataset.lineage
+    settings = _settings(entry, kind, available.dataset) | other_datasets.value | available.dataset.lineage
     entry = msgspec.structs.replace(entry, settings=settings)
     type_ = schema.from_annotation(kind.typed(results), f"kind {common.kind}")
     if edits := edits_in(entry.text):
@@ -301,7 +301,7 @@ def _read_entry(
             message = "expected a kind without values for each line (`kind: dolma` has spans alone), because an edited "
             raise place.error((chosen_text.OPTION,), f"{message}text has other lines than the document")
         _check_spans(place, {edit.spans for edit in edits}, joined)
-    reads = {name: digest_of(there.schema(name)) for name in entry.reads}
+    reads = {name: digest_of(available.schema(name)) for name in entry.reads}
     return entry, records.SetSchema(keys={key: records.key_schema(type_, entry.settings)}, reads=reads)
 
 
@@ -327,24 +327,24 @@ def _stem(set_name: str) -> str:
     return re.sub(r"-\d+$", "", set_name).replace("-", "_")
 
 
-def _against(given: ConfigNode, kind: Kind, dataset: Dataset, set_name: str, joined: list[JoinedSet]) -> list[Dataset]:
+def _against(node: ConfigNode, kind: Kind, dataset: Dataset, set_name: str, joined: list[JoinedSet]) -> list[Dataset]:
     """Return the datasets of ``against: ROOT``, ``{documents: …}``, or a list of such."""
-    value = given.value.get("against", [])
+    value = node.value.get("against", [])
     datasets: list[Dataset] = []
     for place, root in enumerate(value) if isinstance(value, list) else [(None, value)]:
         named = {"dataset": root} if isinstance(root, str) else root
         if not isinstance(named, dict) or not named or named.keys() - {"dataset", "documents"}:
-            raise given.error(("against",), "expected ROOT, {dataset: ROOT}, {documents: …}, or a list of such")
+            raise node.error(("against",), "expected ROOT, {dataset: ROOT}, {documents: …}, or a list of such")
         notes = join(set_folder(dataset, set_name), "against", xxhash.xxh3_64_hexdigest(msgspec.json.encode(named)))
-        where = given.at("against") if place is None else given.at("against", place)
+        where = node.at("against") if place is None else node.at("against", place)
         other = open_dataset(where, named.get("dataset"), named.get("documents"), join(notes, "none"), notes)
         if absolute(other.documents) == absolute(dataset.documents):
-            raise given.error(("against",), f"expected another dataset, got this one: {other.documents}")
+            raise node.error(("against",), f"expected another dataset, got this one: {other.documents}")
         datasets.append(other)
     if not datasets and getattr(kind, "within", True) is False:
-        raise given.error((), "expected `against:` with `within: false`, got none")
+        raise node.error((), "expected `against:` with `within: false`, got none")
     if datasets and joined:
-        raise given.error(
+        raise node.error(
             ("against",),
             f"with `against:`, expected expressions that use only `document`, because other "
             f"datasets may not have this set; got one that reads the set "
@@ -353,19 +353,19 @@ def _against(given: ConfigNode, kind: Kind, dataset: Dataset, set_name: str, joi
     return datasets
 
 
-def _all_asked(kind: Kind, when: str | None, text: str | None = None) -> dict[str, Asked]:
-    results = kind.asked() | ({"when": Asked(when, "condition")} if when is not None else {})
+def _all_queries(kind: Kind, when: str | None, text: str | None = None) -> dict[str, Query]:
+    results = kind.queries() | ({"when": Query(when, "condition")} if when is not None else {})
     if edits_in(text):
         return results | expressions.spans_of_edits(text)
-    return results | ({chosen_text.OPTION: Asked(text, "text")} if text is not None else {})
+    return results | ({chosen_text.OPTION: Query(text, "text")} if text is not None else {})
 
 
 def checked(
     kind: Kind, when: str | None, joined: list[JoinedSet], own: OwnTypes | None, place: str, text: str | None = None
 ) -> list[Checked]:
     """Return what is asked of documents, checked."""
-    asked = _all_asked(kind, when, text)
-    return [expressions.checked(name, item, joined, own, place) for name, item in asked.items()]
+    queries = _all_queries(kind, when, text)
+    return [expressions.checked(name, item, joined, own, place) for name, item in queries.items()]
 
 
 def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
@@ -450,11 +450,11 @@ def holds(plan: Plan) -> dict[str, str]:
     return {f"the set {entry.set}": entry.digest for entry in plan.entries}
 
 
-def kept(section: ConfigNode, name: str) -> tuple[float, bool]:
+def storage_of(section: ConfigNode, name: str) -> tuple[float, bool]:
     """Return the bytes that the sets of a section keep of a byte of text, and whether any reads documents."""
     kinds = []
     for set_name in section.value if isinstance(section.value, dict) else ():
         with suppress(ToolkitError):  # what is wrong is said by `read_section`
             kinds.append(_read_alone(section.at(set_name), set_name, name).kind)
-    reads = any(kind.TEXTS or any("document" in asked.text for asked in kind.asked().values()) for kind in kinds)
-    return sum(kind.kept for kind in kinds), reads
+    reads = any(kind.TEXTS or any("document" in query.text for query in kind.queries().values()) for kind in kinds)
+    return sum(kind.disk_share for kind in kinds), reads

@@ -133,14 +133,14 @@ def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
         DataError: if documents, or attributes that are read, are not what they should be; nothing was written.
     """
     dataset, shard = work.dataset, work.shard
-    known = current(dataset, shard)
-    todo = outdated(work, known, learn=True)
+    current_documents = current(dataset, shard)
+    todo = outdated(work, current_documents, learn=True)
     if not todo:
-        assert known
-        report(known.rows, 0)
-        return ShardDone(shard=shard, documents=known.rows)
+        assert current_documents
+        report(current_documents.rows, 0)
+        return ShardDone(shard=shard, documents=current_documents.rows)
     whole = _joined(work, todo)
-    if known is None and not whole.sets:
+    if current_documents is None and not whole.sets:
         return _sign_new(work, todo, report)
     indexed, digests = inputs_of(whole, learn=True)
     before = stat(whole.path)
@@ -152,10 +152,10 @@ def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
                 signing.add(block.number, documents, values)
                 report(len(documents), block.documents.stored)
         else:
-            done = Share(report, indexed.rows, indexed.size)
+            share = Share(report, indexed.rows, indexed.size)
             for first, documents, values in _without_documents(whole, signing.keys, stack):
                 signing.add(first, documents, values)
-                done(len(documents))
+                share(len(documents))
         signing.finish()
     version_read(whole.path, before, indexed.content)
     signing.record(indexed, digests)
@@ -255,16 +255,16 @@ class Signing:
         if self.whole.dataset.duplicate_ids == "allow":
             for number, document in enumerate(documents, first + 1):
                 document.place = self.whole.dataset.place_of(self._shard, number)
-        gone = {*self._takedown.rows(documents)} if self._takedown else set[int]()
+        listed_rows = {*self._takedown.rows(documents)} if self._takedown else set[int]()
         for entry in self._entries:
             try:
-                entry.add(first, documents, values, names, gone)
+                entry.add(first, documents, values, names, listed_rows)
             except DataError as error:
                 raise at_document(error, self.whole, error.line or 0, error.id) from None
 
     def finish(self) -> None:
         """End the signatures, behind the last document."""
-        self._found = [entry.signer.finish() for entry in self._entries]
+        self._results = [entry.signer.finish() for entry in self._entries]
 
     def record(self, documents: ShardState, digests: Mapping[str, str]) -> None:
         """Note that the signatures are complete.
@@ -274,7 +274,7 @@ class Signing:
             digests: Digests of the contents of the sets that were read, by name.
         """
         records = {}
-        for entry, (counts, details) in zip(self._entries, self._found, strict=True):
+        for entry, (counts, details) in zip(self._entries, self._results, strict=True):
             record = SignatureRecord(
                 input=documents,
                 settings=entry.entry.recorded,
@@ -323,14 +323,19 @@ class _EntrySigning:
         self.compared = 0
 
     def add(
-        self, first: int, documents: Batch, values: Sequence[list[Any]], names: list[bytes], gone: Collection[int]
+        self,
+        first: int,
+        documents: Batch,
+        values: Sequence[list[Any]],
+        names: list[bytes],
+        listed_rows: Collection[int],
     ) -> None:
-        """Give the signer some documents, with the values of each in all joined sets; `gone` ones are not compared."""
+        """Give the signer documents with their values in all joined sets; rows of the takedown list do not compete."""
         mine = ([row[column] for column in self._columns] for row in values)
-        asked = self._evaluator.block(first, documents, mine) if self._asks else None
-        block = asked or Block(first, documents, [True] * len(documents), {})
-        if gone:
-            block = block._replace(competes=[mine and i not in gone for i, mine in enumerate(block.competes)])
+        answer = self._evaluator.block(first, documents, mine) if self._asks else None
+        block = answer or Block(first, documents, [True] * len(documents), {})
+        if listed_rows:
+            block = block._replace(competes=[mine and i not in listed_rows for i, mine in enumerate(block.competes)])
         self.compared += sum(block.competes)
         self.names.write_rows(names)
         if self._edits:
@@ -354,13 +359,13 @@ def names_at(folder: str, shard: str, rows: Array) -> Iterator[bytes]:
 
     if not len(rows):
         return
-    first = done = 0
+    first = count = 0
     with Lines(join(folder, shard, NAMES), MAX_ROW) as lines:
         for block in lines.blocks():
             behind = int(rows.searchsorted(first + len(block)))
-            for row in rows[done:behind].tolist():
+            for row in rows[count:behind].tolist():
                 yield block[row - first]
-            first, done = first + len(block), behind
+            first, count = first + len(block), behind
 
 
 def names_of_rows(signed: SignedShard, rows: Array) -> Iterator[list[str]]:

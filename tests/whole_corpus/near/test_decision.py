@@ -28,7 +28,7 @@ class Held:
 
     def __init__(self, documents: list[Small], *, compared: bool = True) -> None:
         self.all = documents
-        self.given = np.array([each.given for each in documents], dtype=bool)
+        self.is_fixed = np.array([each.given for each in documents], dtype=bool)
         self.sizes = np.array([len(each.shingles) * compared for each in documents], dtype=np.int64)
 
     def keys(self, which: Array) -> Array:
@@ -115,4 +115,4 @@ def test_the_threshold_is_met_exactly(common: int, is_found: bool) -> None:
 def test_of_many_copies_each_is_compared_once() -> None:
     documents = [Small((1, 2, 3), frozenset(range(50)))] * 2000
     decided = decide(Held(documents), jaccard=0.8, memory=1 << 30)
-    assert (decided.best.positions == 0).sum() == decided.pairs == decided.compared == decided.found == 1999
+    assert (decided.best.positions == 0).sum() == decided.pairs == decided.compared == decided.duplicates == 1999

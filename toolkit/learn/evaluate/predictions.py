@@ -32,7 +32,7 @@ from toolkit.storage.paths import missing_reason, stat
 from toolkit.storage.reading import Lines
 from toolkit.text.fasttext.labelled import parted
 from toolkit.whole_corpus.expressions import Checked, Evaluator, checked
-from toolkit.whole_corpus.kind import Asked
+from toolkit.whole_corpus.kind import Query
 
 Match = Literal["", "id", "source and id", "text"]
 """By what documents are found in files of labels."""
@@ -189,7 +189,7 @@ class Question(ConfigStruct):
         """
         sets = [joined for joined in work.sets if joined.set in self.sets]
         wanted: Any = "condition" if self.name == WHERE else "value"
-        return checked(self.name, Asked(self.text, wanted), sets, work.stream.own, self.option)
+        return checked(self.name, Query(self.text, wanted), sets, work.stream.own, self.option)
 
     def check(self, work: JoinedShard) -> None:
         """Raise ConfigError if it cannot be asked of documents with these sets."""

@@ -28,7 +28,7 @@ from toolkit.plugins import Kind as KindOfPlugin
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Task as WhatFor
 from toolkit.text.linear.ngrams import WindowOption
-from toolkit.whole_corpus.kind import Asked, Block, Files, Kind, Signer
+from toolkit.whole_corpus.kind import Block, Files, Kind, Query, Signer
 from toolkit.whole_corpus.kinds.sample import split_of
 
 Split = Literal["train", "valid", "test"]
@@ -142,12 +142,12 @@ class Trainer(Kind, kw_only=True):
         given: dict[str, float] = {str(name): share for name, share in self.splits.items()}
         return [given.get(name, 0.0) for name in SPLITS]
 
-    def asked(self) -> dict[str, Asked]:
+    def queries(self) -> dict[str, Query]:
         """Return the expressions of the options."""
-        results = {name: Asked(text, "value") for name, text in zip(self._labels, self.expressions, strict=True)}
+        results = {name: Query(text, "value") for name, text in zip(self._labels, self.expressions, strict=True)}
         for name in ("split", "split_by"):
             if (text := getattr(self, name)) is not None:
-                results[name] = Asked(text, "value")
+                results[name] = Query(text, "value")
         return results
 
     def value_type(self) -> Any:

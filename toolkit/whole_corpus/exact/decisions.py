@@ -134,8 +134,8 @@ def _collisions(bits: int, distinct: int) -> list[str]:
     if bits == 128:
         return []
     expected = distinct * (distinct - 1) / 2 / 2**bits
-    what = "about this many pairs of different texts count as equal"
-    return [f"{bits} bits: {expected:.2g} collisions expected among {distinct:,} different hashes: {what}"]
+    message = "about this many pairs of different texts count as equal"
+    return [f"{bits} bits: {expected:.2g} collisions expected among {distinct:,} different hashes: {message}"]
 
 
 def _layout(folder: str) -> str:
@@ -198,8 +198,8 @@ def _resolve(whole: Whole, slices: list[tuple[int, Array]], stem: str) -> Part:
 
 def _grouped(high: Array, stays: Array) -> Array:
     """Return which of the hashes that stay have an upper half that others of these have, too; bool."""
-    which = np.flatnonzero(stays)
-    order = which[np.argsort(high[which], kind="stable")]
+    places = np.flatnonzero(stays)
+    order = places[np.argsort(high[places], kind="stable")]
     same = high[order[1:]] == high[order[:-1]]
     result = np.zeros(len(high), dtype=bool)
     result[order[1:][same]] = result[order[:-1][same]] = True

@@ -16,10 +16,10 @@ _u8, _i64, _u64 = numba.uint8, numba.int64, numba.uint64
 _TAB, _RETURN, _SPACE = 0x09, 0x0D, 0x20
 
 
-def number(hashes: Hashes, table: Table, found: Numbered) -> None:
+def number(hashes: Hashes, table: Table, result: Numbered) -> None:
     """Find out which hashes are equal (see `toolkit.whole_corpus.exact.runs`)."""
     high, low, ranks = hashes.high, hashes.low, hashes.ranks
-    numbers, chosen, count = found.numbers, found.chosen, _i64(0)
+    numbers, chosen, count = result.numbers, result.chosen, _i64(0)
     for i in range(hashes.items):
         slot = _i64(high_product(high[i] - table.least, table.factor)) & table.mask
         while True:
@@ -36,35 +36,35 @@ def number(hashes: Hashes, table: Table, found: Numbered) -> None:
                     chosen[at] = i
                 break
             slot = (slot + 1) & table.mask
-    found.different[0] = count
+    result.different[0] = count
 
 
-def order(hashes: Hashes, shift: Any, starts: Any, found: Any) -> None:
+def order(hashes: Hashes, shift: Any, starts: Any, sorted_numbers: Any) -> None:
     """Write the order of different hashes.
 
     Args:
         hashes: to be sorted.
         shift: Shift of the upper half: what is left of it says in which bucket a hash is.
-        starts: where the hashes of each bucket begin in `found`; changed.
-        found: the numbers of hashes, sorted.
+        starts: where the hashes of each bucket begin in `sorted_numbers`; changed.
+        sorted_numbers: the numbers of hashes, sorted.
     """
     high, low = hashes.high, hashes.low
     for i in range(hashes.items):
         bucket = _i64(high[i] >> _u64(shift))
-        found[starts[bucket]] = i
+        sorted_numbers[starts[bucket]] = i
         starts[bucket] += 1
     for at in range(1, hashes.items):
-        mine, place = found[at], _i64(at)
+        mine, place = sorted_numbers[at], _i64(at)
         while place > 0:
-            other = found[place - 1]
+            other = sorted_numbers[place - 1]
             if high[other] < high[mine] or (high[other] == high[mine] and low[other] <= low[mine]):
                 break
-            found[place] = other
+            sorted_numbers[place] = other
             place -= 1
-        found[place] = mine
+        sorted_numbers[place] = mine
 
 
-def enter(numbers: Any, items: Any, keys: Sorted, places: Any, room: Any, found: Any) -> None:
+def enter(numbers: Any, items: Any, keys: Sorted, places: Any, room: Any, keys_of_items: Any) -> None:
     """Write which key each item has, as a run keeps it (see `toolkit.whole_corpus.exact.runs`).
 
     Args:
@@ -73,14 +73,14 @@ def enter(numbers: Any, items: Any, keys: Sorted, places: Any, room: Any, found:
         keys: the hashes in their order.
         places: Places of the items that are compared among all.
         room: for a number of each hash.
-        found: of all items.
+        keys_of_items: of all items.
     """
     for key in range(keys.keys):
         room[keys.order[key]] = key
     for i in range(items):
-        found[places[i]] = room[numbers[i]]
+        keys_of_items[places[i]] = room[numbers[i]]
     for key in range(keys.keys):
-        found[places[keys.chosen[key]]] |= FIRST
+        keys_of_items[places[keys.chosen[key]]] |= FIRST
 
 
 @_inline

@@ -86,8 +86,8 @@ def ccnet(text: str) -> str:
         return text.translate(_ascii())
     decomposed = unicodedata.normalize("NFD", text)
     codes = _table()[np.frombuffer(decomposed.encode("utf-32-le", "surrogatepass"), dtype="<u4")]
-    kept: bytes = codes[codes != GONE].tobytes()
-    return kept.decode("utf-32-le", "surrogatepass")
+    remaining: bytes = codes[codes != GONE].tobytes()
+    return remaining.decode("utf-32-le", "surrogatepass")
 
 
 _SYMBOLS = "´∶～━►"
@@ -203,14 +203,14 @@ class Pieces(NamedTuple):
     """The pieces of some documents, in order.
 
     Attributes:
-        found: what is compared, in UTF-8, of those pieces that are.
+        content: what is compared, in UTF-8, of those pieces that are.
         compared: bool, whether a piece is.
         sizes: int64, code points from the start of each to that of the next; the last ends with the text.
         counts: int64, the pieces of each document.
         before: int64, code points before the first, of each document.
     """
 
-    found: Texts
+    content: Texts
     compared: Array
     sizes: Array
     counts: Array
@@ -218,14 +218,16 @@ class Pieces(NamedTuple):
 
     def among(self, chosen: Array) -> "Pieces":
         """Return the same, with those pieces compared alone that are chosen; bool, of all."""
-        kept = chosen[self.compared]
-        starts, ends = self.found.starts[kept], self.found.ends[kept]
-        return self._replace(found=Texts(self.found.utf8, starts, ends, len(starts)), compared=self.compared & chosen)
+        among_compared = chosen[self.compared]
+        starts, ends = self.content.starts[among_compared], self.content.ends[among_compared]
+        return self._replace(
+            content=Texts(self.content.utf8, starts, ends, len(starts)), compared=self.compared & chosen
+        )
 
     def texts(self) -> list[bytes]:
         """Return what is compared."""
-        utf8 = self.found.utf8.tobytes()
-        bounds = zip(self.found.starts.tolist(), self.found.ends.tolist(), strict=True)
+        utf8 = self.content.utf8.tobytes()
+        bounds = zip(self.content.starts.tolist(), self.content.ends.tolist(), strict=True)
         return [utf8[begin:end] for begin, end in bounds]
 
 

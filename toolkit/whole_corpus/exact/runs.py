@@ -99,13 +99,13 @@ def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array
         ranks = np.unique(ranks, return_inverse=True)[1].astype(np.float64)
     room = 1 << max(4, (items + items // 2).bit_length())
     result = Numbered(np.empty(items, dtype=np.int32), np.empty(items, dtype=np.int32), np.zeros(1, dtype=np.int64))
-    given = Hashes(
+    hashes = Hashes(
         high, high if low is None else low, np.zeros(1) if ranks is None else ranks, items, ranks is not None
     )
     least, most = (int(high.min()), int(high.max())) if items else (0, 0)
     factor = min((room << 64) // (most - least + 1), (1 << 64) - 1)
     table = Table(np.empty(room, dtype=np.uint64), np.full(room, -1, dtype=np.int32), room - 1, least, factor)
-    _number(given, table, result)
+    _number(hashes, table, result)
     return result.numbers, result.chosen[: result.different[0]]
 
 

@@ -190,7 +190,7 @@ def _longest(utf8: Any, at: Any, size: Any, secret: Any) -> Any:
     return low, _merged(sums, secret, _i64(_SECRET - _STRIPE - 11), ~(_u64(size) * _u64(_P2)))
 
 
-def hashes(texts: Texts, secret: Any, found: Any) -> None:
+def hashes(texts: Texts, secret: Any, result: Any) -> None:
     """Write the hash of each text, two numbers: its upper half, and its lower one."""
     for i in range(texts.items):
         at, size = texts.starts[i], texts.ends[i] - texts.starts[i]
@@ -203,4 +203,4 @@ def hashes(texts: Texts, secret: Any, found: Any) -> None:
             low, high = _longer(texts.utf8, at, size, secret)
         elif size > 240:
             low, high = _longest(texts.utf8, at, size, secret)
-        found[2 * i], found[2 * i + 1] = high, low
+        result[2 * i], result[2 * i + 1] = high, low

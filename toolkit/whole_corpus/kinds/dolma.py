@@ -63,9 +63,9 @@ class Dolma(Exact, kw_only=True):
             raise ConfigError("expected `by_ngram` only with `unit: line`, `keep: first` and `scope: all`")
 
     @property
-    def kept(self) -> float:
+    def disk_share(self) -> float:
         """Return about how many bytes it keeps on disk of a byte of text; of each word an n-gram begins."""
-        return 2.5 if self.by_ngram else super().kept
+        return 2.5 if self.by_ngram else super().disk_share
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -74,10 +74,10 @@ class Dolma(Exact, kw_only=True):
     def pieces(self, documents: Batch) -> Pieces:
         r"""Return the pieces of documents; a ``\r`` before a line feed is a part of Dolma's lines."""
         result = super().pieces(documents)
-        utf8, starts, ends, items = result.found
+        utf8, starts, ends, items = result.content
         if self.unit == "line" and self.normalize in ("none", "dolma"):
             ends = ends + (utf8[ends] == ord("\r"))
-        return result._replace(found=Texts(utf8, starts, ends, items))
+        return result._replace(content=Texts(utf8, starts, ends, items))
 
     def signer(self, files: Files) -> Signer:
         """Return what writes the hashes of a shard, and the sizes of what was compared."""
@@ -111,21 +111,21 @@ def _of_document(value: Any, read: Any) -> list[Span]:
 
 
 def _of_pieces(value: Any, read: Any) -> list[Span]:
-    seen = _SEEN.decode(value).seen
-    places = np.cumsum(_sizes(read, len(seen) + 1)).tolist()
-    return [Span(*places[i : i + 2]) for i, repeated in enumerate(seen) if repeated]
+    repeats = _SEEN.decode(value).seen
+    places = np.cumsum(_sizes(read, len(repeats) + 1)).tolist()
+    return [Span(*places[i : i + 2]) for i, repeated in enumerate(repeats) if repeated]
 
 
 def _of_lines(value: Any, read: Any, by: ByNgram) -> list[Span]:
-    seen = iter(_SEEN.decode(value).seen)
+    repeats = iter(_SEEN.decode(value).seen)
     (lines,) = _sizes(read, 1)
     start = 0
     results = []
     limit = np.float32(by.overlap_threshold)
     listed = _sizes(read, 3 * lines)
     for size, grams, whole in zip(listed[::3], listed[1::3], listed[2::3], strict=True):
-        repeated = sum(next(seen) for _ in range(grams))
-        score = np.float32(next(seen)) if whole else np.float32(repeated) / np.float32(grams) if grams else None
+        repeated = sum(next(repeats) for _ in range(grams))
+        score = np.float32(next(repeats)) if whole else np.float32(repeated) / np.float32(grams) if grams else None
         if score is not None and score >= limit:
             results.append(Span(start, start + size, shortest_float32(np.array([score]))[0]))
         start += size

@@ -23,7 +23,7 @@ from toolkit.whole_corpus.exact.pieces import (
     whole,
 )
 from toolkit.whole_corpus.exact.runs import Layout, RunsOutput
-from toolkit.whole_corpus.kind import Asked, Block, Competing, Files, Resolved, Signer, Work, seed_of
+from toolkit.whole_corpus.kind import Block, Competing, Files, Query, Resolved, Signer, Work, seed_of
 from toolkit.whole_corpus.records import SignedShard
 
 TEXT = "document.text"
@@ -121,7 +121,7 @@ class Exact(Competing, kw_only=True):
         super().check()
 
     @property
-    def kept(self) -> float:
+    def disk_share(self) -> float:
         """Return about how many bytes it keeps on disk of a byte of text; many lines are short."""
         return {"document": 0.03, "paragraph": 0.12, "sentence": 0.3, "line": 0.3}[self.unit]
 
@@ -129,10 +129,10 @@ class Exact(Competing, kw_only=True):
         """Return the type of the values."""
         return Copies if self.unit == "document" else Seen
 
-    def asked(self) -> dict[str, Asked]:
+    def queries(self) -> dict[str, Query]:
         """Return the expressions of the options."""
-        of = {"of": Asked(self.of, "text")} if self.of != TEXT else {}
-        return of | super().asked()
+        of = {"of": Query(self.of, "text")} if self.of != TEXT else {}
+        return of | super().queries()
 
     def signer(self, files: Files) -> Signer:
         """Return what writes the hashes of a shard."""
@@ -214,7 +214,7 @@ class _Signer(Signer):
         elif self._kind.bits == 64:
             hashes = numbers_of(b"".join(map(hash_, pieces.texts())), 64)
         else:
-            hashes = hashes_128(pieces.found)
+            hashes = hashes_128(pieces.content)
         self._runs.add_block(hashes, pieces, ranks)
 
     def _seeds_of(self, scopes: Sequence[Any]) -> list[int]:

@@ -24,7 +24,7 @@ from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines
 from toolkit.tag.tagger import metadata_fields, references
 from toolkit.text.batch import BLOCK_ROWS
-from toolkit.whole_corpus.kind import Asked, Block, Files, Kind, Resolved, Signer, Work
+from toolkit.whole_corpus.kind import Block, Files, Kind, Query, Resolved, Signer, Work
 from toolkit.whole_corpus.records import NumberedShards, SignedShard
 
 EXTRACTED, WHOLE = "extracted.jsonl.gz", "whole"
@@ -60,9 +60,9 @@ class Make(Kind, kw_only=True):
         """Return the declared type of the values."""
         return made_of_each(STAGES.find(self.stage))
 
-    def asked(self) -> dict[str, Asked]:
+    def queries(self) -> dict[str, Query]:
         """Return the attributes that the options name."""
-        return {reference.option: Asked(reference.text, "value") for reference in references(self.configured())}
+        return {reference.option: Query(reference.text, "value") for reference in references(self.configured())}
 
     def facts(self) -> dict[str, Any]:
         """Return the name of the stage, and the versions of its code."""

@@ -25,7 +25,7 @@ from toolkit.storage import models, store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole_corpus.kind import Asked, Resolved, Work
+from toolkit.whole_corpus.kind import Query, Resolved, Work
 from toolkit.whole_corpus.records import Model, NumberedShards, SignedShard
 from toolkit.whole_corpus.score_runs import (
     ABSENT,
@@ -293,9 +293,9 @@ def on_the_corpus(empty: FittedMap, shards: Sequence[SignedShard], minimum: int,
     )
 
 
-def _check_enough(documents: int, minimum: int, what: str) -> None:
+def _check_enough(documents: int, minimum: int, label: str) -> None:
     if documents < minimum:
-        raise DataError(f"expected at least {minimum:,} {what} (`minimum`) to fit a map on, got {documents:,}")
+        raise DataError(f"expected at least {minimum:,} {label} (`minimum`) to fit a map on, got {documents:,}")
 
 
 def _documents(knots: Array) -> int:
@@ -401,10 +401,10 @@ class Map(Calibrating, kw_only=True):
         """Raise ConfigError for options that do not go together, or a file that is no map."""
         check_scale(self.scale, "the labels of a map")
         if self.model is not None:
-            others = ("method", "labels", "scale", "to", "minimum", "knots")
-            given = [name for name in others if getattr(self, name) is not None]
-            if given:
-                raise ConfigError(f"expected `model` without {', '.join(given)}: its map was fitted before")
+            options = ("method", "labels", "scale", "to", "minimum", "knots")
+            superfluous = [name for name in options if getattr(self, name) is not None]
+            if superfluous:
+                raise ConfigError(f"expected `model` without {', '.join(superfluous)}: its map was fitted before")
             self._check_model(self._fitted_before())
         elif self.scale is not None and self.labels is None:
             raise ConfigError("scale: expected it only with `labels`")
@@ -454,10 +454,10 @@ class Map(Calibrating, kw_only=True):
         lacks = may_be_null(types["score"]) or "when" in types or (self.groups and self.small == "none")
         return MaybeMapped if lacks else Mapped
 
-    def asked(self) -> dict[str, Asked]:
+    def queries(self) -> dict[str, Query]:
         """Return the expressions of the options."""
-        labels = {"labels": Asked(self.labels, "score")} if self.labels is not None else {}
-        return super().asked() | labels
+        labels = {"labels": Query(self.labels, "score")} if self.labels is not None else {}
+        return super().queries() | labels
 
     def facts(self) -> dict[str, Any]:
         """Return the digest of a map that was fitted before."""
@@ -466,19 +466,19 @@ class Map(Calibrating, kw_only=True):
     def resolve(self, work: Work) -> Resolved:
         """Fit the map, unless that was done before."""
         path = join(work.home, _FILE)
-        kept = None
+        earlier = None
         if self.model is not None:
             fitted_map, path = self._fitted_before(), self.model
         else:
-            kept = None if work.refit else load_map_if_there(path, _REMEDY)
-            kept = kept if kept and kept.settings == work.settings else None
-            fitted_map = kept or self._fit(work, path)
+            earlier = None if work.refit else load_map_if_there(path, _REMEDY)
+            earlier = earlier if earlier and earlier.settings == work.settings else None
+            fitted_map = earlier or self._fit(work, path)
         save_map(join(work.folder, _FILE), fitted_map)
         fates = {shard.shard: f"{fitted_map.digest} {shard.record.files[FILE].sha256}" for shard in work.shards}
         counts = {"with a score": sum(shard.record.counts["ranked"] for shard in work.shards)}
         counts |= {"groups": len(fitted_map.groups) + len(fitted_map.small)} if self.groups else {}
         tables = {"groups": _report(fitted_map), "curve": [msgspec.structs.asdict(bin_) for bin_ in fitted_map.curve]}
-        notes = [*self._notes(fitted_map), *(_kept(kept, work) if kept else [])]
+        notes = [*self._notes(fitted_map), *(_notes_of_stored_map(earlier, work) if earlier else [])]
         return Resolved(fates, counts, notes, tables, Model(path, fitted_map.digest))
 
     def _fit(self, work: Work, path: str) -> FittedMap:
@@ -507,9 +507,9 @@ class Map(Calibrating, kw_only=True):
         ):
             notes.append(f"warning: labels do not rise with the score, so its map has one value: {some(level)}")
         if fitted_map.small:
-            what = "which use the map of all together" if self.small == "pool" else "which have no values"
+            consequence = "which use the map of all together" if self.small == "pool" else "which have no values"
             sizes = [f"{label} {size}" for label, size in fitted_map.small.items()]
-            notes.append(f"groups too small for a map of their own, {what}: {some(sizes)}")
+            notes.append(f"groups too small for a map of their own, {consequence}: {some(sizes)}")
         return notes
 
     def fitted(self, fates: str) -> str:
@@ -552,7 +552,7 @@ def _report(fitted_map: FittedMap) -> list[dict[str, Any]]:
     return rows
 
 
-def _kept(fitted_map: FittedMap, work: Work) -> list[str]:
+def _notes_of_stored_map(fitted_map: FittedMap, work: Work) -> list[str]:
     """Return what is to be said of a map that stays."""
     if fitted_map.shards == len(work.shards):
         return []

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 from toolkit.config.settings import Description
 from toolkit.errors import ConfigError, amount
 from toolkit.storage.paths import join
-from toolkit.whole_corpus.kind import Asked, Competing, Files, Resolved, Signer, Work
+from toolkit.whole_corpus.kind import Competing, Files, Query, Resolved, Signer, Work
 from toolkit.whole_corpus.near.components import Comparing
 from toolkit.whole_corpus.near.decisions import FATES, NearCopies, resolve, values_of
 from toolkit.whole_corpus.near.minhash import ENOUGH, PRESETS, VERSION, Bands, NearSigner, Size, curve
@@ -55,9 +55,9 @@ class Near(Competing, kw_only=True):
         if (self.bands is None) != (self.rows is None):
             raise ConfigError("bands: expected both `bands` and `rows`, or neither, got one of them")
         for name, least, most in (("ngram", 1, 100), ("characters", 1, 1000), ("bands", 1, 1000), ("rows", 1, 1000)):
-            given = getattr(self, name)
-            if given is not None and not least <= given <= most:
-                raise ConfigError(f"{name}: expected a number from {least} to {most}, got {given}")
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise ConfigError(f"{name}: expected a number from {least} to {most}, got {value}")
         if not 0 <= self.warn <= 1:
             raise ConfigError(f"warn: expected a share from 0 to 1, got {self.warn}")
         if not 0 < self.jaccard <= 1:
@@ -86,7 +86,7 @@ class Near(Competing, kw_only=True):
         return Size.of(ngram, self.characters)
 
     @property
-    def kept(self) -> float:
+    def disk_share(self) -> float:
         """Return about how many bytes it keeps on disk of a byte of text."""
         return 0.28
 
@@ -94,10 +94,10 @@ class Near(Competing, kw_only=True):
         """Return the type of the values."""
         return NearCopies
 
-    def asked(self) -> dict[str, Asked]:
+    def queries(self) -> dict[str, Query]:
         """Return the expressions of the options."""
-        language = {"language": Asked(self.language, "value")} if self.language is not None else {}
-        return super().asked() | language
+        language = {"language": Query(self.language, "value")} if self.language is not None else {}
+        return super().queries() | language
 
     def facts(self) -> dict[str, Any]:
         """Return what signatures are made with."""

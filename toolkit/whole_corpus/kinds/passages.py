@@ -106,7 +106,7 @@ class Passages(Competing, kw_only=True):
         return Counted(unit=self.unit, tokenizer=self.tokenizer or "")
 
     @property
-    def kept(self) -> float:
+    def disk_share(self) -> float:
         """Return about how many bytes it keeps on disk of a byte of text."""
         return 0.42
 

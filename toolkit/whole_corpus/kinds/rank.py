@@ -119,10 +119,10 @@ def rank_scores(work: Work, column: int) -> Ranking:
             label = whole.bounds[i - 1][0]
             before.append(all_[label].documents if label in all_ else 0)
         for label, group in part.groups.items():
-            there = all_.setdefault(label, Group(0, 0, group.lowest, group.highest))
-            there.documents += group.documents
-            there.distinct += group.distinct
-            there.highest = group.highest
+            merged = all_.setdefault(label, Group(0, 0, group.lowest, group.highest))
+            merged.documents += group.documents
+            merged.distinct += group.distinct
+            merged.highest = group.highest
     return Ranking(dict(sorted(all_.items())), before)
 
 

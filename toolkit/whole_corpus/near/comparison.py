@@ -52,7 +52,7 @@ class Documents(NamedTuple):
 
     Attributes:
         positions: int64, of each, in the order of all.
-        given: uint8, 1 for those that are kept without being asked.
+        is_fixed: uint8, 1 for those that are kept without being asked.
         sets: uint64, the distinct shingles of all, each document's sorted.
         bounds: int64 (documents + 1), the first of each, and the end of all.
         sketches: uint64 (documents, `WORDS`).
@@ -61,7 +61,7 @@ class Documents(NamedTuple):
     """
 
     positions: Int64s
-    given: UInt8s
+    is_fixed: UInt8s
     sets: UInt64s
     bounds: Int64s
     sketches: UInt64s
@@ -146,19 +146,19 @@ class Unit(Protocol):
     """Documents, in order, that can be decided without any others.
 
     Attributes:
-        given: bool, of each document, whether it is kept without being asked.
+        is_fixed: bool, of each document, whether it is kept without being asked.
         sizes: int64, how many distinct shingles each has; none where they are not compared.
         bands: Bands of their signatures.
     """
 
-    given: Array
+    is_fixed: Array
     sizes: Array
     bands: int
 
-    def piece(self, which: Array) -> Piece:
+    def piece(self, places: Array) -> Piece:
         """Return documents by their places, which ascend."""
 
-    def keys(self, which: Array) -> Array:
+    def keys(self, places: Array) -> Array:
         """Return their keys alone."""
 
 
@@ -169,18 +169,18 @@ class Decided(NamedTuple):
         best: Best of what it is a duplicate; its positions are places in the unit.
         pairs: Pairs that shared a bucket.
         compared: of these, pairs whose sets were compared shingle by shingle.
-        found: pairs of duplicates.
+        duplicates: pairs of duplicates.
     """
 
     best: Best
     pairs: int
     compared: int
-    found: int
+    duplicates: int
 
 
 def decide(
     unit: Unit,
-    known: Best | None = None,
+    earlier_best: Best | None = None,
     *,
     jaccard: float,
     containment: float = 0.0,
@@ -191,27 +191,28 @@ def decide(
 
     Args:
         unit: Unit of documents.
-        known: what was decided before of those documents that have a position here; they are compared with nothing.
+        earlier_best: what was decided before of those documents that have a position here; they are compared with
+            nothing.
         jaccard: the least similarity of a duplicate.
         containment: the least part of its shingles that the kept document has.
         verify: True if sets are compared; without, whoever shares a bucket with a kept document is its duplicate.
         memory: bytes that may be used, about; what has no room is compared in windows, with the same result.
     """
-    n = len(unit.given)
-    best, counts = known or Best.none(n), np.zeros(3, dtype=np.int64)
-    kept = unit.given.copy()
-    asked = np.flatnonzero(best.positions < 0)
+    n = len(unit.is_fixed)
+    best, counts = earlier_best or Best.none(n), np.zeros(3, dtype=np.int64)
+    is_kept = unit.is_fixed.copy()
+    undecided = np.flatnonzero(best.positions < 0)
     costs = 8 * unit.sizes + 8 * WORDS + 100 * unit.bands + 100
     rules = Rules(verify, 0, jaccard, containment)
-    for begin, end in _windows(costs[asked], memory // 2):
-        window = asked[begin:end]
-        earlier = _sharing(unit, np.flatnonzero(kept[: window[0]]), window, memory)
+    for begin, end in _windows(costs[undecided], memory // 2):
+        window = undecided[begin:end]
+        earlier = _sharing(unit, np.flatnonzero(is_kept[: window[0]]), window, memory)
         chunks = [earlier[a:b] for a, b in _windows(costs[earlier], memory // 2)] or [earlier]
         for i, chunk in enumerate(chunks):
             # with itself at last: of what is equally similar, the first must be met first
             before = len(chunk) + (len(window) if i + 1 == len(chunks) else 0)
             _run(unit, chunk, window, rules._replace(before=before), best, counts)
-        kept[window] |= best.positions[window] < 0
+        is_kept[window] |= best.positions[window] < 0
     return Decided(best, *counts.tolist())
 
 
@@ -230,10 +231,10 @@ def _sharing(unit: Unit, before: Array, window: Array, memory: int) -> Array:
     """Return those of earlier documents that share a bucket with one of a window."""
     if not len(before):
         return before
-    wanted = np.unique(unit.keys(window))
+    buckets = np.unique(unit.keys(window))
     step = max(1, memory // (64 * unit.bands))
     results = [
-        part[np.isin(unit.keys(part), wanted).any(axis=1)]
+        part[np.isin(unit.keys(part), buckets).any(axis=1)]
         for part in (before[i : i + step] for i in range(0, len(before), step))
     ]
     return cast("Array", np.concatenate(results))
@@ -241,17 +242,17 @@ def _sharing(unit: Unit, before: Array, window: Array, memory: int) -> Array:
 
 def _run(unit: Unit, chunk: Array, window: Array, rules: Rules, best: Best, counts: Array) -> None:
     """Compare a window with a chunk of what was kept before it, and with those of itself that `rules.before` has."""
-    which = np.concatenate([chunk, window])
-    n, keys, sets, bounds = len(which), *unit.piece(which)
-    given = np.ones(n, dtype=np.uint8)
-    given[len(chunk) :] = unit.given[window]
+    places = np.concatenate([chunk, window])
+    n, keys, sets, bounds = len(places), *unit.piece(places)
+    is_fixed = np.ones(n, dtype=np.uint8)
+    is_fixed[len(chunk) :] = unit.is_fixed[window]
     sketches = np.zeros((n, WORDS), dtype=np.uint64)
     if rules.verify:
         _sketch(sets, bounds, n, sketches)
     buckets, entries = np.unique(keys, return_inverse=True)
     entries = np.ascontiguousarray(entries.reshape(-1), dtype=np.int64)
     entry_bounds = np.arange(n + 1, dtype=np.int64) * unit.bands
-    documents = Documents(which, given, sets, bounds, sketches, entries, entry_bounds)
+    documents = Documents(places, is_fixed, sets, bounds, sketches, entries, entry_bounds)
     heads, tails = np.full((2, len(buckets)), -1, dtype=np.int64)
     links, owners = np.empty((2, len(entries)), dtype=np.int64)
     lists = Lists(heads, tails, links, owners, np.zeros(n, dtype=np.int64))
@@ -331,16 +332,16 @@ def _read(comparing: Comparing, signed: SignedShard, rows: Array) -> Iterator[tu
             yield shingles.tobytes(), _ENCODER.encode([row.source, row.id, *filter(None, [next(places)])])
 
 
-def _stored(signed: SignedShard, wanted: Array) -> Iterator[Array]:
+def _stored(signed: SignedShard, rows: Array) -> Iterator[Array]:
     """Yield the sets of rows, which ascend, from the shingles that were stored; what lies together is read at once."""
     data = read_sealed(signed.path("rows"))
     ranks = TEXTS if len(data) == row_type(TEXTS).itemsize * signed.record.rows else NUMBERS
     shingles = np.frombuffer(data, dtype=row_type(ranks))["shingles"]
     starts = 8 * bounds_of(shingles.astype(np.int64))
-    begins, ends = starts[wanted], starts[wanted + 1]
+    begins, ends = starts[rows], starts[rows + 1]
     cuts = np.flatnonzero((begins[1:] - ends[:-1] > _GAP) | (np.diff(begins // _PIECE) > 0)) + 1
     with Sealed(signed.path(SHINGLES)) as stream:
-        for first, last in pairwise([0, *cuts.tolist(), len(wanted)]):
+        for first, last in pairwise([0, *cuts.tolist(), len(rows)]):
             begin = int(begins[first])
             data = stream.at(begin, int(ends[last - 1]) - begin)
             for at, end in zip(begins[first:last].tolist(), ends[first:last].tolist(), strict=True):
@@ -353,19 +354,19 @@ class OrderedUnit:
     Args:
         folder: Folder of the evidence.
         number: Number of the unit.
-        given: True for a document that is kept without being asked.
+        is_fixed: True for a document that is kept without being asked.
         bands: Number of bands of signatures.
     """
 
-    def __init__(self, folder: str, number: int, given: Array, bands: int) -> None:
-        self.given, self.bands = given, bands
+    def __init__(self, folder: str, number: int, is_fixed: Array, bands: int) -> None:
+        self.is_fixed, self.bands = is_fixed, bands
         self._folder, self._number = folder, number
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         opened = (self._stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))  # noqa: SIM115  # it is
         self._sets, self._keys, self._names = opened
-        self.sizes, name_sizes = np.zeros((2, len(self.given)), dtype=np.int64)
+        self.sizes, name_sizes = np.zeros((2, len(self.is_fixed)), dtype=np.int64)
         width, where = 8 * self.bands, (self._folder, EVIDENCE, self._number, self._number + 1)
         for records, _ in pieces(*where, payload=False):
             self.sizes[records["place"]] = (records["payload"].astype(np.int64) - records["name"] - width) // 8
@@ -383,15 +384,15 @@ class OrderedUnit:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def piece(self, which: Array) -> Piece:
+    def piece(self, places: Array) -> Piece:
         """Return documents by their places, which ascend."""
-        sets = np.frombuffer(_gathered(self._sets, self._starts, which), dtype="<u8")
-        return Piece(self.keys(which), sets, bounds_of(self.sizes[which]))
+        sets = np.frombuffer(_gathered(self._sets, self._starts, places), dtype="<u8")
+        return Piece(self.keys(places), sets, bounds_of(self.sizes[places]))
 
-    def keys(self, which: Array) -> Array:
+    def keys(self, places: Array) -> Array:
         """Return the keys of documents, uint64 (documents, bands)."""
-        starts = np.arange(len(self.given) + 1, dtype=np.int64) * 8 * self.bands
-        return np.frombuffer(_gathered(self._keys, starts, which), dtype="<u8").reshape(-1, self.bands)
+        starts = np.arange(len(self.is_fixed) + 1, dtype=np.int64) * 8 * self.bands
+        return np.frombuffer(_gathered(self._keys, starts, places), dtype="<u8").reshape(-1, self.bands)
 
     def name(self, place: int) -> bytes:
         """Return source and id of a document, as JSON."""
@@ -399,12 +400,12 @@ class OrderedUnit:
         return os.pread(self._names.fileno(), end - begin, begin)
 
 
-def _gathered(file: IO[bytes], starts: Array, which: Array) -> bytearray:
+def _gathered(file: IO[bytes], starts: Array, places: Array) -> bytearray:
     """Return pieces of a file, one behind the other; those that follow one another there are read at once."""
     result = bytearray()
-    if len(which):
-        cuts = np.flatnonzero(np.diff(which) != 1) + 1
-        firsts, lasts = which[np.append(0, cuts)], which[np.append(cuts, len(which)) - 1]
+    if len(places):
+        cuts = np.flatnonzero(np.diff(places) != 1) + 1
+        firsts, lasts = places[np.append(0, cuts)], places[np.append(cuts, len(places)) - 1]
         for begin, end in zip(starts[firsts].tolist(), starts[lasts + 1].tolist(), strict=True):
             result += os.pread(file.fileno(), end - begin, begin)
     return result

@@ -166,8 +166,8 @@ def scatter_keys(task: WorkRange, report: Report) -> list[str]:
             with Sealed(join(shard.folder, "rows")) as rows, Sealed(join(shard.folder, KEYS)) as keys:
                 for first in range(0, shard.rows, _ROWS):
                     count = min(_ROWS, shard.rows - first)
-                    known = np.frombuffer(rows.read(count * rows_of.itemsize), dtype=rows_of)
-                    compared = np.flatnonzero(known["shingles"])
+                    stored = np.frombuffer(rows.read(count * rows_of.itemsize), dtype=rows_of)
+                    compared = np.flatnonzero(stored["shingles"])
                     result = np.frombuffer(keys.read(count * width), dtype="<u8").reshape(count, -1)[compared]
                     entries = np.empty(result.shape, dtype=ENTRY)
                     entries["key"] = result
@@ -278,9 +278,9 @@ def join_stars(task: ToJoinStars, report: Report) -> Joined:
             objects=scatter_pairs(task.stem, pairs, task.partitions, both=False),
             changed=bool((least != of)[chosen].any()),
         )
-    others = to != least
-    pairs = np.stack([np.where(others, to, of), least], axis=1)
-    return Joined(objects=scatter_pairs(task.stem, pairs, task.partitions, both=True), changed=bool(others.any()))
+    is_other = to != least
+    pairs = np.stack([np.where(is_other, to, of), least], axis=1)
+    return Joined(objects=scatter_pairs(task.stem, pairs, task.partitions, both=True), changed=bool(is_other.any()))
 
 
 def label_documents(task: ToJoinStars, report: Report) -> list[str]:
@@ -334,8 +334,8 @@ def list_candidates(task: WorkRange, report: Report) -> Listed:
         rows = (labels["of"][begin:end] & np.uint64(0xFFFFFFFF)).astype(np.int64)
         size, least, most = row_type(ranks).itemsize, int(rows[0]), int(rows[-1]) + 1
         data = read_sealed(join(layout.shards[shard].folder, "rows"), least * size, (most - least) * size)
-        known = np.frombuffer(data, dtype=row_type(ranks))[rows - least]
-        candidates["order"][begin:end], candidates["shingles"][begin:end] = known["order"], known["shingles"]
+        stored = np.frombuffer(data, dtype=row_type(ranks))[rows - least]
+        candidates["order"][begin:end], candidates["shingles"][begin:end] = stored["order"], stored["shingles"]
         duplicates = earlier_duplicates(layout, shard)
         duplicates = duplicates[np.isin(duplicates["row"], rows, assume_unique=True)]
         places = begin + np.searchsorted(rows, duplicates["row"])
@@ -532,12 +532,12 @@ def _fates(candidates: Array, places: Array, begins: Array, is_old: Array) -> Ar
     come_first = np.logical_and.reduceat(old == (within < np.repeat(olds, sizes)), begins[:-1])
     is_known = old & np.repeat(come_first, sizes)
     fates["of"][is_known] = KEPT
-    gone = np.flatnonzero(is_known & (candidates["of"][places] != documents[places]))
+    duplicates = np.flatnonzero(is_known & (candidates["of"][places] != documents[places]))
     at = np.empty(len(documents), dtype=np.int64)
     at[places] = np.arange(len(places))
-    fates["of"][gone] = at[np.searchsorted(documents, candidates["of"][places[gone]])]
+    fates["of"][duplicates] = at[np.searchsorted(documents, candidates["of"][places[duplicates]])]
     for name in ("common", "joint", "size"):
-        fates[name][gone] = candidates[name][places[gone]]
+        fates[name][duplicates] = candidates[name][places[duplicates]]
     return fates
 
 

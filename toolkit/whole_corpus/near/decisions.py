@@ -102,14 +102,14 @@ def decide_unit(task: ToDecide, report: Report) -> list[str]:
     fates = gather(task.folder, f"{UNITS}-{task.part}", task.unit, task.unit + 1, np.dtype(FATE)).records
     documents, number = fates["document"], layout.units[task.part] + task.unit
     shards = (documents >> np.uint64(32)).astype(np.int64)
-    given = shards < layout.own
+    is_fixed = shards < layout.own
     was_kept, was_gone = fates["of"] == KEPT, fates["of"] >= 0
     comparing = layout.comparing
-    with OrderedUnit(task.folder, number, given | was_kept, comparing.bands) as unit:
-        known = Best(*(fates[name].astype(np.int64) for name in ("of", "common", "joint")))
-        known.positions[known.positions < 0] = -1
+    with OrderedUnit(task.folder, number, is_fixed | was_kept, comparing.bands) as unit:
+        earlier = Best(*(fates[name].astype(np.int64) for name in ("of", "common", "joint")))
+        earlier.positions[earlier.positions < 0] = -1
         best = decide(
-            unit, known, jaccard=comparing.jaccard, containment=comparing.containment,
+            unit, earlier, jaccard=comparing.jaccard, containment=comparing.containment,
             verify=comparing.size is not None, memory=layout.memory,
         ).best  # fmt: skip
         decisions = np.zeros(len(fates), dtype=DECISION)
@@ -117,7 +117,7 @@ def decide_unit(task: ToDecide, report: Report) -> list[str]:
         decisions["of"] = documents[np.where(best.positions >= 0, best.positions, np.arange(len(fates)))]
         decisions["common"], decisions["joint"] = best.common, best.joint
         decisions["size"] = np.where(was_gone, fates["size"], unit.sizes)
-        values = _values(unit, given, best.positions, decisions)
+        values = _values(unit, is_fixed, best.positions, decisions)
         stem = join(task.folder, f"{DECIDED}-{number}")
         with Scatter(stem, DECISION, len(layout.shards), layout.memory) as scatter:
             for first in range(0, len(fates), _BATCH):
@@ -126,21 +126,21 @@ def decide_unit(task: ToDecide, report: Report) -> list[str]:
     return scatter.objects
 
 
-def _values(unit: OrderedUnit, given: Array, positions: Array, decisions: Array) -> Iterator[bytes]:
+def _values(unit: OrderedUnit, is_fixed: Array, positions: Array, decisions: Array) -> Iterator[bytes]:
     """Yield the value of each document; nothing of one that is in no cluster, or of another dataset."""
     sizes = (np.bincount(positions[positions >= 0], minlength=len(positions)) + 1).tolist()
     columns = (decisions[name].tolist() for name in ("common", "joint", "size"))
-    for place, (kept, is_given, common, joint, own) in enumerate(
-        zip(positions.tolist(), given.tolist(), *columns, strict=True)
+    for place, (position, is_given, common, joint, own) in enumerate(
+        zip(positions.tolist(), is_fixed.tolist(), *columns, strict=True)
     ):
-        if is_given or (kept < 0 and sizes[place] == 1):
+        if is_given or (position < 0 and sizes[place] == 1):
             yield b""
-        elif kept < 0:
+        elif position < 0:
             yield _ENCODER.encode(NearCopies(cluster=_NAME.decode(unit.name(place)), size=sizes[place]))
         else:
             jaccard, containment = (common / joint, common / own) if joint else (None, None)
-            of = _NAME.decode(unit.name(kept))
-            yield _ENCODER.encode(NearCopies(of, jaccard, containment, of, sizes[kept]))
+            of = _NAME.decode(unit.name(position))
+            yield _ENCODER.encode(NearCopies(of, jaccard, containment, of, sizes[position]))
 
 
 _NAME = msgspec.json.Decoder(list[str])
@@ -180,25 +180,27 @@ def gather_shard(shard: NumberedShard, report: Report) -> Gathered:
     values = dict(zip(decisions["row"].tolist(), payload, strict=True))
     for row, value in _earlier_values(layout, number):
         values.setdefault(row, value)
-    told = {row: values[row] for row in sorted(values) if values[row]}
-    rows, sizes = np.array([*told], dtype=ROWS), np.array([*map(len, told.values())], dtype=SIZES)
-    data = packed([rows, sizes, np.frombuffer(b"".join(told.values()), dtype=VALUES)])
+    shown_values = {row: values[row] for row in sorted(values) if values[row]}
+    rows, sizes = np.array([*shown_values], dtype=ROWS), np.array([*map(len, shown_values.values())], dtype=SIZES)
+    data = packed([rows, sizes, np.frombuffer(b"".join(shown_values.values()), dtype=VALUES)])
     write_sealed(join(layout.fates, f"{FATES}-{number}"), data)
     duplicates = earlier_duplicates(layout, number)
     mine = decisions[decisions["of"] != (decisions["row"] | np.uint64(number << 32))][[name for name, _ in DUPLICATE]]
-    others = duplicates[~np.isin(duplicates["row"], decisions["row"])]
-    duplicates = np.concatenate([others, mine.astype(DUPLICATE)])
+    earlier = duplicates[~np.isin(duplicates["row"], decisions["row"])]
+    duplicates = np.concatenate([earlier, mine.astype(DUPLICATE)])
     write_sealed(
         join(layout.fates, f"{DUPLICATES}-{number}"),
         duplicates[np.argsort(duplicates["row"], kind="stable")].tobytes(),
     )
-    are_kept = [value.startswith(_IS_KEPT) for value in told.values()]
-    clusters = (_VALUE.decode(value) for value in compress(told.values(), are_kept))
+    are_kept = [value.startswith(_IS_KEPT) for value in shown_values.values()]
+    clusters = (_VALUE.decode(value) for value in compress(shown_values.values(), are_kept))
     largest = sorted(((cluster.size, cluster.cluster or []) for cluster in clusters), key=_by_size)[:SHOWN]
     return Gathered(
         digest=xxhash.xxh3_128_hexdigest(data),
-        removed=most_removed(shard.load(), [row for row, kept in zip(told, are_kept, strict=True) if not kept]),
-        duplicates=len(told) - sum(are_kept),
+        removed=most_removed(
+            shard.load(), [row for row, is_kept in zip(shown_values, are_kept, strict=True) if not is_kept]
+        ),
+        duplicates=len(shown_values) - sum(are_kept),
         clusters=sum(are_kept),
         largest=largest,
     )
@@ -216,10 +218,10 @@ def largest_of(gathered: Iterable[Gathered]) -> list[tuple[int, list[str]]]:
 def _earlier_values(layout: Layout, number: int) -> Iterator[tuple[int, bytes]]:
     """Yield the rows of a shard that have values in the earlier resolution, and these."""
     if layout.numbers and (earlier := layout.numbers[number]) >= 0:
-        yield from _told(join(layout.earlier, f"{FATES}-{earlier}"))
+        yield from _stored_values(join(layout.earlier, f"{FATES}-{earlier}"))
 
 
-def _told(path: str) -> Iterator[tuple[int, bytes]]:
+def _stored_values(path: str) -> Iterator[tuple[int, bytes]]:
     """Yield the rows that have values, and these; nothing if the file is not there."""
     if exists(path):
         rows, sizes, values = unpacked(read_sealed(path), TYPES)
@@ -231,7 +233,7 @@ def _told(path: str) -> Iterator[tuple[int, bytes]]:
 def values_of(path: str, rows: int) -> Iterator[NearCopies | msgspec.Raw]:
     """Yield the value of each row of a shard; `path` is that of its fates, if it has any."""
     alone, at = NearCopies(), 0
-    for row, value in _told(path):
+    for row, value in _stored_values(path):
         yield from repeat(alone, row - at)
         yield msgspec.Raw(value)
         at = row + 1
@@ -242,7 +244,7 @@ class Question(ConfigStruct):
     """Query to all shards, in a file: groups, and the names of kept documents."""
 
     groups: list[Group]
-    kept: list[list[str]]
+    originals: list[list[str]]
 
 
 class ToCount(ConfigStruct):
@@ -263,13 +265,13 @@ def count_groups(task: ToCount, report: Report) -> Counts:
     """Answer a question."""
     signed, layout = task.shard.load(), load_layout(task.shard.folder, PLAN)
     question = msgspec.msgpack.decode(read_sealed(task.question), type=Question)
-    begins = {b'{"duplicate_of":' + _ENCODER.encode(name) + b",": i for i, name in enumerate(question.kept)}
-    results: list[list[tuple[int, float | None]]] = [[] for _ in question.kept]
-    for row, value in _told(join(layout.fates, f"{FATES}-{signed.number}")):
+    begins = {b'{"duplicate_of":' + _ENCODER.encode(name) + b",": i for i, name in enumerate(question.originals)}
+    results: list[list[tuple[int, float | None]]] = [[] for _ in question.originals]
+    for row, value in _stored_values(join(layout.fates, f"{FATES}-{signed.number}")):
         if value.startswith(tuple(begins)):
-            which = next(i for begin, i in begins.items() if value.startswith(begin))
-            if len(results[which]) < SHOWN - 1:
-                results[which].append((row, _VALUE.decode(value).jaccard))
+            number = next(i for begin, i in begins.items() if value.startswith(begin))
+            if len(results[number]) < SHOWN - 1:
+                results[number].append((row, _VALUE.decode(value).jaccard))
     rows = sorted({row for some in results for row, _ in some})
     names = dict(zip(rows, names_of_rows(signed, np.array(rows, dtype=np.int64)), strict=True))
     counts = counted_groups(signed)
@@ -336,8 +338,8 @@ def _earlier(folder: str, marks: Sequence[int]) -> tuple[str, list[int]]:
             *earlier, names = np.frombuffer(read_sealed(join(path, _MARKS)), dtype="<u8").tolist()
             if names != _names(path):  # something is lost, say because a kill ended the removal of the folder
                 continue
-            known = {mark: i for i, mark in enumerate(earlier)}
-            numbers = [known.get(mark, -1) for mark in marks]
+            numbers_of_marks = {mark: i for i, mark in enumerate(earlier)}
+            numbers = [numbers_of_marks.get(mark, -1) for mark in marks]
             if [number for number in numbers if number >= 0] == list(range(len(earlier))):
                 return path, numbers
     return "", []
@@ -409,21 +411,21 @@ def _losses(work: Work, comparing: Comparing, folder: str, gathered: list[Gather
     if not removed:
         return []
     question = join(folder, "question")
-    asked = Question(groups=list(removed), kept=[name for _, name in largest])
-    write_sealed(question, msgspec.msgpack.encode(asked))
+    content = Question(groups=list(removed), originals=[name for _, name in largest])
+    write_sealed(question, msgspec.msgpack.encode(content))
     tasks = [Task(name, ToCount(shard=shard, question=question)) for name, shard in work.numbered()]
     counted: list[Counts] = work.run("counting the documents of large groups", count_groups, tasks)
     notes = warnings(
         removed, [sum(column) for column in zip(*(counts.groups for counts in counted), strict=True)], comparing.warn
     )
-    for i, (size, kept) in enumerate(largest):
+    for i, (size, original) in enumerate(largest):
         some = [*chain.from_iterable(counts.duplicates[i] for counts in counted)][: SHOWN - 1]
-        notes.append(_shown(size, kept, some))
+        notes.append(_describe_cluster(size, original, some))
     return notes
 
 
-def _shown(size: int, kept: list[str], duplicates: list[tuple[list[str], Any]]) -> str:
-    others = ", ".join(
+def _describe_cluster(size: int, original: list[str], duplicates: list[tuple[list[str], Any]]) -> str:
+    names = ", ".join(
         f"{name[1]} ({'not compared' if jaccard is None else f'{jaccard:.3f}'})" for name, jaccard in duplicates
     )
-    return f"cluster of {size:,}: {kept[1]} is kept, not {others}"
+    return f"cluster of {size:,}: {original[1]} is kept, not {names}"

@@ -41,46 +41,46 @@ def shingles(words: Words, texts: Any, weights: Weights, table: Characters, room
     for text in range(texts):
         bounds[text] = n
         begin, end = words.bounds[text], words.bounds[text + 1]
-        behind, held = begin, numba.int64(0)
+        behind, weight = begin, numba.int64(0)
         for i in range(begin, end):
-            while behind < end and held < weights.shingle:
-                held += room[behind]
+            while behind < end and weight < weights.shingle:
+                weight += room[behind]
                 behind += 1
-            if held < weights.shingle:
+            if weight < weights.shingle:
                 break
             hash_ = words.folded[i]
             for j in range(i + 1, behind):
                 hash_ = hash_ * _u64(PRIME) + words.folded[j]
             hashes[n] = mixed(hash_)
             n += 1
-            held -= room[i]
+            weight -= room[i]
     bounds[texts] = n
 
 
-def band_keys(found: Shingles, texts: Any, cut: Functions, room: Room, keys: Any, enough: Any) -> None:
+def band_keys(texts_shingles: Shingles, texts: Any, cut: Functions, room: Room, keys: Any, enough: Any) -> None:
     """Find the key of each band of each text: a hash of the smallest values that its hash functions have of shingles.
 
     Args:
-        found: the shingles of the texts.
+        texts_shingles: the shingles of the texts.
         texts: Number of texts.
         cut: the hash functions, and how signatures are cut into bands.
         room: to work in.
         keys: uint64 (texts, bands), to be filled.
         enough: uint8 (texts), 1 for a text that has keys.
     """
-    shingles, bounds = found.hashes, found.bounds
+    shingles, bounds = texts_shingles.hashes, texts_shingles.bounds
     bands, rows, fewest, factors, terms = cut.bands, cut.rows, cut.fewest, cut.factors, cut.terms
-    smallest, seen = room.smallest, room.seen
+    smallest, distinct = room.smallest, room.distinct
     hashes = bands * rows
     for text in range(texts):
         begin, end = bounds[text], bounds[text + 1]
         different, at = numba.int64(0), begin
         while at < end and different < fewest:
-            known = False
+            is_known = False
             for i in range(different):
-                known = known or seen[i] == shingles[at]
-            if not known:
-                seen[different] = shingles[at]
+                is_known = is_known or distinct[i] == shingles[at]
+            if not is_known:
+                distinct[different] = shingles[at]
                 different += 1
             at += 1
         enough[text] = different >= fewest
@@ -145,7 +145,7 @@ def decide(documents: Documents, n: Any, rules: Rules, lists: Lists, best: Best,
     """
     for at in range(n):
         begin, end = documents.entry_bounds[at], documents.entry_bounds[at + 1]
-        if not documents.given[at]:
+        if not documents.is_fixed[at]:
             if rules.verify:
                 _compare(documents, at, rules, lists, best, counts)
             else:

@@ -123,8 +123,8 @@ _POINTS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 def curve(bands: Bands) -> str:
     """Return a line with how probable it is that two documents are compared, by similarity."""
     points = (f"{bands.probability(point):.3f} at {point:.2f}" for point in _POINTS)
-    shown = ", ".join(points)
-    return f"{bands.bands} bands of {bands.rows} hashes; probability that a pair is compared, by similarity: {shown}"
+    listed = ", ".join(points)
+    return f"{bands.bands} bands of {bands.rows} hashes; probability that a pair is compared, by similarity: {listed}"
 
 
 CHARACTERS_OF_A_WORD = 2
@@ -241,7 +241,7 @@ class Room(NamedTuple):
     """Room for the smallest values (uint32, bands * rows) and for some shingles (uint64, `Functions.fewest`)."""
 
     smallest: UInt32s
-    seen: UInt64s
+    distinct: UInt64s
 
 
 _find_signatures = Compiled(
@@ -344,10 +344,10 @@ def _host(document: Document) -> str | None:
     return (host_of(url) or None) if isinstance(url, str) else None
 
 
-def counted_groups(signed: SignedShard, which: Iterable[Any] | None = None) -> Counter[Group]:
-    """Return how many rows of a shard each group has; those alone for which `which` is true, if it is given."""
+def counted_groups(signed: SignedShard, is_chosen: Iterable[Any] | None = None) -> Counter[Group]:
+    """Return how many rows of a shard each group has; those alone for which `is_chosen` is true, if it is given."""
     with Lines(signed.path(FILE), _MAX_ROW) as lines:
-        rows = Counter(lines if which is None else compress(lines, which))
+        rows = Counter(lines if is_chosen is None else compress(lines, is_chosen))
     result = Counter[Group]()
     for row, count in rows.items():  # most rows are those of others: each is decoded once
         for kind, value in zip(KINDS, _ROW.decode(row) or (), strict=False):
@@ -366,8 +366,8 @@ def most_removed(signed: SignedShard, rows: Sequence[int]) -> list[tuple[str, st
     return _most(counted_groups(signed, is_gone))
 
 
-def _most(found: Counter[Group]) -> list[tuple[str, str, int]]:
-    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+def _most(counts: Counter[Group]) -> list[tuple[str, str, int]]:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [(*group, count) for kind in KINDS for group, count in [e for e in ordered if e[0][0] == kind][:_MOST]]
 
 
@@ -430,7 +430,7 @@ class NearSigner(KindSigner):
             words = self._signing.of_words(block.documents.words())
         else:
             pairs = zip(block.documents.utf8, block.competes, strict=True)
-            words = self._signing.of([text if asked else b"" for text, asked in pairs])
+            words = self._signing.of([text if competes_ else b"" for text, competes_ in pairs])
         rows = np.zeros(len(competes), dtype=row_type(self._competing.ranks))
         rows["shingles"] = np.where(words.enough, words.shingles, 0)
         if "keep" in block.values:

@@ -85,7 +85,7 @@ class ToAsk(ConfigStruct):
     asking: Asking
 
 
-class Asked(ConfigStruct):
+class ScatteredTexts(ConfigStruct):
     """The objects that were written, and how many passages each unit has in them."""
 
     objects: list[str]
@@ -119,27 +119,27 @@ def asked_runs(signed: SignedShard, folder: str) -> Iterator[Stretch]:
     whole, numbers = parts_of(folder, signed.number)
     rows = items = 0
     for number in numbers:
-        yield _asked(signed, folder, whole, number, rows, items)
+        yield _stretches_of_run(signed, folder, whole, number, rows, items)
         rows, items = rows + whole.runs[number].run.documents, items + whole.runs[number].run.items
 
 
-def _asked(signed: SignedShard, folder: str, whole: Whole, number: int, row: int, first: int) -> Stretch:
+def _stretches_of_run(signed: SignedShard, folder: str, whole: Whole, number: int, row: int, first: int) -> Stretch:
     run = whole.runs[number]
     items, counts, sizes = run.items(), run.bounds()[:, 0].astype(np.int64), run.sizes()
     keys = (items & np.uint32(FIRST - 1)).astype(np.int64)
-    which = np.flatnonzero(((items & np.uint32(FIRST)) != 0) & grouped(folder, number)[keys])
+    places = np.flatnonzero(((items & np.uint32(FIRST)) != 0) & grouped(folder, number)[keys])
     documents = np.repeat(np.arange(len(counts)), counts)
-    known = run.read(run.run.at, run.run.keys, whole.layout.dtype)[keys[which]]
+    keys_of_places = run.read(run.run.at, run.run.keys, whole.layout.dtype)[keys[places]]
     ranks = whole.layout.ranks or NUMBERS
     least: Any = b"" if ranks == TEXTS else 0.0 if run.own else -np.inf
     return Stretch(
-        rows=row + documents[which],
-        begins=first_bytes(sizes, counts)[which],
-        items=first + which,
-        passages=sizes[which].astype(np.int64),
-        anchors=known["hi"],
-        ranks=known["rank"] if whole.layout.ranks and run.own else np.full(len(which), least, dtype=ranks),
-        places=places_of(signed, first, len(items))[which],
+        rows=row + documents[places],
+        begins=first_bytes(sizes, counts)[places],
+        items=first + places,
+        passages=sizes[places].astype(np.int64),
+        anchors=keys_of_places["hi"],
+        ranks=keys_of_places["rank"] if whole.layout.ranks and run.own else np.full(len(places), least, dtype=ranks),
+        places=places_of(signed, first, len(items))[places],
     )
 
 
@@ -149,17 +149,17 @@ def places_of(signed: SignedShard, first: int, count: int) -> Array:
     return np.frombuffer(data, dtype=PLACE)
 
 
-def ask_shard(task: ToAsk, report: Report) -> Asked:
+def ask_shard(task: ToAsk, report: Report) -> ScatteredTexts:
     """Scatter the stretches of a shard that are to be compared with their texts, unless that was done before.
 
     Raises:
         DataError: If the documents are others than those that have been signed.
     """
     path = join(task.asking.folder, f"{ASKED}-{task.shard.number}.json")
-    return once(path, "", Asked, lambda: _ask(task.shard.load(), task.asking))
+    return once(path, "", ScatteredTexts, lambda: _ask(task.shard.load(), task.asking))
 
 
-def _ask(signed: SignedShard, asking: Asking) -> Asked:
+def _ask(signed: SignedShard, asking: Asking) -> ScatteredTexts:
     is_wanted = np.zeros(signed.record.rows, dtype=bool)
     for stretches in asked_runs(signed, asking.folder):
         is_wanted[stretches.rows] = True
@@ -178,7 +178,7 @@ def _ask(signed: SignedShard, asking: Asking) -> Asked:
                 records[name] = stretches.places[name]
             scatter.add(records, units, texts)
         next(documents, None)  # which are held against what was signed when all have been read
-    return Asked(objects=scatter.objects, passages=passages.tolist())
+    return ScatteredTexts(objects=scatter.objects, passages=passages.tolist())
 
 
 def _texts_of_stretches(
@@ -211,13 +211,13 @@ class Compared(NamedTuple):
     """The passages of some stretches.
 
     Attributes:
-        seen: uint8, of each passage, whether it was there before.
+        is_repeat: uint8, of each passage, whether it was there before.
         starts: uint32, of each stretch, the code point of its first whole character.
         ends: uint32, of each stretch, that behind its last one.
         over: uint8, of each stretch, bytes at its end that are part of another character.
     """
 
-    seen: UInt8s
+    is_repeat: UInt8s
     starts: UInt32s
     ends: UInt32s
     over: UInt8s
@@ -257,18 +257,18 @@ def compare_unit(task: ToCompare, report: Report) -> list[str]:
 
 
 def _compare_unit(task: ToCompare) -> list[str]:
-    seen = np.zeros(task.passages, dtype=np.uint8)
+    is_repeat = np.zeros(task.passages, dtype=np.uint8)
     slices = max(1, -(-task.passages * COST // max(task.asking.memory // 2, 1)))
     for part in range(slices):
-        _compare(task, part, slices, seen)
-    return _scatter_spans(task, seen)
+        _compare(task, part, slices, is_repeat)
+    return _scatter_spans(task, is_repeat)
 
 
-def _compare(task: ToCompare, part: int, slices: int, seen: Array) -> None:
+def _compare(task: ToCompare, part: int, slices: int, is_repeat: Array) -> None:
     """Note which passages were there before, of those whose hash is in one of so many slices."""
     ranked = task.asking.ranks
     hashes = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, ranked or NUMBERS), np.empty(0, np.int64))
-    kept: list[tuple[Array, ...]] = [hashes]
+    columns_of_pieces: list[tuple[Array, ...]] = [hashes]
     at = 0
     for stretches, texts in _read(task):
         passages = stretches["passages"]
@@ -278,13 +278,13 @@ def _compare(task: ToCompare, part: int, slices: int, seen: Array) -> None:
         high ^= np.repeat(stretches["anchor"], passages)  # which tell documents that are not compared with one another
         mine = np.flatnonzero(low % np.uint64(slices) == part) if slices > 1 else np.arange(n)
         of_mine = np.repeat(stretches["rank"], passages)[mine] if ranked else np.empty(0)
-        kept.append((high[mine], low[mine], of_mine, mine + at))
+        columns_of_pieces.append((high[mine], low[mine], of_mine, mine + at))
         at += n
-    high, low, ranks, places = (np.concatenate(columns) for columns in zip(*kept, strict=True))
+    high, low, ranks, places = (np.concatenate(columns) for columns in zip(*columns_of_pieces, strict=True))
     _, chosen = numbered(high, low, ranks if ranked else None)
     is_seen = np.ones(len(high), dtype=np.uint8)
     is_seen[chosen] = 0
-    seen[places] = is_seen
+    is_repeat[places] = is_seen
 
 
 def _read(task: ToCompare) -> Iterator[tuple[Array, Texts]]:
@@ -293,7 +293,7 @@ def _read(task: ToCompare) -> Iterator[tuple[Array, Texts]]:
         yield stretches, buffer_of(texts)
 
 
-def _scatter_spans(task: ToCompare, seen: Array) -> list[str]:
+def _scatter_spans(task: ToCompare, is_repeat: Array) -> list[str]:
     cut, at = Cut.of(task.asking.length), 0
     with Scatter(
         join(task.asking.folder, f"{COMPARED}-{task.number}"), SPAN, task.asking.shards, task.asking.memory
@@ -301,7 +301,7 @@ def _scatter_spans(task: ToCompare, seen: Array) -> list[str]:
         for stretches, texts in _read(task):
             passages = stretches["passages"].astype(np.int64)
             n = int(passages.sum())
-            mine = seen[at : at + n]
+            mine = is_repeat[at : at + n]
             at += n
             is_first = np.zeros(n, dtype=bool)
             is_first[np.cumsum(passages) - passages] = True
@@ -373,21 +373,21 @@ def gather_shard(task: ToGather, report: Report) -> Gathered:
         places = asking.counted.in_text(signed, rows, starts, ends)
         has_some = places[1] > places[0]  # a character may have many tokens, of which some are repeats
         rows, starts, ends, sizes = _united(*(column[has_some] for column in (rows, *places)))
-    which, firsts, counts = np.unique(rows, return_index=True, return_counts=True)
-    total = np.add.reduceat(sizes, firsts) if len(which) else sizes
-    typed = zip((which, counts, total, starts, ends), TYPES, strict=True)
+    distinct_rows, firsts, counts = np.unique(rows, return_index=True, return_counts=True)
+    total = np.add.reduceat(sizes, firsts) if len(distinct_rows) else sizes
+    typed = zip((distinct_rows, counts, total, starts, ends), TYPES, strict=True)
     data = packed([column.astype(type_) for column, type_ in typed])
     write_sealed(task.path, data)
     longest = np.argsort(-sizes, kind="stable")[:SHOWN]
     named = np.unique(rows[longest])
     names = dict(zip(named.tolist(), names_of_rows(signed, named), strict=True))
-    shown = [(int(sizes[i]), names[int(rows[i])], int(starts[i]), int(ends[i])) for i in longest.tolist()]
+    longest_spans = [(int(sizes[i]), names[int(rows[i])], int(starts[i]), int(ends[i])) for i in longest.tolist()]
     return Gathered(
         digest=xxhash.xxh3_128_hexdigest(data),
-        documents=len(which),
+        documents=len(distinct_rows),
         spans=len(rows),
         bytes=int(sizes.sum()),
-        longest=shown,
+        longest=longest_spans,
     )
 
 
@@ -412,12 +412,12 @@ def _spans(
     equal = np.flatnonzero(((items & np.uint32(FIRST)) == 0) | ~stays)
     places = places_of(signed, first, len(items))[equal]
     here = compared[slice(*np.searchsorted(compared["stretch"], [first, first + len(items)]).tolist())]
-    those, inner, behinds, starts, ends = (here[name].astype(np.int64) for name in SPAN.names or ())
-    those = those - first
-    rows = np.append(documents[equal], documents[those])
-    byte_begins = np.append(begins[equal] + places["skipped"], begins[those] + inner)
+    stretches, inner, behinds, starts, ends = (here[name].astype(np.int64) for name in SPAN.names or ())
+    stretches = stretches - first
+    rows = np.append(documents[equal], documents[stretches])
+    byte_begins = np.append(begins[equal] + places["skipped"], begins[stretches] + inner)
     whole_ends = begins[equal] + sizes[equal] + (asking.length - 1) - places["over"]
-    byte_ends = np.append(whole_ends, begins[those] + behinds)
+    byte_ends = np.append(whole_ends, begins[stretches] + behinds)
     starts, ends = np.append(places["start"].astype(np.int64), starts), np.append(places["end"].astype(np.int64), ends)
     return _united(rows, starts, ends, byte_begins, byte_ends)
 
@@ -441,9 +441,9 @@ _NONE = Repeats()
 
 def values_of(path: str, rows: int) -> Iterator[Repeats]:
     """Yield the value of each row of a shard, of whose fates this is the path."""
-    which, counts, total, starts, ends = (column.tolist() for column in unpacked(read_sealed(path), TYPES))
+    rows_with_spans, counts, total, starts, ends = (column.tolist() for column in unpacked(read_sealed(path), TYPES))
     row = at = 0
-    for mine, count, size in zip(which, counts, total, strict=True):
+    for mine, count, size in zip(rows_with_spans, counts, total, strict=True):
         for _ in range(row, mine):
             yield _NONE
         spans = [Span(*item) for item in zip(starts[at : at + count], ends[at : at + count], strict=True)]
@@ -467,15 +467,15 @@ class Done(ConfigStruct):
 def resolve(work: Work, length: int, counted: Counted, *, ranks: str) -> Resolved:
     """Find which characters lie in passages that stand elsewhere before, unless that was done."""
     path = join(work.folder, _DONE)
-    done = load(path, Done)
-    if done is None:
+    result = load(path, Done)
+    if result is None:
         if exists(path):  # it is damaged
             remove_tree(work.scratch)
             remove(path)
             work = replace(work)
-        done = _resolved(work, length, counted, ranks)
-        save(path, done)
-    return Resolved(done.fates, done.counts, done.notes)
+        result = _resolved(work, length, counted, ranks)
+        save(path, result)
+    return Resolved(result.fates, result.counts, result.notes)
 
 
 def _resolved(work: Work, length: int, counted: Counted, ranks: str) -> Done:
@@ -494,9 +494,9 @@ def _resolved(work: Work, length: int, counted: Counted, ranks: str) -> Done:
     every = work.numbered(range(len(work.shards)))
     rows = [shard.record.rows for shard in work.shards]
     tasks = [Task(name, ToAsk(shard=shard, asking=asking), rows[shard.number]) for name, shard in every]
-    asked: list[Asked] = work.run("reading again what may be a repeat", ask_shard, tasks)
-    settle(work.run, folder, ASKED, [path for item in asked for path in item.objects])
-    totals = [sum(column) for column in zip(*(item.passages for item in asked), strict=True)]
+    scattered: list[ScatteredTexts] = work.run("reading again what may be a repeat", ask_shard, tasks)
+    settle(work.run, folder, ASKED, [path for item in scattered for path in item.objects])
+    totals = [sum(column) for column in zip(*(item.passages for item in scattered), strict=True)]
     units = [Task(f"unit {i}", ToCompare(number=i, passages=n, asking=asking)) for i, n in enumerate(totals)]
     objects: list[list[str]] = work.run("comparing passages", compare_unit, units)
     settle(work.run, folder, COMPARED, [path for object_ in objects for path in object_])

@@ -37,14 +37,14 @@ def _least(ring: Any, oldest: Any, size: Any) -> Any:
     return result
 
 
-def stretches(texts: Texts, cut: Cut, ring: Any, found: Found, room: Any) -> None:
+def stretches(texts: Texts, cut: Cut, ring: Any, result: Found, room: Any) -> None:
     """Find the stretches of texts (see `toolkit.whole_corpus.passages.stretches`).
 
     Args:
         texts: in one buffer.
         cut: how passages are looked at.
         ring: uint64 (`cut.runs`), to work in.
-        found: filled, as far as there is room; its bounds say how many there are.
+        result: filled, as far as there is room; its bounds say how many there are.
         room: for so many stretches.
     """
     utf8, runs, n = texts.utf8, cut.runs, _i64(0)
@@ -53,7 +53,7 @@ def stretches(texts: Texts, cut: Cut, ring: Any, found: Found, room: Any) -> Non
     for _ in range(size):
         power *= _u64(_FACTOR)
     for text in range(texts.items):
-        found.bounds[text] = n
+        result.bounds[text] = n
         begin, end = texts.starts[text], texts.ends[text]
         if end - begin < cut.length:
             continue
@@ -80,21 +80,21 @@ def stretches(texts: Texts, cut: Cut, ring: Any, found: Found, room: Any) -> Non
             if best != anchor:
                 anchor = best
                 if n < room:
-                    found.anchors[n], found.passages[n] = mixed(least), 0  # least ones are small
+                    result.anchors[n], result.passages[n] = mixed(least), 0  # least ones are small
                 n += 1
-            found.passages[min(n, room) - 1] += _u32(1)
-    found.bounds[texts.items] = n
+            result.passages[min(n, room) - 1] += _u32(1)
+    result.bounds[texts.items] = n
 
 
-def places(texts: Texts, cut: Cut, found: Found, where: Places) -> None:
+def places(texts: Texts, cut: Cut, result: Found, where: Places) -> None:
     """Find the code points of the whole characters of each stretch, and the bytes at its ends of others."""
     utf8 = texts.utf8
     for text in range(texts.items):
         first, behind, last = texts.starts[text], texts.starts[text], texts.ends[text]
         front, back = _i64(0), _i64(0)  # characters that begin before `first`, and before `behind`
         at = first
-        for i in range(found.bounds[text], found.bounds[text + 1]):
-            end = at + found.passages[i] + cut.length - 1
+        for i in range(result.bounds[text], result.bounds[text + 1]):
+            end = at + result.passages[i] + cut.length - 1
             while first < at:
                 front += _begins(utf8, first)
                 first += 1
@@ -111,7 +111,7 @@ def places(texts: Texts, cut: Cut, found: Found, where: Places) -> None:
                     over += 1
             where.starts[i], where.ends[i] = front, back - (over > 0)
             where.skipped[i], where.over[i] = skipped, over
-            at += found.passages[i]
+            at += result.passages[i]
 
 
 def fingerprints(texts: Texts, cut: Cut, high: Any, low: Any) -> None:
@@ -163,8 +163,8 @@ def spans(texts: Texts, cut: Cut, compared: Compared, spans: Spans) -> None:
         first, behind = begin, begin
         front = back = _i64(compared.starts[stretch])  # of the first character that begins at `first`, or later
         for i in range(begin, end - cut.length + 1):
-            here = compared.seen[passage] != 0
-            if here and (i == begin or compared.seen[passage - 1] == 0):
+            here = compared.is_repeat[passage] != 0
+            if here and (i == begin or compared.is_repeat[passage - 1] == 0):
                 while first < i:
                     front += _begins(utf8, first)
                     first += 1
@@ -176,7 +176,7 @@ def spans(texts: Texts, cut: Cut, compared: Compared, spans: Spans) -> None:
             if here and i == end - cut.length:
                 spans.behinds[n], spans.ends[n] = end - compared.over[stretch] - begin, compared.ends[stretch]
                 n += 1
-            elif here and compared.seen[passage] == 0:
+            elif here and compared.is_repeat[passage] == 0:
                 while behind < i + cut.length:
                     back += _begins(utf8, behind)
                     behind += 1

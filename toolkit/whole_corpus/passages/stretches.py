@@ -108,7 +108,7 @@ class Stretches(NamedTuple):
 def stretches_of(texts: Sequence[bytes], cut: Cut, seeds: Sequence[int]) -> Stretches:
     """Return the stretches of texts in UTF-8; those of texts with other seeds are never equal."""
     whole = buffer_of(texts)
-    result = _found(whole, cut)
+    result = _find_stretches(whole, cut)
     n, counts = int(result.bounds[-1]), np.diff(result.bounds)
     firsts = first_bytes(result.passages, counts)
     begins = np.repeat(whole.starts, counts) + firsts
@@ -137,7 +137,7 @@ def first_bytes(passages: Array, counts: Array) -> Array:
     return begins
 
 
-def _found(texts: Texts, cut: Cut) -> Found:
+def _find_stretches(texts: Texts, cut: Cut) -> Found:
     """Return the stretches; where there is room for fewer than there are, it is made for as many, once."""
     ring, room = np.empty(cut.runs, dtype=np.uint64), 64 + 2 * texts.items + 3 * len(texts.utf8) // cut.runs
     while True:

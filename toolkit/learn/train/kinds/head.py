@@ -31,7 +31,7 @@ from toolkit.text.encoders import heads
 from toolkit.text.encoders.heads import Layer
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Predicts, outcomes
-from toolkit.whole_corpus.kind import Asked, Block, Files, Signer
+from toolkit.whole_corpus.kind import Block, Files, Query, Signer
 
 BETAS = 0.9, 0.999
 EPSILON = 1e-8
@@ -251,9 +251,9 @@ class Head(Trainer, kw_only=True):
         if self.split is None and not self.shares[1]:
             raise ConfigError("splits: expected a share for valid, got none: the loss on valid says when training ends")
 
-    def asked(self) -> dict[str, Asked]:
+    def queries(self) -> dict[str, Query]:
         """Return the expressions of the options."""
-        return super().asked() | {EMBEDDINGS: Asked(self.embeddings, "value")}
+        return super().queries() | {EMBEDDINGS: Query(self.embeddings, "value")}
 
     def examples(self, block: Block) -> tuple[list[Example | None], Counter[str]]:
         """Return the examples; those without an embedding are left out.

@@ -159,11 +159,11 @@ def _make_report(work: ToReport, report: Report) -> tuple[dict[str, int], list[s
         grams[np.frombuffer(read_sealed(signed.path(GRAMS)), dtype="<i8")] = True
         with Lines(signed.path(ITEMS), MAX_ROW) as lines:
             for line in lines:
-                seen = msgspec.json.decode(line, type=SeenItem)
-                listed = where.setdefault(seen.item, [])
-                listed += [Place(signed.shard, *row) for row in seen.rows[: WHERE - len(listed)]]
-                documents[seen.item] += seen.documents
-                shares[seen.item] = max(shares[seen.item], seen.share)
+                seen_item = msgspec.json.decode(line, type=SeenItem)
+                listed = where.setdefault(seen_item.item, [])
+                listed += [Place(signed.shard, *row) for row in seen_item.rows[: WHERE - len(listed)]]
+                documents[seen_item.item] += seen_item.documents
+                shares[seen_item.item] = max(shares[seen_item.item], seen_item.share)
     result = np.bincount(index.items[np.repeat(grams, np.diff(index.postings))], minlength=len(index.names))
     path = join(work.folder, REPORT)
     with RowOutput(path) as output:
@@ -184,12 +184,12 @@ def _make_report(work: ToReport, report: Report) -> tuple[dict[str, int], list[s
     return {"contaminated": contaminated, "items": len(where)}, [*notes, f"by item, and where: {path}"]
 
 
-def _note(index: Any, benchmark: str, found: Array, shares: Array) -> str:
+def _note(index: Any, benchmark: str, counts: Array, shares: Array) -> str:
     """Return what was found of a benchmark."""
     import numpy as np
 
     mine = np.array([name == benchmark for name, _ in index.names])
-    sizes, had = index.sizes[mine], found[mine]
+    sizes, had = index.sizes[mine], counts[mine]
     whole, half = int((shares[mine] >= 1).sum()), int((shares[mine] >= 0.5).sum())
     text = f"{benchmark}: {int((had > 0).sum()):,} of {amount(len(sizes), 'item')} found"
     text += f" ({half:,} by half or more in one document, {whole:,} whole)"
@@ -322,12 +322,12 @@ class _Finder(Signer):
         self._digest = kind.digest()
         self._out = RowOutput(files.path(VALUES))
         files.add(VALUES, self._out)
-        self._seen = Seen(len(self._index.sizes), len(self._index.lengths))
+        self._matches = Seen(len(self._index.sizes), len(self._index.lengths))
         self._documents = 0
 
     def add(self, block: Block) -> None:
         compared = [i for i, competes in enumerate(block.competes) if competes]
-        results = dict(zip(compared, _found(self._index, [block.documents[i] for i in compared]), strict=True))
+        results = dict(zip(compared, _find_items(self._index, [block.documents[i] for i in compared]), strict=True))
         for i in range(len(block.documents)):
             one = results.get(i)
             if one is None:
@@ -335,17 +335,17 @@ class _Finder(Signer):
                 continue
             self._documents += 1
             self._out.write_row(_ENCODER.encode(one.value))
-            self._seen.add(block.first + i + 1, one.items, one.shares, one.grams)
+            self._matches.add(block.first + i + 1, one.items, one.shares, one.grams)
 
     def finish(self) -> tuple[dict[str, int], Any]:
-        self.files.open(GRAMS).write(self._seen.grams())
+        self.files.open(GRAMS).write(self._matches.grams())
         listed = RowOutput(self.files.path(ITEMS))
         self.files.add(ITEMS, listed)
-        listed.write_rows(_ENCODER.encode(SeenItem(*item)) for item in self._seen.items())
+        listed.write_rows(_ENCODER.encode(SeenItem(*item)) for item in self._matches.items())
         return {"contaminated": self._documents}, self._digest
 
 
-class _Found:
+class _DocumentMatches:
     """The result of one document: its value, and by number items, their shares, and n-grams."""
 
     def __init__(self, index: Index, document: Document, words: Array, places: Array, grams: Array) -> None:
@@ -372,13 +372,13 @@ class _Found:
         )
 
 
-def _found(index: Index, documents: Sequence[Document]) -> list["_Found | None"]:
+def _find_items(index: Index, documents: Sequence[Document]) -> list["_DocumentMatches | None"]:
     """Return what each document has of the items, None where that is nothing."""
     import numpy as np
 
     normal = Normalised.of(Batch.of(documents).utf8)
     hits = index.hits(normal)
-    results: list[_Found | None] = [None] * len(documents)
+    results: list[_DocumentMatches | None] = [None] * len(documents)
     words = normal.words
     of = np.searchsorted(words.bounds, hits.places, side="right") - 1
     for i in np.unique(of).tolist():
@@ -386,7 +386,7 @@ def _found(index: Index, documents: Sequence[Document]) -> list["_Found | None"]
         begin = int(words.lines.starts[words.lines.bounds[i]])
         last = int(words.bounds[i + 1])
         spans = np.stack([words.starts[first:last], words.ends[first:last]], axis=1) - begin
-        results[i] = _Found(index, documents[i], spans, hits.places[mine] - first, hits.grams[mine])
+        results[i] = _DocumentMatches(index, documents[i], spans, hits.places[mine] - first, hits.grams[mine])
     return results
 
 

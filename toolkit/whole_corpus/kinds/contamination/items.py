@@ -120,8 +120,8 @@ def digest_of(files: Sequence[ItemsFile]) -> str:
             content = stored_digest(file.path, xxhash.xxh3_128())
         except (ToolkitError, FileNotFoundError):
             if stat(file.path) is None:
-                what = f"against: {file.path}: expected a file of items, got {missing_reason(file.path)}"
-                raise ConfigError(what + (not_in(file.path) or "; put it back, or leave it out")) from None
+                message = f"against: {file.path}: expected a file of items, got {missing_reason(file.path)}"
+                raise ConfigError(message + (not_in(file.path) or "; put it back, or leave it out")) from None
             raise
         digest.update(msgspec.json.encode([file.benchmark, file.item, content]))
     return digest.hexdigest()
@@ -192,10 +192,10 @@ def _parquet(path: str, fields: Sequence[str]) -> Iterator[Any]:
     try:
         with open_parquet(path) as source:
             names = source.schema_arrow.names
-            wanted = list(dict.fromkeys(field.partition(".")[0] for field in fields))
-            if missing := [name for name in wanted if name not in names]:
+            columns = list(dict.fromkeys(field.partition(".")[0] for field in fields))
+            if missing := [name for name in columns if name not in names]:
                 raise DataError(_lacks(missing[0], names), path=path)
-            for batch in source.iter_batches(columns=wanted):
+            for batch in source.iter_batches(columns=columns):
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"expected a sound Parquet file, got: {error}", path=path) from None
@@ -233,7 +233,7 @@ class Table(NamedTuple):
         number: Number of lengths.
         lengths: int64, words of n-grams that are looked for.
         keys: uint64, the first hash of each n-gram.
-        others: uint64, the second.
+        second_keys: uint64, the second.
         slots: int64, a hash table by the lower bits of the first: numbers of n-grams from 1, 0 where none is.
         mask: slots but one.
         marks: uint64, a bit for the upper bits of the first hash.
@@ -243,7 +243,7 @@ class Table(NamedTuple):
     number: int
     lengths: Int64s
     keys: UInt64s
-    others: UInt64s
+    second_keys: UInt64s
     slots: Int64s
     mask: int
     marks: UInt64s
@@ -319,17 +319,17 @@ class Index:
             self.names += [(item.benchmark, item.name) for item in some]
             words += _grams(some, number, ngram, min_words, results)
         nothing = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
-        keys, others, lengths, of = (
+        keys, second_keys, lengths, of = (
             np.concatenate(column)
             for column in zip((*nothing, *np.zeros((2, 0), dtype=np.int64)), *results, strict=True)
         )
         self.words = np.array(words, dtype=np.int64)
-        order = np.lexsort((of, others, keys))
-        keys, others, lengths, of = keys[order], others[order], lengths[order], of[order]
+        order = np.lexsort((of, second_keys, keys))
+        keys, second_keys, lengths, of = keys[order], second_keys[order], lengths[order], of[order]
         if len(order):
-            fresh = np.append(True, (keys[1:] != keys[:-1]) | (others[1:] != others[:-1]))
+            fresh = np.append(True, (keys[1:] != keys[:-1]) | (second_keys[1:] != second_keys[:-1]))
             once = fresh | np.append(True, of[1:] != of[:-1])  # an n-gram counts once in an item
-            keys, others, lengths, of, fresh = keys[once], others[once], lengths[once], of[once], fresh[once]
+            keys, second_keys, lengths, of, fresh = keys[once], second_keys[once], lengths[once], of[once], fresh[once]
             firsts = np.flatnonzero(fresh)
         else:
             firsts = np.zeros(0, dtype=np.int64)
@@ -337,17 +337,17 @@ class Index:
         self.postings = np.append(firsts, len(of))
         self.lengths = lengths[firsts]
         self.sizes = np.bincount(of, minlength=len(self.names)).astype(np.int64)
-        self.table = _table(keys[firsts], others[firsts], self.lengths)
+        self.table = _table(keys[firsts], second_keys[firsts], self.lengths)
 
-    def hits(self, found: Normalised) -> Hits:
+    def hits(self, texts: Normalised) -> Hits:
         """Return where n-grams of the items are in texts."""
         import numpy as np
 
-        bounds, room = found.words.bounds, 64
+        bounds, room = texts.words.bounds, 64
         while True:
             places, grams = np.empty((2, room), dtype=np.int64)
             count = np.array([room, 0], dtype=np.int64)
-            _find(found.first, found.second, bounds, len(bounds) - 1, self.table, places, grams, count)
+            _find(texts.first, texts.second, bounds, len(bounds) - 1, self.table, places, grams, count)
             if count[1] <= room:
                 order = np.lexsort((grams[: count[1]], places[: count[1]]))
                 return Hits(places[order], grams[order])
@@ -369,20 +369,20 @@ _CHARS = 1 << 22
 
 
 def _together(items: Iterable[Item]) -> Iterable[list[Item]]:
-    held: list[Item] = []
+    batch: list[Item] = []
     chars = 0
     for item in items:
-        held.append(item)
+        batch.append(item)
         chars += sum(map(len, item.texts))
-        if len(held) >= _ITEMS or chars >= _CHARS:
-            yield held
-            held, chars = [], 0
-    if held:
-        yield held
+        if len(batch) >= _ITEMS or chars >= _CHARS:
+            yield batch
+            batch, chars = [], 0
+    if batch:
+        yield batch
 
 
 def _grams(
-    items: list[Item], number: int, ngram: int, min_words: int, found: list[tuple[Array, Array, Array, Array]]
+    items: list[Item], number: int, ngram: int, min_words: int, grams: list[tuple[Array, Array, Array, Array]]
 ) -> list[int]:
     """Add the n-grams of items, which are numbered from a number; return how many words each has."""
     import numpy as np
@@ -397,14 +397,14 @@ def _grams(
         if size < min(ngram, min_words) or not size:
             continue
         length = min(size, ngram)
-        keys, others = np.empty((2, size - length + 1), dtype=np.uint64)
+        keys, second_keys = np.empty((2, size - length + 1), dtype=np.uint64)
         first, second = normal.first[begin:end], normal.second[begin:end]
-        _hash_grams(first, second, size, length, keys, others)
-        found.append((keys, others, np.full(len(keys), length), np.full(len(keys), item)))
+        _hash_grams(first, second, size, length, keys, second_keys)
+        grams.append((keys, second_keys, np.full(len(keys), length), np.full(len(keys), item)))
     return words
 
 
-def _table(keys: Array, others: Array, lengths: Array) -> Table:
+def _table(keys: Array, second_keys: Array, lengths: Array) -> Table:
     import numpy as np
 
     bits = (2 * len(keys)).bit_length()
@@ -413,7 +413,7 @@ def _table(keys: Array, others: Array, lengths: Array) -> Table:
     marks = np.zeros(max(1, (1 << (64 - shift)) >> 6), dtype=np.uint64)
     _fill(keys, len(keys), len(slots) - 1, shift, slots, marks)
     different = np.unique(lengths)
-    return Table(len(different), different, keys, others, slots, len(slots) - 1, marks, shift)
+    return Table(len(different), different, keys, second_keys, slots, len(slots) - 1, marks, shift)
 
 
 __all__: Sequence[Any] = ("Hits", "Index", "Normalised", "Table")

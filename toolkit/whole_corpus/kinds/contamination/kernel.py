@@ -50,7 +50,7 @@ def hash_words(utf8: Any, starts: Any, ends: Any, n: Any, table: Characters, fir
         first[i], second[i] = _mixed(a), _mixed(b)
 
 
-def hash_grams(first: Any, second: Any, words: Any, length: Any, keys: Any, others: Any) -> None:
+def hash_grams(first: Any, second: Any, words: Any, length: Any, keys: Any, second_keys: Any) -> None:
     """Fill the two hashes of each n-gram of some words, in order.
 
     Args:
@@ -59,7 +59,7 @@ def hash_grams(first: Any, second: Any, words: Any, length: Any, keys: Any, othe
         words: how many; there are ``words - length + 1`` n-grams.
         length: words of an n-gram.
         keys: uint64, filled.
-        others: uint64, filled.
+        second_keys: uint64, filled.
     """
     a = b = numba.uint64(0)
     power_a = power_b = numba.uint64(1)
@@ -74,7 +74,7 @@ def hash_grams(first: Any, second: Any, words: Any, length: Any, keys: Any, othe
             b -= second[i - length] * power_b
         if i >= length - 1:
             keys[i - length + 1] = _mixed(a ^ numba.uint64(length))
-            others[i - length + 1] = b
+            second_keys[i - length + 1] = b
 
 
 def find(first: Any, second: Any, bounds: Any, texts: Any, table: Table, places: Any, grams: Any, count: Any) -> None:
@@ -91,8 +91,8 @@ def find(first: Any, second: Any, bounds: Any, texts: Any, table: Table, places:
         count: int64 (2): the room; how many were found, which may be more.
     """
     result = numba.int64(0)
-    for which in range(table.number):
-        length = table.lengths[which]
+    for i_length in range(table.number):
+        length = table.lengths[i_length]
         power_a = power_b = numba.uint64(1)
         for _ in range(length):
             power_a *= numba.uint64(FIRST)
@@ -115,7 +115,7 @@ def find(first: Any, second: Any, bounds: Any, texts: Any, table: Table, places:
                 slot = numba.int64(key & numba.uint64(table.mask))
                 while table.slots[slot]:
                     gram = table.slots[slot] - 1
-                    if table.keys[gram] == key and table.others[gram] == b:
+                    if table.keys[gram] == key and table.second_keys[gram] == b:
                         if result < count[0]:
                             places[result] = i - length + 1
                             grams[result] = gram

@@ -34,7 +34,7 @@ from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus import expressions
 from toolkit.whole_corpus.expressions import Labels
-from toolkit.whole_corpus.kind import Asked, Block, Files, Kind, Resolved, Signer, Work
+from toolkit.whole_corpus.kind import Block, Files, Kind, Query, Resolved, Signer, Work
 from toolkit.whole_corpus.records import NumberedShards, SignedShard
 
 FILE = "rows.bin"
@@ -117,12 +117,12 @@ class Quota(NamedTuple):
     """The quota of a stratum.
 
     Attributes:
-        wanted: documents that it should give.
-        given: documents that it gives: fewer where it has no more, more where others have too few.
+        target: documents that it should give.
+        size: documents that it gives: fewer where it has no more, more where others have too few.
     """
 
-    wanted: int
-    given: int
+    target: int
+    size: int
 
 
 def equal_quotas(counts: Mapping[str, int], total: int, short: Short) -> dict[str, Quota]:
@@ -139,26 +139,26 @@ def equal_quotas(counts: Mapping[str, int], total: int, short: Short) -> dict[st
 def proportional_quotas(counts: Mapping[str, int], total: int) -> dict[str, Quota]:
     """Return quotas of strata in proportion to their documents; all of them where more are wanted than there are."""
     sizes = {label: Fraction(count) for label, count in counts.items()}
-    wanted, given = divide(total, sizes), divide(min(total, sum(counts.values())), sizes)
-    return {label: Quota(wanted[label], given[label]) for label in sorted(counts)}
+    targets, sizes_ = divide(total, sizes), divide(min(total, sum(counts.values())), sizes)
+    return {label: Quota(targets[label], sizes_[label]) for label in sorted(counts)}
 
 
 def quotas_by_weights(
     counts: Mapping[str, int], weights: Mapping[str, Fraction], total: int, short: Short
 ) -> dict[str, Quota]:
     """Return quotas in proportion to weights; a stratum without a weight, or without documents, may be among them."""
-    wanted = divide(total, weights)
-    given = {label: min(number, counts.get(label, 0)) for label, number in wanted.items()}
+    targets = divide(total, weights)
+    sizes = {label: min(number, counts.get(label, 0)) for label, number in targets.items()}
     if short == "redistribute":
-        given = _redistributed(counts, weights, total)
-    return {label: Quota(wanted[label], given[label]) for label in sorted(wanted)}
+        sizes = _redistributed(counts, weights, total)
+    return {label: Quota(targets[label], sizes[label]) for label in sorted(targets)}
 
 
 def quotas_by_numbers(counts: Mapping[str, int], numbers: Mapping[str, int], short: Short) -> dict[str, Quota]:
     """Return quotas given as numbers of documents; what strata lack is divided in proportion to the numbers."""
     weights = {label: Fraction(number) for label, number in numbers.items()}
     results = quotas_by_weights(counts, weights, sum(numbers.values()), short)
-    return {label: Quota(numbers[label], quota.given) for label, quota in results.items()}
+    return {label: Quota(numbers[label], quota.size) for label, quota in results.items()}
 
 
 def divide(total: int, weights: Mapping[str, Fraction]) -> dict[str, int]:
@@ -180,23 +180,23 @@ def _redistributed(counts: Mapping[str, int], weights: Mapping[str, Fraction], t
     Strata that have too few give all that they have; the others divide what is left by their weights, until none of
     them has too few either.
     """
-    given: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     left, open_ = total, dict(weights)
     while open_:
         results = divide(left, open_)
         full = [label for label, number in results.items() if number >= counts.get(label, 0)]
         if not full:
-            return given | results
+            return sizes | results
         for label in full:
-            given[label] = min(results[label], counts.get(label, 0))
-            left -= given[label]
+            sizes[label] = min(results[label], counts.get(label, 0))
+            left -= sizes[label]
             del open_[label]
-    return given
+    return sizes
 
 
 def short_strata(quotas: Mapping[str, Quota]) -> Sequence[str]:
     """Return the labels of the strata that give fewer documents than they should, in order."""
-    return [label for label, quota in quotas.items() if quota.given < quota.wanted]
+    return [label for label, quota in quotas.items() if quota.size < quota.target]
 
 
 class SampleKeys(KeySource):
@@ -210,14 +210,14 @@ class SampleKeys(KeySource):
         labels = msgspec.msgpack.decode(read_sealed(self.labels), type=list[str])
         numbers = {label: i for i, label in enumerate(labels)}
         for signed in self.shards.load():
-            kept = load_rows(signed)
-            order = np.argsort(kept.strata, kind="stable")
+            rows_of_shard = load_rows(signed)
+            order = np.argsort(rows_of_shard.strata, kind="stable")
             own = strata_of(signed).labels
-            ends = np.searchsorted(kept.strata[order], np.arange(len(own) + 1))
+            ends = np.searchsorted(rows_of_shard.strata[order], np.arange(len(own) + 1))
             for label, begin, end in zip(own, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
                 rows = order[begin:end]
                 places = (signed.number << 32) + rows
-                yield Keys(numbers[label], kept.keys[rows], np.ones(len(rows)), places)
+                yield Keys(numbers[label], rows_of_shard.keys[rows], np.ones(len(rows)), places)
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -233,7 +233,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def choose(
-    run: Run, folder: str, sources: Sequence[KeySource], counts: Sequence[int], wanted: Sequence[int], memory: int
+    run: Run, folder: str, sources: Sequence[KeySource], counts: Sequence[int], targets: Sequence[int], memory: int
 ) -> list[Chosen]:
     """Return which documents of each stratum are chosen.
 
@@ -242,14 +242,14 @@ def choose(
         folder: Folder of their files.
         sources: keys of groups of shards.
         counts: documents of each stratum.
-        wanted: how many of them are chosen, at most as many.
+        targets: how many of them are chosen, at most as many.
         memory: bytes that may be used.
     """
-    goals = {i: [float(k)] for i, (n, k) in enumerate(zip(counts, wanted, strict=True)) if 0 < k < n}
+    goals = {i: [float(k)] for i, (n, k) in enumerate(zip(counts, targets, strict=True)) if 0 < k < n}
     _, reached = find(run, "choosing documents", folder, sources, goals, memory)
-    results = [Chosen(2**64 if k else 0) for k in wanted]
+    results = [Chosen(2**64 if k else 0) for k in targets]
     for (stratum, _), (base, _, keys, _, places) in reached.items():
-        rank = wanted[stratum] - int(base)
+        rank = targets[stratum] - int(base)
         bound = int(keys[rank])
         first = int(np.searchsorted(keys, keys[rank]))
         results[stratum] = Chosen(bound, [(place >> 32, place & 0xFFFFFFFF) for place in places[first:rank].tolist()])
@@ -358,12 +358,12 @@ class Sample(Kind, kw_only=True):
                 raise ConfigError("expected a path, got none")
         if self.copy_ and self.copy_.layout == "one" and not self.copy_.path.endswith(SUFFIXES):
             raise ConfigError(f"copy: expected a file ending in {' '.join(SUFFIXES)}, got {self.copy_.path}")
-        given = isinstance(self.quota, dict)
-        if given and not self.by:
+        has_numbers = isinstance(self.quota, dict)
+        if has_numbers and not self.by:
             raise ConfigError("quota: expected `by:` beside it, which says what the strata are, got none")
         if self.documents is not None and self.share is not None:
             raise ConfigError("expected `documents` or `share`, got both")
-        if self.documents is None and self.share is None and not given:
+        if self.documents is None and self.share is None and not has_numbers:
             raise ConfigError("expected `documents: N` or `share: P`, got neither")
         if isinstance(self.quota, dict):
             _check_quota(self.quota, of_whole=self.documents is not None or self.share is not None)
@@ -378,13 +378,13 @@ class Sample(Kind, kw_only=True):
         """Return the type of the values."""
         return Sampled
 
-    def asked(self) -> dict[str, Asked]:
+    def queries(self) -> dict[str, Query]:
         """Return the expressions of the options."""
-        results = {f"by {i}": Asked(text, "value") for i, text in enumerate(self.strata)}
+        results = {f"by {i}": Query(text, "value") for i, text in enumerate(self.strata)}
         if self.weight is not None:
-            results["weight"] = Asked(self.weight, "number")
+            results["weight"] = Query(self.weight, "number")
         if self.split_by is not None:
-            results["split_by"] = Asked(self.split_by, "value")
+            results["split_by"] = Query(self.split_by, "value")
         return results
 
     @property
@@ -410,10 +410,10 @@ class Sample(Kind, kw_only=True):
         """Yield whether each document is chosen."""
         path = join(fates, _FOUND)
         result = msgspec.json.decode(store_of(path).read(path), type=Found)
-        kept, expressions = load_rows(signed), strata_of(signed).labels
-        chosen = _chosen(kept, _of_shard(signed, result))
+        rows, expressions = load_rows(signed), strata_of(signed).labels
+        chosen = _chosen(rows, _of_shard(signed, result))
         splits = [*self.splits, None]
-        for is_chosen, stratum, split in zip(chosen.tolist(), kept.strata.tolist(), kept.splits.tolist(), strict=True):
+        for is_chosen, stratum, split in zip(chosen.tolist(), rows.strata.tolist(), rows.splits.tolist(), strict=True):
             label = expressions[stratum] if self.by and stratum != OUT else None
             yield Sampled(is_chosen, label, splits[split] if is_chosen else None)
 
@@ -479,9 +479,9 @@ class _Keys(Signer):
     def finish(self) -> tuple[dict[str, int], Any]:
         """Write the file; return how many documents can be chosen, and the strata."""
         nothing = Rows(*[np.zeros(0, np.uint32)] * 3)
-        kept = Rows(*map(np.concatenate, zip(*(self._parts or [nothing]), strict=True)))
-        self.files.open(FILE).write(encode_rows(kept))
-        counts = np.bincount(kept.strata[kept.strata != OUT], minlength=len(self._labels.all)).tolist()
+        rows = Rows(*map(np.concatenate, zip(*(self._parts or [nothing]), strict=True)))
+        self.files.open(FILE).write(encode_rows(rows))
+        counts = np.bincount(rows.strata[rows.strata != OUT], minlength=len(self._labels.all)).tolist()
         return {"pool": sum(counts)}, Strata(self._labels.all, counts)
 
 
@@ -505,71 +505,73 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def _choose(kind: Sample, work: Work) -> Found:
-    there: Counter[str] = Counter()
+    available: Counter[str] = Counter()
     for signed in work.shards:
-        there.update(dict(zip(*strata_of(signed), strict=True)))
-    if len(there) > expressions.MOST:
-        raise DataError(f"by: expected at most {expressions.MOST:,} strata, got {len(there):,}")
-    labels = sorted(there)
-    allotted = allot(kind, there)
-    wanted = [allotted[label].given if label in allotted else 0 for label in labels]
+        available.update(dict(zip(*strata_of(signed), strict=True)))
+    if len(available) > expressions.MOST:
+        raise DataError(f"by: expected at most {expressions.MOST:,} strata, got {len(available):,}")
+    labels = sorted(available)
+    allotted = allot(kind, available)
+    targets = [allotted[label].size if label in allotted else 0 for label in labels]
     write_sealed(path := join(work.scratch, "labels"), msgspec.msgpack.encode(labels))
     shards, groups = work.all(), in_groups(signed.record.rows for signed in work.shards)
     ranges = [msgspec.structs.replace(shards, first=first, last=last) for first, last in groups]
     sources = [SampleKeys(shards=range, labels=path) for range in ranges]
-    chosen = choose(work.run, work.folder, sources, [there[label] for label in labels], wanted, work.memory)
-    counts = {"chosen": sum(wanted), "to choose from": sum(there.values())}
+    chosen = choose(work.run, work.folder, sources, [available[label] for label in labels], targets, work.memory)
+    counts = {"chosen": sum(targets), "to choose from": sum(available.values())}
     if kind.by:
         counts["strata"] = len(labels)
-    return Found(dict(zip(labels, chosen, strict=True)), allotted, counts, _notes(kind, allotted, there))
+    return Found(dict(zip(labels, chosen, strict=True)), allotted, counts, _notes(kind, allotted, available))
 
 
-def allot(kind: Sample, there: Mapping[str, int]) -> dict[str, Quota]:
-    """Return what each stratum gives; `there` is how many documents each has."""
-    pool = sum(there.values())
+def allot(kind: Sample, available: Mapping[str, int]) -> dict[str, Quota]:
+    """Return what each stratum gives; `available` is how many documents each has."""
+    pool = sum(available.values())
     if isinstance(kind.quota, dict) and kind.documents is None and kind.share is None:
         numbers = {label: int(number) for label, number in kind.quota.items()}
-        return quotas_by_numbers(there, numbers, kind.short or "report")
+        return quotas_by_numbers(available, numbers, kind.short or "report")
     total = kind.documents if kind.documents is not None else int((kind.share or 0) * pool + 0.5)
     short = kind.short or "redistribute"
     if isinstance(kind.quota, dict):
         weights = {label: Fraction(str(share)) for label, share in kind.quota.items()}
-        return quotas_by_weights(there, weights, total, short)
+        return quotas_by_weights(available, weights, total, short)
     if kind.quota == "proportional":
-        return proportional_quotas(there, total)
-    return equal_quotas(there, total, short)
+        return proportional_quotas(available, total)
+    return equal_quotas(available, total, short)
 
 
-def _notes(kind: Sample, allotted: Mapping[str, Quota], there: Mapping[str, int]) -> list[str]:
+def _notes(kind: Sample, allotted: Mapping[str, Quota], available: Mapping[str, int]) -> list[str]:
     """Return what is to be said of strata that have too few documents."""
     short = short_strata(allotted)
-    wanted = sum(item.wanted for item in allotted.values())
-    given = sum(item.given for item in allotted.values())
+    target = sum(item.target for item in allotted.values())
+    size = sum(item.size for item in allotted.values())
     if kind.documents is not None:  # without any document there are no strata that could lack some
-        wanted = kind.documents
+        target = kind.documents
     notes = []
-    if given < wanted:
-        notes.append(f"{wanted - given:,} documents of {wanted:,} are missing: there are no more")
+    if size < target:
+        notes.append(f"{target - size:,} documents of {target:,} are missing: there are no more")
     if short and kind.by:
-        listed = ", ".join(f"{label} {there.get(label, 0):,} of {allotted[label].wanted:,}" for label in short[:_SHOWN])
+        listed = ", ".join(
+            f"{label} {available.get(label, 0):,} of {allotted[label].target:,}" for label in short[:_SHOWN]
+        )
         more = f" and {len(short) - _SHOWN} more" if len(short) > _SHOWN else ""
         notes.append(f"strata with fewer documents than their quota: {listed}{more}")
     return notes
 
 
-def _of_shard(signed: SignedShard, found: Found) -> list[tuple[int, list[int]]]:
+def _of_shard(signed: SignedShard, choice: Found) -> list[tuple[int, list[int]]]:
     """Return the bound of each stratum of a shard, in its order, and its rows that have the very bound."""
     return [
         (bound.below, [row for shard, row in bound.ties if shard == signed.number])
-        for bound in (found.strata[label] for label in strata_of(signed).labels)
+        for bound in (choice.strata[label] for label in strata_of(signed).labels)
     ]
 
 
-def _chosen(kept: Rows, bounds: list[tuple[int, list[int]]]) -> Array:
+def _chosen(rows: Rows, bounds: list[tuple[int, list[int]]]) -> Array:
     """Return of each row of a shard whether it is chosen."""
-    result = np.zeros(len(kept.keys), dtype=bool)
+    result = np.zeros(len(rows.keys), dtype=bool)
     for stratum, (below, ties) in enumerate(bounds):
-        mine = kept.strata == stratum
-        result |= mine & (kept.keys <= np.uint64(below - 1) if below else False)
+        mine = rows.strata == stratum
+        result |= mine & (rows.keys <= np.uint64(below - 1) if below else False)
         result[ties] = True
     return result

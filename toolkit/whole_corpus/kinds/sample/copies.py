@@ -34,7 +34,7 @@ class FileToWrite(ConfigStruct):
 
     Attributes:
         path: Path of the file.
-        what: its rows are.
+        content: its rows are.
         kind: options of the sample.
         shards: Shards whose chosen documents are in it, in order.
         fates: the folder of what was chosen.
@@ -43,7 +43,7 @@ class FileToWrite(ConfigStruct):
     """
 
     path: str
-    what: What
+    content: What
     kind: dict[str, Any]
     shards: list[SignedShard]
     fates: str
@@ -99,7 +99,7 @@ def load_strictly(dataset: Dataset, set_name: str) -> CopyRecords:
     return json_files.load_strictly(record_path(dataset, set_name), CopyRecords, remedy) or CopyRecords()
 
 
-def wanted(kind: Sample) -> list[tuple[What, Copy]]:
+def copies_of(kind: Sample) -> list[tuple[What, Copy]]:
     """Return the copies that a sample is to have."""
     results: list[tuple[What, Copy]] = []
     if kind.ids is not None:
@@ -110,12 +110,12 @@ def wanted(kind: Sample) -> list[tuple[What, Copy]]:
 
 
 def files_of(
-    copy: Copy, what: What, kind: Sample, shards: Sequence[SignedShard], fates: str, max_document_bytes: int
+    copy: Copy, content: What, kind: Sample, shards: Sequence[SignedShard], fates: str, max_document_bytes: int
 ) -> list[FileToWrite]:
     """Return the files of a copy: one, or one for each shard of which something was chosen."""
     whole = FileToWrite(
         path=copy.path,
-        what=what,
+        content=content,
         kind=msgspec.to_builtins(kind),
         shards=list(shards),
         fates=fates,
@@ -147,10 +147,10 @@ def check_free(copy: Copy, before: Copied | None) -> None:
     """
     ours = {path for file in before.files for path in (file.path, line_index.path_of(file.path))} if before else set()
     if copy.layout == "one":
-        there = [path for path in (copy.path, line_index.path_of(copy.path)) if exists(path)]
+        existing = [path for path in (copy.path, line_index.path_of(copy.path)) if exists(path)]
     else:
-        there = [join(copy.path, name) for name in list_files(copy.path)] if is_folder(copy.path) else []
-    if foreign := [path for path in there if path not in ours]:
+        existing = [join(copy.path, name) for name in list_files(copy.path)] if is_folder(copy.path) else []
+    if foreign := [path for path in existing if path not in ours]:
         lacks = "expected a new file, or a copy of this sample, got another file"
         raise ConfigError(f"{foreign[0]}: {lacks}; choose another path, or add --overwrite")
 
@@ -186,7 +186,7 @@ def write_copy(work: FileToWrite, report: Report) -> WrittenFile:
 def _rows(work: FileToWrite, kind: Sample, signed: SignedShard) -> Iterator[bytes]:
     """Yield the rows of a shard's chosen documents."""
     with ExitStack() as stack:
-        if work.what == "ids":
+        if work.content == "ids":
             lines: Iterator[bytes] = names_of(signed.folder, signed.shard)
         else:
             lines = iter(stack.enter_context(signed.dataset.lines(signed.shard, work.max_document_bytes)))
@@ -197,7 +197,7 @@ def _rows(work: FileToWrite, kind: Sample, signed: SignedShard) -> Iterator[byte
                 result = f"expected {signed.record.rows} rows, got {count}; run `toolkit sample`"
                 raise DataError(result, path=signed.dataset.shard_path(signed.shard))
             if value.chosen:
-                yield _named(row, value) if work.what == "ids" else row
+                yield _named(row, value) if work.content == "ids" else row
 
 
 def _named(name: bytes, value: Any) -> bytes:
@@ -206,19 +206,19 @@ def _named(name: bytes, value: Any) -> bytes:
     return name[:-1] + b"," + _ENCODER.encode(more)[1:] if more else name
 
 
-def begin(dataset: Dataset, set_name: str, what: What, files: Sequence[FileToWrite]) -> None:
+def begin(dataset: Dataset, set_name: str, content: What, files: Sequence[FileToWrite]) -> None:
     """Note which files a copy will have, beside those that there are: a run that is killed meanwhile leaves them."""
     copies = load(dataset, set_name).copies
-    before = copies.get(what)
-    known = {file.path: file for file in before.files} if before else {}
-    known |= {file.path: WrittenFile(file.path, 0, -1, "") for file in files}
-    _save(dataset, set_name, copies | {what: Copied("", list(known.values()))})
+    before = copies.get(content)
+    files_by_path = {file.path: file for file in before.files} if before else {}
+    files_by_path |= {file.path: WrittenFile(file.path, 0, -1, "") for file in files}
+    _save(dataset, set_name, copies | {content: Copied("", list(files_by_path.values()))})
 
 
-def end(dataset: Dataset, set_name: str, what: What, copied: Copied) -> None:
+def end(dataset: Dataset, set_name: str, content: What, copied: Copied) -> None:
     """Note a copy, and delete files of those before that are not of this one, indices too."""
     copies = load(dataset, set_name).copies
-    before = copies.get(what)
+    before = copies.get(content)
     here = {file.path for file in copied.files}
     indexed = {file.path for file in copied.files if file.index}
     for file in before.files if before else ():
@@ -226,7 +226,7 @@ def end(dataset: Dataset, set_name: str, what: What, copied: Copied) -> None:
             remove(file.path)
         if file.path not in indexed:
             remove(line_index.path_of(file.path))
-    _save(dataset, set_name, copies | {what: copied})
+    _save(dataset, set_name, copies | {content: copied})
 
 
 def _save(dataset: Dataset, set_name: str, copies: dict[str, Copied]) -> None:
