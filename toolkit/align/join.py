@@ -55,7 +55,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def hash_of(source: str | None, id: str, shard: str | None = None) -> bytes:
-    """Return the xxh3-128 of an id, with its source and its shard, where these count."""
+    """Return the xxh3-128 of an id, with source and shard if given."""
     name = _key(source, id)
     return xxhash.xxh3_128_digest((name if shard is None else f"{name}\0\0{shard}").encode())
 
@@ -65,7 +65,7 @@ def _key(source: str | None, id: str) -> str:
 
 
 def shard_hash(shard: str) -> int:
-    """Return the hash by which values and names name a shard, by its file; of a row in it by ``FILE:ROW``."""
+    """Return the hash of a shard's name, for values and names; of a row in it by ``FILE:ROW``."""
     return xxhash.xxh3_64_intdigest(shard.encode()) | 1
 
 
@@ -83,7 +83,7 @@ def _scatter(
 
 
 class InputToRead(ConfigStruct):
-    """An input whose values are read.
+    """An input of values to read.
 
     Attributes:
         entry: Set of the section.
@@ -116,7 +116,7 @@ class InputRead(ConfigStruct):
         path, size, stamp, content: Input, as it is stored.
         rows: Number of rows.
         objects: Objects of its rows.
-        counts: What the rows say, counted by name, if the format counts that.
+        counts: Counts of the rows by name, if the format counts.
     """
 
     path: str
@@ -129,7 +129,7 @@ class InputRead(ConfigStruct):
 
 
 def read_input(task: InputToRead, report: Report) -> InputRead:
-    """Scatter the values of an input, unless that has been done.
+    """Scatter the values of an input, once.
 
     Raises:
         DataError: If the input is damaged, or has a row without id, or with values of another type.
@@ -224,7 +224,7 @@ _NAMED = msgspec.json.Decoder(_Named)
 
 
 class ShardToRead(ConfigStruct):
-    """A shard whose names are read.
+    """A shard of names to read.
 
     Attributes:
         dataset: Dataset of the shard.
@@ -250,12 +250,12 @@ class ShardToRead(ConfigStruct):
         return join(self.folder, f"names-{shard_hash(self.dataset.file_of(self.shard)):016x}")
 
     def key(self, content: str) -> list[Any]:
-        """Return what names are made of, given the digest of the documents."""
+        """Return the inputs of the names, given the digest of the documents."""
         return [_HASH, self.shard, content, self.by_source, self.by_shard, self.partitions]
 
 
 class ShardRead(ConfigStruct):
-    """A digest of a shard's documents, their number, and the objects of their names."""
+    """A shard's digest, its number of documents, and the objects of names."""
 
     content: str
     documents: int
@@ -263,13 +263,13 @@ class ShardRead(ConfigStruct):
 
 
 def is_read(task: ShardToRead) -> bool:
-    """Return whether the names of a shard's documents, as they are now, have been scattered."""
+    """Return True if the names of the present documents have been scattered."""
     state = row_index.current(task.dataset, task.shard)
     return bool(state and outcome(task.stem + ".json", task.key(state.content), ShardRead))
 
 
 def read_shard(task: ShardToRead, report: Report) -> ShardRead:
-    """Scatter the names of a shard's documents, unless that has been done; a new shard is indexed on the way."""
+    """Scatter the names of a shard's documents, once; a new shard is indexed on the way."""
     dataset, shard = task.dataset, task.shard
     state, objects = row_index.current(dataset, shard), list[str]()
     if is_new := state is None:
@@ -337,7 +337,7 @@ LAYOUT = "layout.json"
 
 
 class PartToJoin(ConfigStruct):
-    """Partitions of ids that are joined: folder, number of the task, and the first one in it, and after it."""
+    """Partitions of ids to join: folder, number of the task, and the first one in it, and after it."""
 
     folder: str
     number: int
@@ -365,7 +365,7 @@ class Joined(ConfigStruct):
 
 
 def join_part(task: PartToJoin, report: Report) -> Joined:
-    """Scatter the rows of a set, unless that has been done."""
+    """Scatter the rows of a set, once."""
     layout = json_files.load_strictly(join(task.folder, LAYOUT), Layout)
     assert layout is not None
     stem = join(task.folder, f"rows-{task.number:06d}")
@@ -374,7 +374,7 @@ def join_part(task: PartToJoin, report: Report) -> Joined:
 
 
 def _same(*columns: Array) -> Array:
-    """Return a number for each row, the same where all columns are, in the order of the first two."""
+    """Return equal numbers for equal rows, in the order of two columns."""
     order = np.lexsort(columns[::-1])
     is_new = np.zeros(len(order), dtype=bool)
     for column in columns:
@@ -458,7 +458,7 @@ def _id(name: bytes) -> str:
 def sum_up(
     parts: Iterable[Joined], documents: int, inputs: Sequence[str], shards: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, list[str]]]:
-    """Return what documents and values have of each other; `inputs` and `shards` are the paths of both."""
+    """Return counts and examples of matches between documents and values, by the paths of both."""
     parts = list(parts)
     kinds = ("ids", "missing", "surplus", "repeated", "shared")
     counts = {"documents": documents} | {kind: sum(part.counts[kind] for part in parts) for kind in kinds}

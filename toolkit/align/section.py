@@ -36,7 +36,7 @@ NOT_OPTIONS = ("fields", "metadata")
 
 @functools.cache
 def values_reader(format: str) -> type[FieldReader] | type[AnnotationReader]:
-    """Return the reader of a format that gives drafts with an id, maybe a source, and values as `extra`.
+    """Return a format's reader of drafts with id, source and values.
 
     Raises:
         ConfigError: if there is no such format, or its items have no named fields.
@@ -104,7 +104,7 @@ def _name(row: dict[str, Any], path: str, option: str) -> str:
 
 
 def _columns(self: Any, columns: Iterable[str], path: str) -> list[str]:
-    """Return which columns of a table must be read."""
+    """Return the columns of a table to read."""
     names = list(columns)
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"expected columns of different names, got {twice[0]!r} twice", path=path)
@@ -134,7 +134,7 @@ def _first(path: str) -> str:
 
 
 def _placed(self: Any, columns: Mapping[str, Type], _: Iterable[Any]) -> Any:
-    """Return the types of the values from those of all columns of a table."""
+    """Return the types of the values from a table's columns."""
     left_out = {self.id, self.source, self.shard, *self.leave_out}
     names = [name for name in columns if name not in left_out] if self.values == "rest" else self.values
     if lacks := [name for name in names if name not in columns and _type_at(columns, name) is None]:
@@ -143,7 +143,7 @@ def _placed(self: Any, columns: Mapping[str, Type], _: Iterable[Any]) -> Any:
 
 
 def _types_of(names: Iterable[str], columns: Mapping[str, Type]) -> dict[str, Type]:
-    """Return the types of those values that are there; one at a dotted path is in objects that are never null."""
+    """Return the types of the present values; one at a dotted path is in objects that are never null."""
     placed: Placed = {"document": {}}
     for name in names:
         if type_ := columns.get(name) or _type_at(columns, name):
@@ -153,7 +153,7 @@ def _types_of(names: Iterable[str], columns: Mapping[str, Type]) -> dict[str, Ty
 
 
 def _type_at(columns: Mapping[str, Type], path: str) -> Type | None:
-    """Return the type at a dotted path, which may be null where an object on the way may be; None if there is none."""
+    """Return the type at a dotted path, nullable below nullable objects; None if there is none."""
     type_, may_be_null = Type("object", fields=tuple(columns.items())), False
     for name in path.split("."):
         inner = type_.not_null.get(name)
@@ -180,7 +180,7 @@ def value_types(reader: Any, inputs: Sequence[Input], makes_schema: bool) -> dic
     """Return the types of the values: by the columns of all files, or else by the first rows.
 
     Args:
-        reader: by `values_reader`.
+        reader: Reader of `values_reader`.
         inputs: all of them.
         makes_schema: True if the format has a schema.
 
@@ -242,7 +242,7 @@ FORMATS = "parquet, arrow, jsonl, csv, tsv, annotations, label_studio or argilla
 
 
 class Common(ConfigStruct):
-    """The options of a set of ``align:`` that all formats share; a format's own stand beside them."""
+    """The options of a set of ``align:``, for all formats; a format's own stand beside them."""
 
     from_: Annotated[list[str] | str, Description(description="paths, globs or folders of files with values")] = (
         msgspec.field(name="from")
@@ -267,13 +267,13 @@ class Common(ConfigStruct):
 
 
 class Entry(ConfigStruct):
-    """A set of the section, as data that can be sent to a worker.
+    """A set of the section, as data for a worker.
 
     Attributes:
         set: its name.
         common: options of all formats.
         options: Options of its own.
-        place: in the configuration, for messages.
+        place: Place in the configuration, for messages.
     """
 
     set: str
@@ -286,7 +286,7 @@ class Entry(ConfigStruct):
 
     @property
     def format(self) -> str:
-        """Return the format, as it is given, or as the files are called.
+        """Return the format, from the option or the file names.
 
         Raises:
             ConfigError: if neither tells it.
@@ -325,7 +325,7 @@ class Entry(ConfigStruct):
         return list(dict.fromkeys(results))
 
     def recorded(self) -> dict[str, Any]:
-        """Return all that decides what values become."""
+        """Return all settings behind the values."""
         reader = self.reader()
         options = {**config.plain(reader)}
         for name in NOT_OPTIONS:
@@ -338,7 +338,7 @@ class Entry(ConfigStruct):
 
 
 def _format_by(suffix: str) -> str:
-    """Return the format whose files end so, rather the one that is called so; empty if there is none."""
+    """Return the format of files with a suffix, preferably its namesake; empty if there is none."""
     results = []
     for name in READERS.names() if suffix else ():
         with suppress(ConfigError):
@@ -422,7 +422,7 @@ def schema_of(entry: Entry, paths: Sequence[str], limit: int) -> sets.SetSchema:
 
 
 def check_made(dataset: Dataset, entry: Entry, *, overwrite: bool) -> None:
-    """Check that nothing else is there under the name of a set.
+    """Check that no other set has this name.
 
     Raises:
         ConfigError: if there is.

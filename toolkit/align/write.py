@@ -1,4 +1,4 @@
-"""Writes the attribute file of a shard, whose rows `toolkit.align.join` has scattered; and what of a set is done."""
+"""Attribute files of shards from the joined rows: and what of a set is done."""
 
 import time
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _BLOCKS = 4
 
 
 class ShardToWrite(ConfigStruct):
-    """A shard whose attributes are written.
+    """A shard, for writing its attributes.
 
     Attributes:
         settings: Settings of the set, by key.
@@ -44,7 +44,7 @@ class ShardToWrite(ConfigStruct):
 
 
 class WrittenShard(ConfigStruct):
-    """The documents of a shard whose attributes were written, and those of them without values."""
+    """The number of documents of a written shard, and of those without values."""
 
     shard: str
     documents: int
@@ -52,7 +52,7 @@ class WrittenShard(ConfigStruct):
 
 
 def is_done(work: ShardToWrite) -> bool:
-    """Return whether the attributes of a shard are there, of the documents of now."""
+    """Return True if a shard's attributes are up to date."""
     state = row_index.current(work.dataset, work.shard)
     return ShardAttributes(work.dataset, work.set, work.shard, state).state(work.settings, ()).is_done
 
@@ -109,7 +109,7 @@ class Todo(msgspec.Struct):
 
 
 def progress_of(dataset: Dataset, entry: section.Entry, shards: Sequence[str], limit: int) -> Todo:
-    """Return what is to be done for a set; nothing is written.
+    """Return the work left for a set; nothing is written.
 
     Raises:
         ConfigError: if its inputs are not there, or the types of its values cannot be told.

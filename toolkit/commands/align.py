@@ -56,7 +56,7 @@ class Options(Configured, Shared, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Make the sets of the section ``align:`` whose inputs or documents have changed since."""
+    """Make the outdated sets of the section ``align:``."""
     entries = section.read_section(context.section("align"))
     dataset = context.dataset
     shards, unfinished = context.shards(dataset, judges=True)
@@ -172,7 +172,7 @@ class _Making:
     def _join(
         self, folder: str, todo: Todo, read: list[joining.InputRead], shards: list[joining.ShardRead]
     ) -> tuple[list[joining.Joined], list[int]]:
-        """Return the parts of the join, and the number of rows before each shard, and of all."""
+        """Return the parts of the join, and the row offset of each shard."""
         settle(self._run, folder, "values", [path for item in read for path in item.objects])
         settle(self._run, folder, "names", [path for shard in shards for path in shard.objects])
         starts = [0, *accumulate(shard.documents for shard in shards)]
@@ -192,7 +192,7 @@ class _Making:
     def _check(
         self, entry: section.Entry, counts: dict[str, int], examples: dict[str, list[str]], inputs: list[str]
     ) -> None:
-        """Check that documents and values have of each other what the settings allow.
+        """Check the matches of documents and values against the settings.
 
         Raises:
             StepFailed: if not; nothing has been written.
@@ -281,7 +281,7 @@ class _Making:
 
 
 def _folder(dataset: Dataset, entry: section.Entry) -> str:
-    """Return the folder for what is between inputs and set."""
+    """Return the folder of a set's intermediate files."""
     return join(dataset.bookkeeping, "align", entry.set)
 
 
@@ -301,12 +301,12 @@ VALUES, NAMES = 2.0, 0.06
 
 
 def _needs(context: Context, tasks: Sequence[Task[Any]], part: float) -> EstimateOf:
-    """Return the needs of tasks that keep a part of their text: half of it now, and half when joined."""
+    """Return the disk needs of tasks, in proportion to their text: half of it now, and half when joined."""
     return context.disk.estimates(tasks, lambda work, text: text * part / (1 + exists(work.stem + ".json")) + FILES)
 
 
 def _partitions(size: int) -> int:
-    """Return the number of partitions for inputs of so many bytes, which may be compressed: 8 to a task, about."""
+    """Return the number of partitions for inputs of a size: 8 to a task, about."""
     return min(1 << 16, max(64, 1 << (512 * size // MEMORY).bit_length()))
 
 

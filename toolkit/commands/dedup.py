@@ -116,7 +116,7 @@ class SetsOfWhole(CommandResult, kw_only=True):
 
 
 def plan_of(context: Context, name: str) -> Plan:
-    """Return the plan of a section whose sets are made of the whole dataset, over the sets that are on disk.
+    """Return the plan of a section over the sets on disk.
 
     Raises:
         ConfigError: naming the place in the file; if there is no such section, too.
@@ -159,7 +159,7 @@ def make_sets(context: Context, options: Stage, plan: Plan, *, refit: bool = Fal
 
 
 def make_plan(context: Context, plan: Plan, shards: list[str], *, refit: bool = False) -> Outcome:
-    """Make the sets of a plan that was checked; `refit` as of `make_sets`."""
+    """Make the sets of a checked plan; `refit` as of `make_sets`."""
     dataset = context.dataset
     # shares sign side by side; while the whole is resolved nobody may write signatures, with the same settings either
     holds = section.holds(plan) if context.share else dict.fromkeys(section.holds(plan), "")
@@ -170,7 +170,7 @@ def make_plan(context: Context, plan: Plan, shards: list[str], *, refit: bool = 
 
 
 def check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequence[str]) -> None:
-    """Check that `--limit` does not make duplicates among some shards of those among all.
+    """Check that `--limit` does not restrict a resolution of more shards.
 
     Raises:
         ConfigError: if it would.
@@ -187,7 +187,7 @@ def check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequence
 
 
 def waves(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Return the entries in groups whose signatures are made in one pass: none of a group reads a set of it."""
+    """Return groups of entries to sign in one pass: none of a group reads a set of it."""
     results: list[list[Entry]] = []
     for entry in entries:
         after = max((i for i, wave in enumerate(results) for item in wave if item.set in entry.reads), default=-1)
@@ -254,7 +254,7 @@ class _Making:
         return Outcome(text=text, data=data, failures=self.failed)
 
     def _waits(self, entry: Entry) -> bool:
-        """Return whether attributes of the run's shards are not there, or not what they will be."""
+        """Return True if attributes of the run's shards are missing or outdated."""
         return any(states_of(self.dataset, entry, self.shards, whole=False).values())
 
     def _sign(self, wave: list[Entry]) -> None:
@@ -324,7 +324,7 @@ class _Making:
 
 
 def _kept_of(work: sign.ShardToSign, text: float) -> float:
-    """Return how many bytes the signatures of a shard take, with what comes of them, by its bytes of text."""
+    """Return the estimated bytes of a shard's signatures and their products."""
     left = [entry for entry in work.entries if load_signatures(work.dataset, entry.set, work.shard) is None]
     return sum(text * entry.configured().disk_share + FILES for entry in left)
 
@@ -348,7 +348,7 @@ _ROWS = 20
 
 
 def todo_of(dataset: Dataset, entry: Entry, shards: Sequence[str], *, refit: bool = False) -> dict[str, list[str]]:
-    """Return what is to be done for an entry: for which shards."""
+    """Return the work left for an entry: for which shards."""
     results: dict[str, list[str]] = {}
     fits = refit and entry.configured().FITTED
     for shard, state in states_of(dataset, entry, shards).items():
@@ -400,7 +400,9 @@ def stage_of(command: str) -> Declaration:
         size, reads = section.storage_of(context.source.at(command), command)
         return DiskUse(signatures=size, needs_documents=True, reads_documents=reads)
 
-    return Declaration("whole", progress, check, check_settings=check_sets, disk_use=estimate, continues_after_failure=True)
+    return Declaration(
+        "whole", progress, check, check_settings=check_sets, disk_use=estimate, continues_after_failure=True
+    )
 
 
 STAGE = stage_of("dedup")

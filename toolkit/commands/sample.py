@@ -54,7 +54,7 @@ def _folder(copy: Copy) -> str:
 
 
 def _check_paths(context: Context, kinds: dict[str, Sample]) -> None:
-    """Check that no two copies have the same path, and nothing else is there.
+    """Check that copies have distinct paths, free of other files.
 
     Raises:
         ConfigError: if two have, or something is.

@@ -1,1 +1,1 @@
-"""The only place where rows of shards meet: `scatter` exchanges them, `tables` joins, sorts and ranks them."""
+"""The exchange of rows between shards: `scatter` exchanges them, `tables` joins, sorts and ranks them."""

@@ -196,7 +196,7 @@ class _Object:
             begin, at = begin + count, at + int(bounds[count])
 
     def index(self, first: int, last: int | None = None) -> Array:
-        """Return where the rows and the payload of partitions begin: uint64 (partitions, 2)."""
+        """Return the offsets of rows and payload of partitions: uint64 (partitions, 2)."""
         count = 1 if last is None else last - first
         return np.frombuffer(self._at(self._index + 16 * first, 16 * count), dtype="<u8").reshape(-1, 2)
 
@@ -241,7 +241,7 @@ def settle(run: Run, folder: str, name: str, objects: Sequence[str]) -> None:
 
 
 class _ToMerge(ConfigStruct):
-    """Objects that become one."""
+    """Objects to merge into one."""
 
     objects: list[str]
     target: str
@@ -273,7 +273,7 @@ def _objects(folder: str, name: str) -> Iterator[_Object]:
 
 
 def gather(folder: str, name: str, first: int, last: int, type: np.dtype[Any]) -> Rows:
-    """Return the rows of partitions from the first up to the last, which is not among them.
+    """Return the rows of partitions, from the first to before the last.
 
     Raises:
         DataError: If an object is not what was written.
@@ -295,7 +295,7 @@ def _cut(data: bytes, bounds: Array) -> list[bytes]:
 
 
 def pieces(folder: str, name: str, first: int, last: int, *, payload: bool = True) -> Iterator[Rows]:
-    """Yield what `gather` returns, some rows at a time.
+    """Yield the rows of `gather`, some at a time.
 
     Args:
         folder: Folder of the objects.
@@ -320,12 +320,12 @@ def scatter_sections(stem: str, partitions: int, sections: Mapping[int, bytes]) 
 
 
 def gather_sections(folder: str, name: str, partition: int) -> list[bytes]:
-    """Return the bytes that objects have for a partition, in their order. Errors as of `gather`."""
+    """Return the bytes of objects for a partition, in their order. Errors as of `gather`."""
     return gather(folder, name, partition, partition + 1, SECTION).payload
 
 
 def ranges(folder: str, names: Iterable[str], memory: int | None = None) -> list[tuple[int, int]]:
-    """Return ranges of partitions, each with as many as fit into an eighth of the memory, or one.
+    """Return ranges of partitions within an eighth of the memory, or of one.
 
     Args:
         folder: Folder of the objects.
@@ -343,7 +343,7 @@ def ranges(folder: str, names: Iterable[str], memory: int | None = None) -> list
 
 
 def _batches(sizes: Array, room: int) -> list[tuple[int, int]]:
-    """Return ranges of partitions of these sizes for which there is room, or with one."""
+    """Return ranges of partitions within a size, or of one."""
     result, first, total = list[tuple[int, int]](), 0, 0
     for i, size in enumerate(sizes.tolist()):
         if i > first and total + size > room:
@@ -369,7 +369,7 @@ class _Record(Derived, frozen=True, kw_only=True):
 
 
 def outcome(path: str, key: Any, type: type[T]) -> T | None:
-    """Return what a task has come to, as recorded; None if it has not been done, or of something else."""
+    """Return the recorded outcome of a task; None if it has not been done, or of something else."""
     record = json_files.load(path, _Record)
     if record and state(record, [("", json_digest(key))]).is_done:
         return msgspec.json.decode(record.value, type=type)
@@ -377,11 +377,11 @@ def outcome(path: str, key: Any, type: type[T]) -> T | None:
 
 
 def once(path: str, key: Any, type: type[T], make: Callable[[], T]) -> T:
-    """Return what a task comes to: as recorded, if that was made of the same, or else made now.
+    """Return the outcome of a task: as recorded, if that was made of the same, or else made now.
 
     Args:
         path: Path of the record, which is written last.
-        key: What it is made of, as JSON has it.
+        key: Inputs of the task, as JSON.
         type: Type of what it comes to.
         make: Does the work.
     """

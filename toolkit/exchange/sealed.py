@@ -1,4 +1,4 @@
-"""Files of numbers that are read in pieces, each held against what was written: a disk that rots must not go unseen.
+"""Checksummed files of numbers, read in pieces: a disk that rots must not go unseen.
 
 A file is blocks of `BLOCK` bytes, the last maybe shorter; behind each stands its xxh3-64. Offsets and lengths are those
 of what was written, without these.
@@ -25,7 +25,7 @@ _AHEAD = 16 * BLOCK
 
 
 class SealedOutput(Output):
-    """An output whose blocks are sealed.
+    """An output of sealed blocks.
 
     Attributes:
         length: bytes given so far, hence the offset of the next; `size` counts what is stored.
@@ -75,7 +75,7 @@ def write_sealed(path: str, data: bytes) -> None:
 
 
 class Sealed:
-    """Reads a file that `SealedOutput` has written. A context manager.
+    """Reads a file of `SealedOutput`. A context manager.
 
     Args:
         path: Path of the file.
@@ -129,7 +129,7 @@ def read_sealed(path: str, offset: int = 0, size: int | None = None) -> bytes:
 
 
 def opened(path: str, stored: bytes, offset: int, size: int | None) -> bytes:
-    """Return a piece of stored blocks, which are held against their seals."""
+    """Return a piece of stored blocks, after checking their seals."""
     data, end = [], None if size is None else offset + size
     with memoryview(stored) as view:
         for begin in range(0, len(stored), _STORED):
@@ -146,12 +146,12 @@ def opened(path: str, stored: bytes, offset: int, size: int | None) -> bytes:
 
 
 def damaged(path: str) -> DataError:
-    """Return the error of a file that is not what was written."""
+    """Return the error of a damaged file."""
     return DataError("expected what was written, got other bytes: it was damaged; delete it, then run again", path=path)
 
 
 def bounds_of(sizes: Array) -> Array:
-    """Return where things of these sizes begin that stand one behind the other, and the end of all; int64."""
+    """Return the offsets of consecutive items of some sizes, and the end; int64."""
     import numpy as np
 
     result = np.zeros(len(sizes) + 1, dtype=np.int64)

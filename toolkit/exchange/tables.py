@@ -1,4 +1,4 @@
-"""Tables that are joined, sorted and ranked by DuckDB.
+"""Tables in DuckDB, for joins, sorts and ranks.
 
 A table is a mapping of names to NumPy arrays of one length. What an answer says must not depend on memory: each order
 is total, sums are of integers, and hashes are ours.
@@ -70,18 +70,18 @@ class Tables:
         return self._connection.execute(sql, dict(parameters or {}))
 
     def types(self, table: Any) -> dict[str, str]:
-        """Return the columns of a table of pyarrow, with their types in SQL."""
+        """Return the columns of a pyarrow table, with types in SQL."""
         return {name: type_ for name, type_, *_ in self.run("DESCRIBE described", described=table).fetchall()}
 
     def query(self, sql: str, **tables: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the columns of an answer, none of whose values is null; nothing of a statement without one."""
+        """Return the columns of an answer without nulls; nothing of a statement without one."""
         for name, columns in tables.items():
             self._connection.register(name, dict(columns))
         answer: dict[str, Array] = self._connection.execute(sql).fetchnumpy()
         return answer
 
     def append(self, name: str, **columns: Array) -> None:
-        """Append rows to a table of the database, which is made by the first ones."""
+        """Append rows to a table of the database, or create it."""
         self._connection.register("rows_to_append", columns)
         new = name not in self._names
         self._names.add(name)

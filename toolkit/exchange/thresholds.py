@@ -1,4 +1,4 @@
-"""Finds where sums of amounts reach goals, in the order of keys: for samples, budgets and cuts of shuffled outputs.
+"""Thresholds in the order of keys, from sums of amounts: for samples, budgets and cuts of shuffled outputs.
 
 Each pass is a task for each group of shards. The first adds amounts up in bins of keys, which tells the bin in which a
 goal is reached; others narrow that range until its keys fit into memory; the last collects them. The caller holds bins
@@ -50,7 +50,7 @@ class KeySource(ConfigStruct):
 
 
 class Reached(NamedTuple):
-    """The keys among which a goal is reached, sorted: the sum of the lower ones is `base`, all are above `below`."""
+    """The keys around a goal, sorted: the sum of the lower ones is `base`, all are above `below`."""
 
     base: float
     below: int
@@ -60,7 +60,7 @@ class Reached(NamedTuple):
 
 
 class _Range(NamedTuple):
-    """The keys of a group from the lowest to the highest, and the sum of those before."""
+    """A range of keys of a group, and the sum before it."""
 
     group: int
     low: int
@@ -69,7 +69,7 @@ class _Range(NamedTuple):
 
 
 class _Pass(ConfigStruct):
-    """A source, the file with the ranges of the pass, and the file for what is found."""
+    """A source, the file of ranges, and the file of results."""
 
     source: Any
     ranges: str
@@ -77,14 +77,14 @@ class _Pass(ConfigStruct):
 
 
 class _Ranges(ConfigStruct):
-    """The ranges of a pass, and the bits of the number of their bins; none if keys are collected."""
+    """The ranges of a pass, and the bits of its bins; none if keys are collected."""
 
     ranges: list[tuple[int, int, int]]
     bits: int | None
 
 
 def in_groups(rows: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and the last of the shards of each task, by the rows of all shards."""
+    """Return the shard range of each task, by rows."""
     results, first, last, total = list[tuple[int, int]](), 0, 0, 0
     for i, count in enumerate(rows, 1):
         total += count
@@ -99,7 +99,7 @@ def find(
     run: Run, label: str, folder: str, sources: Sequence[KeySource], goals: Mapping[int, Sequence[float]],
     memory: int = MEMORY,
 ) -> tuple[dict[int, float], dict[tuple[int, int], Reached]]:  # fmt: skip
-    """Return the sum of each group, and the keys among which it exceeds each goal, by group and number of the goal.
+    """Return the sum of each group, and the keys around each goal.
 
     Args:
         run: Runs tasks, as of a command.
@@ -158,7 +158,7 @@ class _Passes:
         remove(f"{stem}-ranges")
 
     def count(self, ranges: Sequence[_Range], bits: int) -> tuple[Array, Array]:
-        """Return how many keys are in each bin of each range, and the sums of their amounts."""
+        """Return counts and sums of keys in each bin of each range."""
         import numpy as np
 
         counts, sums = np.zeros((len(ranges), 1 << bits), dtype=np.int64), np.zeros((len(ranges), 1 << bits))
@@ -182,7 +182,7 @@ class _Passes:
 
 
 def _pass(task: _Pass, report: Report) -> None:
-    """Count, or collect, the keys of some shards that are in ranges."""
+    """Count or collect the keys of shards within ranges."""
     import numpy as np
 
     listed = msgspec.msgpack.decode(read_sealed(task.ranges), type=_Ranges)

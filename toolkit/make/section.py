@@ -74,19 +74,19 @@ class Entry(ConfigStruct):
         return config.convert(ConfigNode(self.options), STAGES.find(self.reference), f"stage {self.reference}")
 
     def references(self) -> list[tagger.Reference]:
-        """Return the attributes that it reads."""
+        """Return references to the read attributes."""
         return tagger.references(self.stage())
 
     def reads(self) -> list[str]:
-        """Return the sets that it reads, each once."""
+        """Return the read sets, each once."""
         return [*dict.fromkeys(reference.set for reference in self.references())]
 
     def home(self, dataset: Dataset) -> tuple[Dataset, str]:
-        """Return where its files and records are, as a dataset and the name of a set: the new documents are one."""
+        """Return the home of its files and records, a dataset and a set: the new documents are one."""
         return (home_of(self.root), DOCUMENTS) if self.root else (dataset, self.name)
 
     def values(self) -> Any:
-        """Return the annotation of what it makes of a document."""
+        """Return the annotation of its values."""
         return made_of_each(STAGES.find(self.reference))
 
 
@@ -141,7 +141,7 @@ def _read_entry(place: ConfigNode, name: str, dataset: Dataset) -> Entry:
 
 
 def _check_root(entry: Entry, place: ConfigNode, dataset: Dataset) -> None:
-    """Raise ConfigError unless there is a root for new documents, and for nothing else."""
+    """Raise ConfigError unless exactly new documents have a root."""
     makes_documents = entry.values() is Document
     if makes_documents != bool(entry.root):
         expected = (
@@ -177,13 +177,13 @@ def home_of(root: str) -> Dataset:
 def schema_of(
     entry: Entry, dataset: Dataset, planned: Mapping[str, sets.SetSchema], *, checks: bool = True
 ) -> sets.SetSchema:
-    """Return the schema of what a stage makes; its settings are compared with those on disk by it.
+    """Return the schema of a stage's output; its settings are compared with those on disk by it.
 
     Args:
         entry: Stage of the section.
         dataset: Dataset whose sets it reads.
         planned: Sets that will have been made by then.
-        checks: Whether models and what the stage itself checks must be there.
+        checks: True if models and other prerequisites of the stage must exist.
 
     Raises:
         ConfigError: if it reads what is not there, or cannot run here.
@@ -218,7 +218,7 @@ def schema_of(
 
 
 def value_type(entry: Entry) -> schema.Type:
-    """Return the declared type of the values of a stage that makes attributes."""
+    """Return the declared type of a stage's values."""
     class_ = STAGES.find(entry.reference)
     type_ = schema.from_annotation(entry.values(), f"stage {class_.__name__}")
     return schema.about(type_, type_.description or first_line(class_).replace("``", "`"))
@@ -231,7 +231,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class ShardToMake(ShardWork, kw_only=True):
-    """A shard of which a stage makes something.
+    """A shard, for a stage.
 
     Attributes:
         entry: Stage of the section.
@@ -249,12 +249,12 @@ class ShardToMake(ShardWork, kw_only=True):
 def state_of(
     work: ShardToMake, *, quick: bool = False, learn: bool = False
 ) -> tuple[row_index.ShardState | None, bool]:
-    """Return the state of a shard's documents, and whether what was made of it is what it should be.
+    """Return the state of a shard's documents, and if its output is up to date.
 
     Args:
         work: Shard and stage.
-        quick: As of `toolkit.storage.artifact.state`.
-        learn: As of `ShardAttributes.state`.
+        quick: Flag of `toolkit.storage.artifact.state`.
+        learn: Flag of `ShardAttributes.state`.
     """
     home, name = work.entry.home(work.dataset)
     documents = row_index.current(work.dataset, work.shard)
@@ -270,7 +270,7 @@ def state_of(
 
 
 def as_it_was(work: ShardToMake) -> ShardDone | None:
-    """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
+    """Return the cached outcome of an unchanged shard, by records and stamps; None if that is not known.
 
     Nothing is read but these, and nothing written.
     """
@@ -286,7 +286,7 @@ def _log_of(work: ShardToMake) -> RecordLog:
 
 
 def make_shard(work: ShardToMake, report: Report, group: Group | None = None) -> ShardDone:
-    """Make what is missing or out of date of a shard.
+    """Make the missing or outdated output of a shard.
 
     Args:
         work: Shard and stage.
@@ -337,7 +337,7 @@ WORK = Work(make_shard, partial(run_batch, make_shard, _log_of))
 
 
 def others_in(home: Dataset, shards: Iterable[str]) -> list[str]:
-    """Return the shards of new documents that are not among these, all of the dataset they are made of, sorted."""
+    """Return the shards of new documents without a source shard, sorted."""
     return sorted({*sets.recorded_shards(home, DOCUMENTS)} - {*shards})
 
 
@@ -394,7 +394,7 @@ class _Making:
         return _Made(rows, entries, len(documents), block.documents.stored)
 
     def _give(self, document: Document, lines: Sequence[bytes], number: int) -> None:
-        """Give a document the attributes that the stage reads."""
+        """Give a document the attributes of the stage."""
         for field in self._fields:
             try:
                 document.give(field.text, field.of(document))
@@ -417,7 +417,7 @@ class _Making:
                 ) from None
 
     def _check(self, values: list[Any], block: JointBlock, documents: Sequence[Document]) -> None:
-        """Raise DataError unless there is a value of the declared type for each document."""
+        """Check the number and type of values."""
         if len(values) != len(documents):
             raise self._error(f"expected {len(documents)} values of `make`, got {len(values)}", block, documents)
         if (fault := self._fault(values)) is None:
@@ -429,7 +429,7 @@ class _Making:
         raise self._error(f"expected values of its declared type, got: {fault}", block, documents)
 
     def _fault(self, values: list[Any]) -> str | None:
-        """Return the reason why values are not of the declared type, None if they are."""
+        """Return the reason for values of another type, None if there is none."""
         try:
             decoded = self._decoder.decode(_ENCODER.encode(values))
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
@@ -456,7 +456,7 @@ class _Making:
         return line
 
     def _blame(self, error: Exception, block: JointBlock, documents: Sequence[Document]) -> DataError:
-        """Return the error of the first document with which the stage fails."""
+        """Return the error of the first failing document."""
         for number, document in enumerate(documents, block.number + 1):
             try:
                 list(self._stage.make([document]))

@@ -39,10 +39,10 @@ class Stage(msgspec.Struct, dict=True, **FROZEN):
         raise NotImplementedError(type(self).__name__)
 
     def combine(self, values: Iterable[Any]) -> Any:
-        """Return what the values of all documents come to, which must fit into memory.
+        """Combine the values of all documents into one that fits into memory.
 
         Args:
-            values: What was extracted of each document, by shard and row; read while they are asked for.
+            values: Extracted values of all documents, by shard and row; read on demand.
         """
         raise NotImplementedError(type(self).__name__)
 
@@ -50,8 +50,8 @@ class Stage(msgspec.Struct, dict=True, **FROZEN):
         """Return the value of each document in the attribute set.
 
         Args:
-            values: What was extracted of at most 256 documents of a shard, in order.
-            whole: What `combine` has returned.
+            values: Extracted values of at most 256 documents of a shard, in order.
+            whole: Result of `combine`.
         """
         raise NotImplementedError(type(self).__name__)
 
@@ -62,12 +62,12 @@ class Stage(msgspec.Struct, dict=True, **FROZEN):
 
 
 def result_of(function: Callable[..., Any]) -> Any:
-    """Return the annotation of what a function returns; None if it declares nothing."""
+    """Return the annotation of a function's result; None if it declares nothing."""
     return get_type_hints(function, include_extras=True).get("return")
 
 
 def made_of_each(stage: type[Stage]) -> Any:
-    """Return the annotation of what a stage makes of a document; None if nothing is declared.
+    """Return the annotation of a stage's values; None if nothing is declared.
 
     Of a stage that needs all documents, all three functions must be annotated.
     """
@@ -77,7 +77,7 @@ def made_of_each(stage: type[Stage]) -> Any:
 
 
 def item_of(function: Callable[..., Any]) -> Any:
-    """Return the annotation of the items of what a function returns; None if it declares nothing."""
+    """Return the annotation of a function's result items; None if it declares nothing."""
     return next(iter(get_args(result_of(function))), None)
 
 

@@ -1,4 +1,4 @@
-"""Attribute sets that no shard can make alone: what a document is a duplicate of, in which sample, of which rank.
+"""Attribute sets made from all shards together: what a document is a duplicate of, in which sample, of which rank.
 
 An entry of the sections ``dedup:``, ``sample:`` and ``calibrate:`` is an attribute set, its `kind` a module (or
 package) of `kinds` with a class of the same name in CamelCase that extends `kind.Kind`; nothing else names it. A set is

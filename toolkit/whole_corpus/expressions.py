@@ -28,7 +28,7 @@ MOST = 10_000
 
 
 class Labels:
-    """Numbers the groups of a shard's documents in the order in which they are met.
+    """Numbers the groups of a shard's documents, in order of appearance.
 
     Args:
         option: Option that says what the groups are, for messages.
@@ -91,11 +91,11 @@ _EXPECTED = {
 
 @dataclass(frozen=True)
 class Checked:
-    """An expression that was checked.
+    """A checked expression.
 
     Attributes:
-        name: by which it was asked for.
-        place: in the configuration, for messages.
+        name: Name of the expression.
+        place: Place in the configuration, for messages.
         query: Query of the kind.
         expression: over the arguments of all joined sets, and the document.
     """
@@ -107,7 +107,7 @@ class Checked:
 
 
 def names_of(sets: Iterable[JoinedSet], own: OwnTypes | None) -> dict[str, Name]:
-    """Return what expressions may use: as rules do, and the text of the document."""
+    """Return the names for expressions: as rules do, and the text of the document."""
     names = names_for_rules(sets, own)
     if names["document"].code == "document":
         names["document"] = expressions.of_document(text=True, own=own)["document"]
@@ -115,7 +115,7 @@ def names_of(sets: Iterable[JoinedSet], own: OwnTypes | None) -> dict[str, Name]
 
 
 def checked(name: str, query: Query, sets: Sequence[JoinedSet], own: OwnTypes | None, place: str) -> Checked:
-    """Return an expression, checked against the types of the joined sets, and of the documents' own fields.
+    """Check an expression against the types of sets and documents.
 
     Raises:
         ConfigError: naming the place.
@@ -137,7 +137,7 @@ def checked(name: str, query: Query, sets: Sequence[JoinedSet], own: OwnTypes | 
 
 
 def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -> str | None:
-    """Return the expression that ``SET[.KEY[.field]]`` stands for, if a set is called so; else None.
+    """Return the expression for ``SET[.KEY[.field]]``, if there is the set; else None.
 
     Raises:
         ExpressionError: if the set has no such key, or several where none is named.
@@ -171,7 +171,7 @@ def _fits(kind: str, type_: Type) -> bool:
 
 
 def spans_of_edits(text: str | None) -> dict[str, Query]:
-    """Return the spans that the edits of an option `text` name, as expressions by their names."""
+    """Return expressions for the spans of edits, by name."""
     named = [edit.spans for edit in edits_in(text) if edit.spans]
     return {f"{chosen_text.OPTION} {i}": Query(spans, "spans") for i, spans in enumerate(named, 1)}
 
@@ -181,7 +181,7 @@ class Evaluator:
 
     Args:
         found: checked; the one called ``when`` says whether a document competes.
-        arguments: how many sets are joined.
+        arguments: Number of joined sets.
         text: the option, which may have edits whose spans are among the expressions.
     """
 
@@ -208,15 +208,15 @@ class Evaluator:
         return None if text is None else TextDocument(document, text)
 
     def competes(self, values: Sequence[Any], document: Document) -> bool:
-        """Return whether a document is compared."""
+        """Return True if a document is compared."""
         return self._when is None or _run(*self._when, values, document)
 
     def values(self, values: Sequence[Any], document: Document) -> list[Any]:
-        """Return what was asked of a document that competes, in the order of `names`."""
+        """Return the answers for a competing document, in the order of `names`."""
         return [_run(item, function, values, document) for item, function in self._functions.values()]
 
     def block(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block:
-        """Return what was asked of documents, given the values of their sets; `first` documents are before them.
+        """Return the answers for documents, from the values of their sets; `first` documents are before them.
 
         Raises:
             DataError: with the row and the id of the document that cannot be asked.
@@ -241,7 +241,7 @@ class Evaluator:
         return Block(first, Batch(chosen) if self._text or self._edits else documents, competes, by_name)
 
     def _at_once(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block | None:
-        """Return what was asked, column by column; None if a value is not of a type that needs no second look."""
+        """Return the answers, column by column; None if a value is not of a type that needs no second look."""
         arguments = [(*values, document) for values, document in zip(rows, documents, strict=True)]
         competes = _column(*self._when, arguments) if self._when else [True] * len(arguments)
         if competes is None:

@@ -43,7 +43,7 @@ NUMBERS, TEXTS = "<f8", "S64"
 
 
 class Query(NamedTuple):
-    """Something that a kind asks of each document.
+    """A query of a kind to each document.
 
     Attributes:
         text: an expression over the keys of earlier sets and `document` (which has `text` here, too); or, of the form
@@ -61,9 +61,9 @@ class Block(NamedTuple):
 
     Attributes:
         first: rows of the shard before them.
-        documents: with their texts, and views on all of these together.
+        documents: Documents with their texts, and views on all of these together.
         competes: True if each is compared: bool, in order. Others get a value all the same.
-        values: what was asked of each document, by name; None where the document does not compete.
+        values: Answers by name of the query; None for a document that does not compete.
     """
 
     first: int
@@ -73,14 +73,14 @@ class Block(NamedTuple):
 
 
 class Files:
-    """Writes the signature files of a shard, each complete or not at all."""
+    """Writes the signature files of a shard atomically."""
 
     def __init__(self, folder: str, stack: "ExitStack") -> None:
         self._folder, self._stack = folder, stack
         self._outputs: dict[str, Output] = {}
 
     def open(self, name: str) -> SealedOutput:
-        """Return a file that is open until all blocks have been given; its name has no slash."""
+        """Return a file, open until the last block; its name has no slash."""
         output = SealedOutput(self.path(name))
         self.add(name, output)
         return output
@@ -90,7 +90,7 @@ class Files:
         return join(self._folder, name)
 
     def add(self, name: str, output: Output) -> None:
-        """Enter an output of that name, say a `RowOutput`, which is compressed."""
+        """Enter an output under a name, such as a compressed `RowOutput`."""
         self._outputs[name] = self._stack.enter_context(output)
 
     def states(self) -> dict[str, FileState]:
@@ -105,7 +105,7 @@ class Signer:
 
     Args:
         kind: configured.
-        files: what it writes to.
+        files: Files to write.
     """
 
     def __init__(self, kind: "Kind", files: Files) -> None:
@@ -116,7 +116,7 @@ class Signer:
         raise NotImplementedError
 
     def finish(self) -> tuple[dict[str, int], Any]:
-        """Write what is left; return counts for people, and details for later steps: what can be written as JSON."""
+        """Write the rest; return counts for people, and details for later steps: what can be written as JSON."""
         raise NotImplementedError
 
 
@@ -126,7 +126,7 @@ class Work:
 
     Attributes:
         shards: all, in their order: first those of other datasets, if the kind compares with any, then its own.
-        folder: where fates are written; whatever an earlier attempt left there has the same content.
+        folder: Folder of the decisions; an earlier attempt left the same content there.
         home: the folder of the set, in which what is fitted stays when there are other shards.
         settings: a digest of the settings, and of those of the sets that are read.
         refit: True if what was fitted is fitted anew.
@@ -145,13 +145,13 @@ class Work:
 
     @cached_property
     def scratch(self) -> str:
-        """Folder below that of the fates which is deleted in the end; it has the shards, for tasks."""
+        """Folder for scratch files below the decisions, deleted in the end; it has the shards, for tasks."""
         folder = join(self.folder, f"{SCRATCH}{self.memory}")
         save_shards(self.run, folder, self.shards)
         return folder
 
     def numbered(self, chosen: Collection[int] | None = None) -> list[tuple[str, NumberedShard]]:
-        """Return our shards, or those with some numbers, with names for tasks on them."""
+        """Return our shards, or some by number, with names of tasks."""
         return [
             (f"{shard.shard} ({shard.number})", NumberedShard(shard.dataset, shard.number, self.scratch))
             for shard in self.shards
@@ -159,7 +159,7 @@ class Work:
         ]
 
     def all(self) -> NumberedShards:
-        """Return all shards, of a kind that compares with no other dataset."""
+        """Return all shards, for kinds without `against`."""
         return NumberedShards(self.shards[0].dataset, 0, len(self.shards), self.scratch)
 
 
@@ -170,9 +170,9 @@ class Resolved:
     Attributes:
         fates: Fates of each own shard, by its path, a digest of what became of its documents; it must not depend on
             memory, processes or partitions.
-        counts: for people, by what is counted.
+        counts: Counts for people, by name.
         notes: sentences for people.
-        tables: for people, by name: rows with the same fields, say of what there is of each group of documents.
+        tables: Tables for people, by name: rows with the same fields, such as one for each group of documents.
         model: the file of what was fitted, and its digest, where something was.
     """
 
@@ -211,34 +211,34 @@ class Kind(ConfigStruct, kw_only=True):
 
     @property
     def disk_share(self) -> float:
-        """Return about how many bytes it keeps on disk of a byte of text: signatures, what they come to, attributes."""
+        """Return the approximate bytes on disk for a byte of text: signatures, what they come to, attributes."""
         return 0.03
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together."""
+        """Raise ConfigError for options that exclude each other."""
 
     def value_type(self) -> Any:
         """Return the type of the values: a Struct whose docstring says what each field is."""
         raise NotImplementedError
 
     def typed(self, types: Mapping[str, Type]) -> Any:
-        """Return the type of the values, where it depends on the types of what is asked, `when` among it."""
+        """Return the type of the values, given the types of the answers."""
         return self.value_type()
 
     def queries(self) -> dict[str, Query]:
-        """Return what is asked of each document, by name; `when` is asked by the framework."""
+        """Return the queries to each document, by name; `when` is asked by the framework."""
         return {}
 
     def label_expressions(self) -> Sequence[str]:
-        """Return the expressions of labels, whose sets may declare the `scale` of a kind that has this option."""
+        """Return the expressions of labels, for the option `scale`."""
         return ()
 
     def facts(self) -> dict[str, Any]:
-        """Return what else the values depend on, say digests of files that the options name; part of the settings."""
+        """Return other facts behind the values, such as digests of named files; part of the settings."""
         return {}
 
     def signer(self, files: Files) -> Signer:
-        """Return what writes the signatures of a shard."""
+        """Return a writer of a shard's signatures."""
         raise NotImplementedError
 
     def resolve(self, work: Work) -> Resolved:
@@ -246,7 +246,7 @@ class Kind(ConfigStruct, kw_only=True):
         return Resolved({signed.shard: "" for signed in work.shards if signed.own})
 
     def fitted(self, fates: str) -> str:
-        """Return the digest of what was fitted and is to be used, if something is; `fates` is as for `values`."""
+        """Return the digest of the fitted object in use, if there is one; `fates` is as for `values`."""
         return ""
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
@@ -258,7 +258,7 @@ KINDS: KindOfPlugin[Kind] = KindOfPlugin("kind of duplicates", "toolkit.whole_co
 
 
 def configured(name: str, options: dict[str, Any]) -> Kind:
-    """Return a kind with options that have been checked."""
+    """Return a kind with checked options."""
     return msgspec.convert(options, KINDS.find(name))
 
 
@@ -275,7 +275,7 @@ class Best(ConfigStruct):
 
 
 class Competing(Kind, kw_only=True):
-    """A kind of which documents compete: of duplicates one stays."""
+    """A kind whose documents compete: of duplicates one stays."""
 
     AGAINST: ClassVar[bool] = True
 
@@ -291,7 +291,7 @@ class Competing(Kind, kw_only=True):
     ] = "all"
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together."""
+        """Raise ConfigError for options that exclude each other."""
         if isinstance(self.keep, Best) and (self.keep.max is None) == (self.keep.min is None):
             raise ConfigError("keep: expected `first`, {max: EXPRESSION} or {min: EXPRESSION}")
 
@@ -306,7 +306,7 @@ class Competing(Kind, kw_only=True):
 
     @property
     def descending(self) -> bool:
-        """Return whether the greatest rank stays; keys of texts are made so that the least does."""
+        """Return True if the greatest rank stays; keys of texts are made so that the least does."""
         return self.ranks == NUMBERS and isinstance(self.keep, Best) and self.keep.max is not None
 
     @property
@@ -325,7 +325,7 @@ class Competing(Kind, kw_only=True):
 
 
 def _text_key(value: float | str | None, *, greatest: bool) -> bytes:
-    """Return bytes of which those of the value that stays are the least; null never stays where another value is.
+    """Return a sort key of bytes: the staying value has the least; null never stays where another value is.
 
     Raises:
         DataError: if a text is too long.
@@ -347,5 +347,5 @@ _INVERTED = bytes(range(255, -1, -1))
 
 
 def seed_of(scope: Any) -> int:
-    """Return the seed of the hashes of documents that have this value of the scope."""
+    """Return the seed of hashes for a value of the scope."""
     return xxhash.xxh3_64_intdigest(msgspec.json.encode(scope, order="sorted"))

@@ -36,7 +36,7 @@ class FileState(msgspec.Struct, frozen=True):
 
 
 class SignatureRecord(Artifact, frozen=True, kw_only=True):
-    """The record that the signatures of a shard are complete.
+    """The record of the complete signatures of a shard.
 
     Attributes:
         input: the version of the documents.
@@ -44,7 +44,7 @@ class SignatureRecord(Artifact, frozen=True, kw_only=True):
         reads: content digest of the same shard in each set that was read.
         files: Files that were written, by name.
         rows: documents.
-        compared: of them, those that compete.
+        compared: Number of competing rows.
         counts: Counts of the kind.
         details: Details of the kind: what it needs to know of its files.
     """
@@ -65,13 +65,13 @@ class SignatureRecord(Artifact, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Return what tells these signatures from others."""
+        """Return a digest of these signatures."""
         files = {name: file.sha256 for name, file in self.files.items()}
         return msgspec.json.encode([self.input.content, files, self.details]).decode()
 
 
 class Model(msgspec.Struct, frozen=True):
-    """A model that was fitted to documents and is applied to later ones: the path of its file, and its digest."""
+    """A model, fitted to documents and applied to later ones: the path of its file, and its digest."""
 
     path: str
     digest: str
@@ -86,7 +86,7 @@ class Resolution(Artifact, frozen=True, kw_only=True):
         notes: sentences of the kind, for people.
         files: a digest of the names of the files of fates.
         tables: Tables of the kind, for people, by name.
-        model: what was fitted, if something was.
+        model: Fitted model, if there is one.
     """
 
     version: int = 1
@@ -103,14 +103,14 @@ class Resolution(Artifact, frozen=True, kw_only=True):
 
 
 class ResolvedShard(msgspec.Struct, frozen=True):
-    """The digests of a shard's documents, and of what became of them."""
+    """The digests of a shard's documents, and of the decisions about them."""
 
     content: str
     fate: str
 
 
 class SignedShard(ConfigStruct):
-    """A shard whose signatures are complete, as data that can be sent to a worker.
+    """A shard with complete signatures, as data for a worker.
 
     Attributes:
         dataset: Dataset of the shard.
@@ -150,7 +150,7 @@ class _Listed(ConfigStruct):
 
 
 def save_shards(run: Run, folder: str, shards: Sequence[SignedShard]) -> None:
-    """Write signed shards to a folder, where tasks find those that they work on by their numbers."""
+    """Write signed shards to a folder, by number, for tasks."""
     from toolkit.exchange.scatter import scatter_sections, settle
 
     sections = {
@@ -198,7 +198,7 @@ def _signed(dataset: Dataset, section: bytes) -> SignedShard:
 
 
 def save_layout(path: str, layout: Any) -> None:
-    """Write what is resolved in a folder of a set: a Struct with runs of shards.
+    """Write the layout of a resolution in a folder of a set: a Struct with runs of shards.
 
     Paths beside the folder are stored as they are from there, so that the dataset can be moved or copied.
     """
@@ -213,7 +213,7 @@ def save_layout(path: str, layout: Any) -> None:
 
 @cached(8)
 def load_layout(path: str, type: Any) -> Any:
-    """Return what `save_layout` has written, with the paths of now; read once in a process."""
+    """Return the content of `save_layout`, with present paths; read once in a process."""
     try:
         result = msgspec.msgpack.decode(read_sealed(path), type=type)
     except FileNotFoundError:
@@ -227,7 +227,7 @@ def load_layout(path: str, type: Any) -> Any:
 
 
 def set_folder(dataset: Dataset, set_name: str) -> str:
-    """Return the folder of what is kept for a set of duplicates."""
+    """Return the folder of a set of the whole corpus."""
     return join(dataset.bookkeeping, "dedup", set_name)
 
 
@@ -236,23 +236,23 @@ def signatures_folder(dataset: Dataset, set_name: str) -> str:
 
 
 def place_of(set_name: str, shard: str) -> RecordKey:
-    """Return the place of the record of a shard's signatures in the record log of its dataset."""
+    """Return the key of a shard's signatures in the record log."""
     return f"signatures {set_name}", shard
 
 
 def load_signatures(dataset: Dataset, set_name: str, shard: str) -> SignatureRecord | None:
-    """Return the record of a shard's signatures, if the files are those that it describes; else None."""
+    """Return the record of a shard's signatures, if its files are unchanged; else None."""
     record = load_record(dataset, set_name, shard)
     return record if state(record, files=files_in(dataset, set_name, shard)).is_done else None
 
 
 def load_record(dataset: Dataset, set_name: str, shard: str) -> SignatureRecord | None:
-    """Return the record of a shard's signatures, whatever has become of the files."""
+    """Return the record of a shard's signatures, without checking files."""
     return record_logs.of(dataset).load(*place_of(set_name, shard), SignatureRecord)
 
 
 def files_in(dataset: Dataset, set_name: str, shard: str) -> Callable[[SignatureRecord], list[FileRecord]]:
-    """Return the function that returns the files of a record of a shard's signatures."""
+    """Return a function to list the files of a signature record."""
     folder = join(signatures_folder(dataset, set_name), shard)
 
     def files(record: SignatureRecord) -> list[FileRecord]:
@@ -265,12 +265,12 @@ def files_in(dataset: Dataset, set_name: str, shard: str) -> Callable[[Signature
 
 
 def load_resolution(dataset: Dataset, set_name: str) -> Resolution | None:
-    """Return what was resolved of a set; None of a set that is not made of the whole dataset."""
+    """Return the resolution of a set; None of a set that is not made of the whole dataset."""
     return record_logs.of(dataset).load(f"resolved {set_name}", "", Resolution)
 
 
 def load_resolved(dataset: Dataset, set_name: str) -> dict[str, ResolvedShard]:
-    """Return what became of each shard, sorted."""
+    """Return the resolved shards, sorted."""
     log, kind = record_logs.of(dataset), f"resolved {set_name}"
     result = ((shard, log.load(kind, shard, ResolvedShard)) for shard in log.keys(kind) if shard)
     return {shard: resolved for shard, resolved in result if resolved}
@@ -279,7 +279,7 @@ def load_resolved(dataset: Dataset, set_name: str) -> dict[str, ResolvedShard]:
 def save_resolution(
     dataset: Dataset, set_name: str, resolution: Resolution, shards: Mapping[str, ResolvedShard]
 ) -> None:
-    """Save what was resolved, at once, after the records of attributes of another resolution are forgotten."""
+    """Save a resolution in one step, after older records are forgotten."""
     before, kind = load_resolved(dataset, set_name), f"resolved {set_name}"
     records: dict[RecordKey, bytes | None] = {(kind, shard): None for shard in before.keys() - shards.keys()}
     changed = (shard for shard, resolved in shards.items() if before.get(shard) != resolved)

@@ -75,7 +75,7 @@ def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list
 
 
 def key_of(entry: Entry, signed: Sequence[SignedShard]) -> str:
-    """Return a digest of all that fates depend on."""
+    """Return a digest of all inputs of the decisions."""
     digest = xxhash.xxh3_128(msgspec.json.encode(entry.recorded, order="sorted"))
     for signed_shard in signed:
         digest.update(msgspec.json.encode([signed_shard.shard, signed_shard.own, signed_shard.record.digest]))
@@ -108,7 +108,7 @@ def _files_of(folder: str) -> str:
 def resolve(
     dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], run: Run, *, refit: bool = False
 ) -> Resolution:
-    """Return what became of all documents, found out now unless that was done before.
+    """Return the decisions about all documents, made now unless up to date.
 
     The records of attributes that are not what was resolved are deleted before the new resolution is noted, so that
     none of an earlier one can be taken for one of the new. With `refit` what was fitted before is fitted anew.
@@ -171,7 +171,7 @@ _ROWS = 1 << 10  # that are written at a time
 
 
 class ShardToWrite(ConfigStruct):
-    """A shard whose attributes are written: its number among those that were signed; it holds no record.
+    """A shard, for writing its attributes: its number among those that were signed; it holds no record.
 
     Attributes:
         fates: the folder of what was resolved.
@@ -209,12 +209,12 @@ def _to_write(dataset: Dataset, entry: Entry, shards: Iterable[SignedShard], fat
 def works_to_write(
     dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], fates: str
 ) -> list[Task[ShardToWrite]]:
-    """Return what is to be done of a dataset's own shards, of which `fates` has what was resolved."""
+    """Return tasks to write a dataset's own shards from decisions."""
     own = [signed_shard for signed_shard in signed if signed_shard.own]
     works = _to_write(dataset, entry, own, fates)
 
     def as_it_was(item: tuple[ShardToWrite, SignedShard]) -> ShardDone | None:
-        """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps alone."""
+        """Return the cached outcome of an unchanged shard, by records and stamps alone."""
         work, shard = item
         is_done = attributes_of(work, quick=True).is_done
         return ShardDone(shard=shard.shard, documents=shard.record.rows) if is_done else None
@@ -277,7 +277,7 @@ def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
 
 
 def _in_whole(values: Iterable[Any], edits: Iterable[list[Edit]], type_: schema.Type) -> Iterator[Any]:
-    """Yield values with their spans in edited texts as those of the whole texts."""
+    """Convert spans in edited texts to spans in the original texts."""
     for value, own in zip(values, edits, strict=True):
         yield in_whole(msgspec.json.decode(_ENCODER.encode(value)), type_, PlaceMap(own)) if own else value
 
@@ -293,8 +293,8 @@ def states_of(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: b
     Args:
         dataset: Dataset of the set.
         entry: Entry of the section.
-        shards: to look at.
-        whole: whether these are all that are resolved together; else it is believed that nothing else has changed.
+        shards: Shards to check.
+        whole: True if these are all shards of the resolution; otherwise the others count as unchanged.
     """
     with dataset.listing_cache({entry.set, *entry.reads}), listing_cache(sign.folder_of(dataset, entry)):
         return _look(dataset, entry, shards, whole=whole)
@@ -343,7 +343,7 @@ FOUND = {"dedup": "a search for duplicates", "sample": "a sample", "calibrate": 
 
 
 def check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, whole: bool) -> None:
-    """Check that a set made of the whole was resolved over the shards that are there now; other sets are fine.
+    """Check that a set was resolved over the present shards; other sets are fine.
 
     Args:
         dataset: Dataset of the set.

@@ -54,11 +54,11 @@ class Steps(NamedTuple):
 
 
 def thinned(below: Array, counts: Array, error: float) -> list[int]:
-    """Return which of sorted distinct scores are knots.
+    """Return the indices of knots among sorted distinct scores.
 
     Args:
-        below: how many are below each.
-        counts: how many have each.
+        below: Number of lower scores, for each score.
+        counts: Number of rows, for each score.
         error: between two knots there are at most so many, as a share of all.
     """
     if not len(below):
@@ -78,7 +78,7 @@ def _chosen(begins: Array, ends: Array, gap: int) -> list[int]:
 
 
 def added(parts: Sequence[Array], error: float) -> Steps:
-    """Return the ranks of a group within an error, from the knots of all runs that have it (see `runs.KNOT`)."""
+    """Return a group's ranks within an error, from all its knots."""
     documents = sum(int(part["below"][-1]) + int(part["count"][-1]) for part in parts)
     scores = np.unique(np.concatenate([part["score"] for part in parts]))
     at = np.zeros(len(scores), dtype=np.int64)  # twice how many are below, and half of those that are equal
@@ -96,7 +96,7 @@ def added(parts: Sequence[Array], error: float) -> Steps:
 
 
 def _thinned(documents: int, scores: Array, at: Array, between: Array, error: float) -> Steps:
-    """Return steps, of which each stands for scores whose ranks are within an error."""
+    """Return thinned steps, with ranks within an error."""
     chosen = np.array(_chosen(np.r_[0, between[:-1]], between, int(2 * error * documents)))
     low, high = between[chosen[:-1]], between[chosen[1:] - 1]
     middle = (low + high) / (4 * documents)
@@ -104,7 +104,7 @@ def _thinned(documents: int, scores: Array, at: Array, between: Array, error: fl
 
 
 def steps_of(scores: Array, error: float) -> Steps:
-    """Return the ranks of scores that are in memory, thinned to steps within an error."""
+    """Return thinned ranks of scores in memory, within an error."""
     result, counts = np.unique(scores, return_counts=True)
     below = np.cumsum(counts) - counts
     return _thinned(len(scores), result, 2 * below + counts, 2 * (below + counts), error)
@@ -133,7 +133,7 @@ class Layout(NamedTuple):
     """The stored runs.
 
     Attributes:
-        scores: how many a document has.
+        scores: Number of scores of a document.
         sketch: the error within which quantiles are wanted; 0: ranks are, exactly; None: neither is.
         labels: True if documents have labels.
     """
@@ -144,7 +144,7 @@ class Layout(NamedTuple):
 
 
 class Column(msgspec.Struct, frozen=True):
-    """Where the parts of one of the scores are in the file, in bytes; how far marks are, how many keys there are."""
+    """The offsets of a score's arrays in the file; how far marks are, how many keys there are."""
 
     step: int
     total: int
@@ -173,7 +173,7 @@ class ScoresOutput:
 
     Args:
         files: Files of the shard.
-        layout: what is kept.
+        layout: Layout of the file.
     """
 
     def __init__(self, files: Files, layout: Layout) -> None:
@@ -213,7 +213,7 @@ class ScoresOutput:
             first = last
 
     def flush(self) -> None:
-        """Write what has been added as a run."""
+        """Write the added rows as a run."""
         if not self._rows:
             return
         groups = np.concatenate(self._groups)
@@ -265,7 +265,7 @@ class ScoresOutput:
         )
 
     def _knots(self, keys: Array, counts: Array, starts: Array) -> tuple[Array, Array]:
-        """Return the knots of all groups, and where those of each begin and end."""
+        """Return the knots of all groups, and the bounds of each."""
         results, ends = [np.zeros(0, dtype=KNOT)], [0]
         for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True) if self._layout.sketch else ():
             mine = counts[begin:end]
@@ -288,19 +288,19 @@ def _finite(block: Block, values: Sequence[float | None]) -> Array:
 
 
 class RunOfShard(msgspec.Struct, frozen=True):
-    """A run where it is: its file, and the number of its shard."""
+    """A run with its place: its file, and the number of its shard."""
 
     path: str
     shard: int
     run: Run
 
     def read(self, offset: int, count: int, dtype: Any) -> Array:
-        """Return values that begin at a byte of the file."""
+        """Return values from an offset of the file."""
         dtype = np.dtype(dtype)
         return np.frombuffer(read_sealed(self.path, offset, count * dtype.itemsize), dtype=dtype)
 
     def starts(self, column: Column) -> Array:
-        """Return where the keys of each group begin."""
+        """Return the bounds of the keys of groups."""
         return self.read(column.starts, len(self.run.groups) + 1, "<u4")
 
     def marks(self, column: Column) -> Array:
@@ -328,11 +328,11 @@ class RunOfShard(msgspec.Struct, frozen=True):
             yield group, knots[begin:end]
 
     def labelled(self) -> Array:
-        """Return group, score and label of the rows that have a label."""
+        """Return group, score and label of the labelled rows."""
         return self.read(self.run.labelled_at, self.run.labelled, LABELLED)
 
     def place(self, column: Column, starts: Array, marks: Array, label: str, score: float) -> int:
-        """Return the number of the first key that is not before a score of a group."""
+        """Return the number of the first key from a score of a group on."""
         group = bisect_left(self.run.groups, label)
         low = int(starts[group])
         if group == len(self.run.groups) or self.run.groups[group] != label:
@@ -358,7 +358,7 @@ MANY = 20
 
 
 class Calibrating(Kind, kw_only=True):
-    """A kind whose values are made of scores, group by group."""
+    """A kind of values from scores, group by group."""
 
     SECTION: ClassVar[str] = "calibrate"
 
@@ -381,7 +381,7 @@ class Calibrating(Kind, kw_only=True):
 
     @property
     def layout(self) -> Layout:
-        """Return what is kept of each document."""
+        """Return the layout of stored scores."""
         raise NotImplementedError
 
     @property
@@ -398,7 +398,7 @@ class Calibrating(Kind, kw_only=True):
         return results | {name: Query(text, "score") for name, text in scores}
 
     def signer(self, files: Files) -> Signer:
-        """Return what writes the scores of a shard."""
+        """Return a writer of a shard's scores."""
         return _Scores(self, files)
 
 
@@ -424,12 +424,12 @@ class _Scores(Signer):
 
 
 def numbered(option: str, texts: Sequence[str]) -> list[str]:
-    """Return what each of an option's expressions is called: ``score``, or, of several, ``score[0]`` and so on."""
+    """Return the name of each of an option's expressions: ``score``, or, of several, ``score[0]`` and so on."""
     return [option] if len(texts) == 1 else [f"{option}[{i}]" for i in range(len(texts))]
 
 
 def may_be_null(type_: Type) -> bool:
-    """Return whether a value of a type may be null."""
+    """Return True if values of a type may be null."""
     return type_.kind in ("nullable", "null", "any")
 
 

@@ -68,14 +68,14 @@ class Common(ConfigStruct, kw_only=True):
 
 
 class Entry(ConfigStruct, kw_only=True):
-    """An entry of the section, as data that can be sent to a worker.
+    """An entry of the section, as data for a worker.
 
     Attributes:
         set: its name.
         key: Key that its rows have.
         kind: Kind of duplicates.
         options: Options of the kind.
-        when: which documents are compared.
+        when: Condition for documents to be compared.
         text: the text that is taken for that of the documents (see `toolkit.data.chosen_text`).
         joined: the sets that its expressions read.
         against: read-only datasets whose documents stay in any case; our records of them are below those of the set.
@@ -107,7 +107,7 @@ class Entry(ConfigStruct, kw_only=True):
 
     @property
     def reads(self) -> list[str]:
-        """Return the sets that it reads, sorted."""
+        """Return the read sets, sorted."""
         return sorted({joined.set for joined in self.joined})
 
     @property
@@ -175,10 +175,10 @@ def read_section(
 
 
 def check_entry(place: ConfigNode, set_name: str, section: str) -> None:
-    """Check what can be told of an entry without knowing any other set: its options, the form of its expressions.
+    """Check an entry by itself, without other sets: its options, the form of its expressions.
 
     Args:
-        place: of the entry.
+        place: Place of the entry.
         set_name: its name.
         section: its name.
 
@@ -194,7 +194,7 @@ def check_entry(place: ConfigNode, set_name: str, section: str) -> None:
 
 
 class _Alone(NamedTuple):
-    """The options of an entry, whatever other sets there are.
+    """The options of an entry, apart from other sets.
 
     Attributes:
         own: the options of all entries, as they are written; `common` has them typed.
@@ -306,7 +306,7 @@ def _read_entry(
 
 
 def _check_spans(place: ConfigNode, named: set[str], joined: list[JoinedSet]) -> None:
-    """Raise ConfigError if spans of edits are places in another text than the documents' own."""
+    """Raise ConfigError for spans of edits in another text."""
     for item in joined:
         for key in item.keys:
             theirs = chosen_text.text_of(key.settings)
@@ -318,12 +318,12 @@ def _check_spans(place: ConfigNode, named: set[str], joined: list[JoinedSet]) ->
 
 
 def _kinds_of(section: str) -> list[str]:
-    """Return the names of the kinds that a section has."""
+    """Return the names of the kinds of a section."""
     return [name for name in KINDS.names() if section == KINDS.find(name).SECTION]
 
 
 def _stem(set_name: str) -> str:
-    """Return the name of a set without its version, as a name that rules can use: ``edu-cal-0`` → ``edu_cal``."""
+    """Return the name of a set without version, for rules: ``edu-cal-0`` → ``edu_cal``."""
     return re.sub(r"-\d+$", "", set_name).replace("-", "_")
 
 
@@ -363,13 +363,13 @@ def _all_queries(kind: Kind, when: str | None, text: str | None = None) -> dict[
 def checked(
     kind: Kind, when: str | None, joined: list[JoinedSet], own: OwnTypes | None, place: str, text: str | None = None
 ) -> list[Checked]:
-    """Return what is asked of documents, checked."""
+    """Return the queries to documents, checked."""
     queries = _all_queries(kind, when, text)
     return [expressions.checked(name, item, joined, own, place) for name, item in queries.items()]
 
 
 def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
-    """Return what determines the values."""
+    """Return the settings behind the values."""
     options = {k: v for k, v in msgspec.json.decode(msgspec.json.encode(kind)).items() if k not in kind.NEUTRAL}
     if options.get("scale", ...) is None:
         del options["scale"]
@@ -392,7 +392,7 @@ def _settings(entry: Entry, kind: Kind, dataset: Dataset) -> dict[str, Any]:
 
 
 def _scale(entry: Entry, kind: Kind) -> Declared:
-    """Return the scale that the sets of an entry's labels declare; None if the entry does it itself."""
+    """Return the declared scale of an entry's labels; None if the entry does it itself."""
     if getattr(kind, "scale", None) is not None:
         return None
     try:
@@ -420,7 +420,7 @@ _TRIED = 100
 
 
 def try_first(plan: Plan, dataset: Dataset, max_document_bytes: int) -> None:
-    """Evaluate the expressions that read no sets of the first documents, so that what cannot work fails early.
+    """Try expressions without sets on the first documents, to fail early.
 
     Raises:
         ConfigError: with the place in the configuration, and the row.
@@ -446,12 +446,12 @@ def try_first(plan: Plan, dataset: Dataset, max_document_bytes: int) -> None:
 
 
 def holds(plan: Plan) -> dict[str, str]:
-    """Return what a run works on, by set, with a digest of its settings: for `toolkit.execution.leases`."""
+    """Return the sets of a run, with digests of their settings: for `toolkit.execution.leases`."""
     return {f"the set {entry.set}": entry.digest for entry in plan.entries}
 
 
 def storage_of(section: ConfigNode, name: str) -> tuple[float, bool]:
-    """Return the bytes that the sets of a section keep of a byte of text, and whether any reads documents."""
+    """Return disk usage per byte of text, and if documents are read."""
     kinds = []
     for set_name in section.value if isinstance(section.value, dict) else ():
         with suppress(ToolkitError):  # what is wrong is said by `read_section`

@@ -53,14 +53,14 @@ _ROWS = 1 << 12  # that are signed together where no text is read
 
 
 class ShardToSign(ShardWork, kw_only=True):
-    """A shard of which signatures are made, for several entries in one pass over its text."""
+    """A shard to sign, for several entries in one pass over its text."""
 
     entries: list[Entry]
     max_document_bytes: int
 
 
 def works(dataset: Dataset, entries: list[Entry], shards: Sequence[str], max_document_bytes: int) -> list[Task[Any]]:
-    """Return what is to be done of shards of a dataset, for entries whose signatures are made in one pass."""
+    """Return tasks to sign shards of a dataset, for entries of one pass."""
     whole = ShardToSign(dataset=dataset, entries=entries, shard="", max_document_bytes=max_document_bytes)
     results = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
     reads = {name for entry in entries for name in entry.reads}
@@ -69,7 +69,7 @@ def works(dataset: Dataset, entries: list[Entry], shards: Sequence[str], max_doc
 
 
 def works_against(entry: Entry, share: tuple[int, int] | None, max_document_bytes: int) -> list[Task[Any]]:
-    """Return what is to be done of the datasets that an entry compares with; a share has its part of the shards."""
+    """Return tasks to sign the datasets of an entry's `against`; a share has its part of the shards."""
     tasks: list[Task[Any]] = []
     index, count = share or (0, 1)
     for other in entry.against:
@@ -107,7 +107,7 @@ def signatures_state(
 
 
 def outdated(work: ShardToSign, documents: ShardState | None, *, quick: bool = False, learn: bool = False) -> list[str]:
-    """Return the sets whose signatures of a shard must be made; `quick` and `learn` as of `signatures_state`."""
+    """Return the sets with outdated signatures of a shard; `quick` and `learn` as of `signatures_state`."""
     return [
         entry.set
         for entry in work.entries
@@ -116,7 +116,7 @@ def outdated(work: ShardToSign, documents: ShardState | None, *, quick: bool = F
 
 
 def as_it_was(work: ShardToSign) -> ShardDone | None:
-    """Return the outcome of a shard if nothing is to be done, by records, sizes and stamps; None if that is not known.
+    """Return the cached outcome of an unchanged shard, by records and stamps; None if that is not known.
 
     Nothing is read but these, and nothing written.
     """
@@ -127,7 +127,7 @@ def as_it_was(work: ShardToSign) -> ShardDone | None:
 
 
 def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
-    """Make the signatures of a shard that are missing, or made from something that has changed.
+    """Make the missing or outdated signatures of a shard.
 
     Raises:
         DataError: if documents, or attributes that are read, are not what they should be; nothing was written.
@@ -163,7 +163,7 @@ def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
 
 
 def _sign_new(work: ShardToSign, todo: list[str], report: Report) -> ShardDone:
-    """Make signatures of documents alone while they are indexed, so that they are read once."""
+    """Sign documents without sets while they are indexed, in one reading."""
     rows = 0
     with Signing(work, todo) as signing:
         with indexing(work.dataset, work.shard, work.max_document_bytes) as index:
@@ -180,7 +180,7 @@ def _sign_new(work: ShardToSign, todo: list[str], report: Report) -> ShardDone:
 def _without_documents(
     work: JoinedShard, keys: set[str], stack: ExitStack
 ) -> Iterator[tuple[int, Batch, list[list[Any]]]]:
-    """Yield rows before a block, its documents without texts, and their values in all sets, of which one is ours."""
+    """Yield row offsets, documents without texts, and values of all sets."""
     from toolkit.mix.effects.preview import indexed_rows  # which needs much
 
     names = next(i for i, joined in enumerate(work.sets) if joined.ours)
@@ -197,7 +197,7 @@ def _without_documents(
 
 
 def _joined(work: ShardToSign, todo: Sequence[str]) -> JoinedShard:
-    """Return the shard with the sets that are read for some entries: those of each entry behind one another."""
+    """Return the shard with the joined sets of some entries: those of each entry behind one another."""
     joined = [item for entry in work.entries if entry.set in todo for item in entry.joined]
     return JoinedShard.of(work.dataset, joined, work.shard, work.max_document_bytes)
 
@@ -267,7 +267,7 @@ class Signing:
         self._results = [entry.signer.finish() for entry in self._entries]
 
     def record(self, documents: ShardState, digests: Mapping[str, str]) -> None:
-        """Note that the signatures are complete.
+        """Record the complete signatures.
 
         Args:
             documents: State of the documents.
@@ -294,7 +294,7 @@ class Signing:
 
 
 class _EntrySigning:
-    """The signer of an entry, with what it needs.
+    """The signer of an entry, with its files and expressions.
 
     Args:
         entry: Entry of the section.
@@ -346,7 +346,7 @@ class _EntrySigning:
 
 
 def names_of(folder: str, shard: str) -> Iterator[bytes]:
-    """Yield ``{"source":…,"id":…}`` of each document of a shard that was signed, in order."""
+    """Yield ``{"source":…,"id":…}`` of each document of a signed shard."""
     from toolkit.data.alignment import MAX_ROW
 
     with Lines(join(folder, shard, NAMES), MAX_ROW) as lines:
@@ -354,7 +354,7 @@ def names_of(folder: str, shard: str) -> Iterator[bytes]:
 
 
 def names_at(folder: str, shard: str, rows: Array) -> Iterator[bytes]:
-    """Yield what `names_of` yields of some rows, which ascend."""
+    """Yield the names of some rows, in ascending order, as `names_of`."""
     from toolkit.data.alignment import MAX_ROW
 
     if not len(rows):
@@ -369,7 +369,7 @@ def names_at(folder: str, shard: str, rows: Array) -> Iterator[bytes]:
 
 
 def names_of_rows(signed: SignedShard, rows: Array) -> Iterator[list[str]]:
-    """Yield source and id of rows, which ascend, and the place where the dataset needs that."""
+    """Yield source, id and perhaps place of rows, in ascending order."""
     for line, row in zip(names_at(signed.folder, signed.shard, rows), rows.tolist(), strict=True):
         name = _NAME.decode(line)
         yield [name["source"], name["id"], *filter(None, [signed.dataset.place_of(signed.shard, row + 1)])]
@@ -379,7 +379,7 @@ _NAME = msgspec.json.Decoder(dict[str, str])
 
 
 def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]:
-    """Yield those documents of a shard that was signed whose rows are wanted: bool, of each row.
+    """Yield the documents of a signed shard at chosen rows: bool, of each row.
 
     Raises:
         DataError: at the end, if the documents are others than those that were signed.
@@ -410,7 +410,7 @@ def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]
 
 @contextmanager
 def _texts(signed: SignedShard, chosen: str | list[Any] | None) -> Iterator[Iterator[str | list[Edit]] | None]:
-    """Give the chosen texts of a shard's documents, in order, empty where one is null; None without a choice.
+    """Give the chosen texts of a shard's documents, empty for null; None without a choice.
 
     Where the text is an edited one, give the edits.
 
@@ -440,7 +440,7 @@ _EDITS = msgspec.json.Decoder(list[Edit])
 
 
 def edits_of(signed: SignedShard) -> Iterator[list[Edit]]:
-    """Yield the edits of each document of a shard that was signed, in order."""
+    """Yield the edits of each document of a signed shard."""
     with Lines(signed.path(EDITS), sys.maxsize) as lines:
         yield from map(_EDITS.decode, chain.from_iterable(lines.blocks()))
 

@@ -1,1 +1,1 @@
-"""Stages that ship with the toolkit: none yet."""
+"""Stages of the toolkit itself: none yet."""

@@ -1,4 +1,4 @@
-"""Decisions about equal texts or pieces, partition by partition, and values of documents.
+"""Decisions about equal texts or pieces, and values of documents.
 
 A partition is a range of hashes: of each run a contiguous slice, so nothing is sorted on disk, and any number of
 partitions gives the same. What is found is written partition by partition, with one section for each run:
@@ -60,7 +60,7 @@ class Part(msgspec.Struct, frozen=True):
         digests: Digests of what became of each own shard's items, by its number; those of all partitions are added.
         distinct: different hashes.
         stay: items of own shards that stay.
-        grouped: of all that stay, those with an upper half that other hashes have, too, if the layout asks for them.
+        grouped: Number of staying hashes whose upper half other hashes have, too, if the layout asks for it.
         objects: Objects of the sections.
     """
 
@@ -72,7 +72,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class PartToResolve(ConfigStruct):
-    """A partition, in the folder that has the layout."""
+    """A partition, and the folder of the layout."""
 
     folder: str
     part: int
@@ -94,7 +94,7 @@ def resolve(work: Work, layout: Layout, items: str) -> Resolved:
 
 
 def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], list[str]]:
-    """Return what was found in each partition, which is written to a folder; and sentences for people."""
+    """Resolve all partitions into a folder; and sentences for people."""
     runs = [run for signed in work.shards for run in runs_of(signed)]
     total = sum(run.run.keys for run in runs)
     cost = COST[layout.names] + 3 * layout.dtype["rank"].itemsize if layout.ranks else COST[layout.names]
@@ -111,7 +111,7 @@ def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], 
 
 
 def _filters(memory: int, total: int, parts: int, rate: float) -> str:
-    """Return what is to be said of Bloom filters.
+    """Return a sentence about the Bloom filters.
 
     Raises:
         ConfigError: if one needs more memory than there may be.
@@ -130,7 +130,7 @@ def _filters(memory: int, total: int, parts: int, rate: float) -> str:
 
 
 def _collisions(bits: int, distinct: int) -> list[str]:
-    """Return what is to be said of different texts that may have the same hash."""
+    """Return a sentence about expected collisions of hashes."""
     if bits == 128:
         return []
     expected = distinct * (distinct - 1) / 2 / 2**bits
@@ -146,7 +146,7 @@ _SECTIONS = "sections"
 
 
 def resolve_part(work: PartToResolve, report: Report) -> Part:
-    """Resolve a partition, if that has not been done."""
+    """Resolve a partition, unless a record says it is done."""
     whole: Whole = load_layout(_layout(work.folder), Whole)
     stem = join(work.folder, f"part-{work.part}-of-{whole.parts}")
 
@@ -197,7 +197,7 @@ def _resolve(whole: Whole, slices: list[tuple[int, Array]], stem: str) -> Part:
 
 
 def _grouped(high: Array, stays: Array) -> Array:
-    """Return which of the hashes that stay have an upper half that others of these have, too; bool."""
+    """Return a mask of staying hashes with a shared upper half; bool."""
     places = np.flatnonzero(stays)
     order = places[np.argsort(high[places], kind="stable")]
     same = high[order[1:]] == high[order[:-1]]
@@ -207,7 +207,7 @@ def _grouped(high: Array, stays: Array) -> Array:
 
 
 def _ranks(whole: Whole, ends: list[int], ranks: Array) -> Array:
-    """Return ranks of keys that are in the same order, but those of other datasets before all.
+    """Return ranks in the same order, with other datasets before all.
 
     Among themselves these are as they were: in a run, the lowest of equal ones has been chosen already.
     """
@@ -222,7 +222,7 @@ def _ranks(whole: Whole, ends: list[int], ranks: Array) -> Array:
 
 
 def _digest(run: int, keys: Array) -> int:
-    """Return a number that tells which keys of a run these are, whatever their order: it can be added to others."""
+    """Return a digest of a set of keys of a run: it can be added to others."""
     numbers = keys.astype(np.uint64) + np.uint64((run + 1) << 40)
     result = 0
     for seed, shift in ((0, 0), (1, 64)):
@@ -257,7 +257,7 @@ class _Documents:
             self._take(whole.runs[i], keys[winners[chosen]], many[chosen].tolist())
 
     def _take(self, run: RunOfShard, keys: Array, groups: list[int]) -> None:
-        """Read the names of documents that stay, of one run."""
+        """Read the names of the staying documents of one run."""
         low = int(keys["name"].min())
         high = int((keys["name"] + keys["size"]).max())
         data = run.bytes_at(run.run.names + low, high - low)
@@ -286,18 +286,18 @@ class _Documents:
 
 
 def parts_of(folder: str, signed: int) -> tuple[Whole, list[int]]:
-    """Return what was resolved in a folder, and the places among all runs of those of a shard."""
+    """Return the resolution in a folder, and the indices of a shard's runs."""
     whole: Whole = load_layout(_layout(folder), Whole)
     return whole, [i for i, run in enumerate(whole.runs) if run.shard == signed]
 
 
 def staying(folder: str, run: int) -> Array:
-    """Return whether each key of a run stays: bool."""
+    """Return a mask of the staying keys of a run: bool."""
     return _bits(folder, run, 0)
 
 
 def grouped(folder: str, run: int) -> Array:
-    """Return whether each key of a run stays, and has an upper half that others have, too: bool."""
+    """Return a mask of the staying keys with a shared upper half: bool."""
     return _bits(folder, run, 1)
 
 
@@ -359,7 +359,7 @@ class Piled(NamedTuple):
         sizes: uint32, of each piece, its code points.
         bounds: uint32, of each document, its pieces, and the code points before them.
         stays: uint8, of each hash, whether it stays in this run; and 1, for pieces that are not compared.
-        keys: how many hashes.
+        keys: Number of hashes.
         parts: uint8, `_PARTS`, of which the first bytes say where each begins, and the last ends.
     """
 

@@ -1,4 +1,4 @@
-"""Tables of hashes, the ends of lines, and the values of documents in compiled code. Used by its neighbours alone."""
+"""Hash tables, line ends and values of documents in compiled code. Used by its neighbours alone."""
 
 import functools
 from typing import Any
@@ -17,7 +17,7 @@ _TAB, _RETURN, _SPACE = 0x09, 0x0D, 0x20
 
 
 def number(hashes: Hashes, table: Table, result: Numbered) -> None:
-    """Find out which hashes are equal (see `toolkit.whole_corpus.exact.runs`)."""
+    """Assign numbers to equal hashes (see `toolkit.whole_corpus.exact.runs`)."""
     high, low, ranks = hashes.high, hashes.low, hashes.ranks
     numbers, chosen, count = result.numbers, result.chosen, _i64(0)
     for i in range(hashes.items):
@@ -43,9 +43,9 @@ def order(hashes: Hashes, shift: Any, starts: Any, sorted_numbers: Any) -> None:
     """Write the order of different hashes.
 
     Args:
-        hashes: to be sorted.
+        hashes: Hashes to sort.
         shift: Shift of the upper half: what is left of it says in which bucket a hash is.
-        starts: where the hashes of each bucket begin in `sorted_numbers`; changed.
+        starts: Start of each bucket in `sorted_numbers`; changed.
         sorted_numbers: the numbers of hashes, sorted.
     """
     high, low = hashes.high, hashes.low
@@ -65,15 +65,15 @@ def order(hashes: Hashes, shift: Any, starts: Any, sorted_numbers: Any) -> None:
 
 
 def enter(numbers: Any, items: Any, keys: Sorted, places: Any, room: Any, keys_of_items: Any) -> None:
-    """Write which key each item has, as a run keeps it (see `toolkit.whole_corpus.exact.runs`).
+    """Write the key of each item (see `toolkit.whole_corpus.exact.runs`).
 
     Args:
         numbers: Numbers of each item that is compared, that of its hash.
-        items: how many are compared.
+        items: Number of compared items.
         keys: the hashes in their order.
         places: Places of the items that are compared among all.
-        room: for a number of each hash.
-        keys_of_items: of all items.
+        room: Scratch space, a number for each hash.
+        keys_of_items: Keys of all items.
     """
     for key in range(keys.keys):
         room[keys.order[key]] = key
@@ -85,13 +85,13 @@ def enter(numbers: Any, items: Any, keys: Sorted, places: Any, room: Any, keys_o
 
 @_inline
 def _is_lower(rank: Any, other: Any) -> Any:
-    """Return whether a rank is lower; what is no number is the highest."""
+    """Return True if a rank is lower; what is no number is the highest."""
     return rank < other or (other != other and rank == rank)  # noqa: PLR0124  # NaN is not equal to itself
 
 
 @_inline
 def _width(utf8: Any, i: Any, behind: Any) -> Any:
-    """Return how many bytes of white space begin at a place before another one; 0 for none."""
+    """Return the width in bytes of white space at an offset; 0 for none."""
     first, size = _u8(utf8[i]), _i64(0)
     second = _u8(utf8[i + 1]) if i + 1 < behind else _u8(0)
     third = _u8(utf8[i + 2]) if i + 2 < behind else _u8(0)
@@ -111,7 +111,7 @@ def _width(utf8: Any, i: Any, behind: Any) -> Any:
 
 
 def strip(utf8: Any, lines: Any, starts: Any, ends: Any) -> None:
-    """Move the bounds of lines, so that no white space is at their ends."""
+    """Strip white space from both ends of lines."""
     for line in range(lines):
         begin, end = starts[line], ends[line]
         while begin < end:
@@ -156,19 +156,19 @@ _TRUE, _FALSE = int.from_bytes(b"true,\0\0\0", "little"), int.from_bytes(b"false
 
 @_inline
 def _is_seen(run: Any, i: Any) -> Any:
-    """Return 1 for a piece that is a repeat, else 0; without branches, which are as often taken as not."""
+    """Return 1 for a repeated piece, else 0; without branches, which are as often taken as not."""
     item = _i64(run.items[i])
     return 1 ^ ((item >> 31) & _i64(run.stays[min(item & (FIRST - 1), run.keys)]))
 
 
 def values(run: Piled, documents: Any, out: Any, ends: Any) -> None:
-    """Write the values of documents as JSON, one behind the other (see `toolkit.whole_corpus.exact.decisions`).
+    """Write the values of documents as JSON (see `toolkit.whole_corpus.exact.decisions`).
 
     Args:
-        run: what is known of the pieces of the documents.
+        run: Pieces of the documents.
         documents: Number of documents.
         out: room for all.
-        ends: where the value of each ends.
+        ends: End of each value.
     """
     first, at = _i64(0), _i64(0)
     sizes, bounds = run.sizes, run.bounds

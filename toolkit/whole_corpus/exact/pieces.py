@@ -58,14 +58,14 @@ def _secret() -> Array:
 
 
 def hashes_128(texts: Texts) -> Array:
-    """Return the xxh3 hashes of texts that are not empty; uint64 (texts, 2), the upper half first."""
+    """Return the xxh3 hashes of non-empty texts; uint64 (texts, 2), the upper half first."""
     result = np.empty((texts.items, 2), dtype=np.uint64)
     _hashes(texts, _secret(), result.reshape(-1))
     return result
 
 
 def numbers_of(digests: bytes | bytearray, bits: int) -> Array:
-    """Return hashes that the library gave, one behind the other, as numbers; uint64 (hashes, bits / 64)."""
+    """Return digests of the library as numbers; uint64 (hashes, bits / 64)."""
     return np.frombuffer(digests, dtype=">u8").reshape(-1, bits // 64).astype(np.uint64)
 
 
@@ -73,7 +73,7 @@ Normalisation = Literal["none", "dolma", "ccnet", "datatrove", "unicode", "url"]
 
 
 def ccnet(text: str) -> str:
-    """Return a text in lower case, digits as 0, without punctuation, accents and controls.
+    """Return a text in CCNet's normal form. Lower case, digits as 0, without punctuation, accents and controls.
 
     As Wenzek et al. 2020 (CCNet), section 3.1, describe it: "lower-case all characters, replace numbers by a
     placeholder (i.e. 0) and remove all Unicode punctuation and accent marks". Punctuation are the categories P, accents
@@ -103,7 +103,7 @@ def _ascii() -> dict[int, str | None]:
 
 @cache
 def _table() -> "np.ndarray[Any, np.dtype[np.uint32]]":
-    """Return what each code point becomes."""
+    """Return the replacement of each code point."""
     result = np.arange(sys.maxunicode + 1, dtype="<u4")
     for code in itertools.chain(range(0x20000), range(0xE0000, 0xE0200)):  # in between are ideographs and nothing
         category = unicodedata.category(chr(code))
@@ -115,7 +115,7 @@ def _table() -> "np.ndarray[Any, np.dtype[np.uint32]]":
 
 
 def unicode(text: str) -> str:
-    """Return a text in Unicode's form for caseless matching (NFKC, case folded), white space as one space each."""
+    """Return a text in Unicode's form for caseless matching: NFKC, case folded, white space as one space each."""
     text = text.casefold() if text.isascii() else _folded(text)
     return _SPACES.sub(" ", text)
 
@@ -128,7 +128,8 @@ _SPACES = re.compile(r"[^\S\n]+")
 
 
 def datatrove(text: str) -> str:
-    """Return a text in lower case, numbers as 0, punctuation as spaces, without accents, spaces once.
+    """Return a text in datatrove's normal form. Lower case, numbers as 0, punctuation as spaces, no accents, single
+    spaces.
 
     As datatrove 0.10 compares sentences and n-grams (``utils/text.py``, ``simplify_text`` with its defaults).
     """
@@ -142,7 +143,7 @@ _NUMBERS = re.compile(r"\d+(?:[.,،٫⎖⎗⎘]\d+)?")
 
 @cache
 def _signs() -> dict[int, str]:
-    """Return the signs that CCNet and datatrove take for punctuation, and controls."""
+    """Return the punctuation signs of CCNet and datatrove, and controls."""
     signs = string.punctuation + "—”％１〈（、━【「」，】；～“《„’∶´．–？！：«〉》）。…►»"
     return dict.fromkeys([*map(ord, signs), *range(9), *range(11, 32), *range(127, 160)], " ")
 
@@ -151,7 +152,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def url(text: str) -> str:
-    """Return an address without its scheme, a leading ``www.``, the usual port, a fragment and a last slash.
+    """Return an address without scheme, ``www.``, usual port, fragment and last slash.
 
     Scheme and host in lower case, the rest as it is.
 
@@ -203,7 +204,7 @@ class Pieces(NamedTuple):
     """The pieces of some documents, in order.
 
     Attributes:
-        content: what is compared, in UTF-8, of those pieces that are.
+        content: Text of the compared pieces, in UTF-8.
         compared: bool, whether a piece is.
         sizes: int64, code points from the start of each to that of the next; the last ends with the text.
         counts: int64, the pieces of each document.
@@ -217,7 +218,7 @@ class Pieces(NamedTuple):
     before: Array
 
     def among(self, chosen: Array) -> "Pieces":
-        """Return the same, with those pieces compared alone that are chosen; bool, of all."""
+        """Return the pieces with only the chosen ones compared; bool, of all."""
         among_compared = chosen[self.compared]
         starts, ends = self.content.starts[among_compared], self.content.ends[among_compared]
         return self._replace(
@@ -225,7 +226,7 @@ class Pieces(NamedTuple):
         )
 
     def texts(self) -> list[bytes]:
-        """Return what is compared."""
+        """Return the texts of the compared pieces."""
         utf8 = self.content.utf8.tobytes()
         bounds = zip(self.content.starts.tolist(), self.content.ends.tolist(), strict=True)
         return [utf8[begin:end] for begin, end in bounds]
@@ -366,5 +367,5 @@ def pieces_of(documents: Batch, unit: Unit, name: Normalisation, length: int = 1
 
 
 def hasher(bits: int) -> Callable[..., bytes]:
-    """Return the function that hashes a text: of so many bits, with a seed, if one is given."""
+    """Return a function to hash a text: of so many bits, with a seed, if one is given."""
     return xxhash.xxh3_128_digest if bits == 128 else xxhash.xxh3_64_digest

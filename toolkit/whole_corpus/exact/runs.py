@@ -1,4 +1,4 @@
-"""Hashes of a shard in sorted runs, a hash table for equal ones, and a Bloom filter.
+"""Hashes of a shard in sorted runs; hash table; Bloom filter.
 
 The Bloom filter: Bloom 1970; two hashes stand for all (Kirsch, Mitzenmacher 2008), which are the halves of the one that
 there is. A filter is made for the hashes of one partition, of whose number its size follows: so it is as full as is
@@ -39,7 +39,7 @@ class Hashes(NamedTuple):
         low: uint64, the lower ones; those of 64 bits are `high` again.
         ranks: float64, of the items; read only if `ranked`.
         items: Number of items.
-        ranked: whether the item with the lowest rank is chosen, else the first.
+        ranked: True if the item with the lowest rank is chosen, else the first.
     """
 
     high: UInt64s
@@ -55,9 +55,9 @@ class Table(NamedTuple):
     Attributes:
         tags: uint64, upper halves.
         slots: int32, their numbers; -1 where there is none.
-        mask: how many there is room for, a power of two above that of the items, less 1.
+        mask: Number of slots, a power of two above that of the items, less 1.
         least: the least upper half. Those that come in their order are looked up in the order of the table.
-        factor: by which the upper 64 bits of a product are the slot of an upper half, counted from the least.
+        factor: Factor for slots: the upper 64 bits of its product with an upper half, counted from the least.
     """
 
     tags: UInt64s
@@ -68,7 +68,7 @@ class Table(NamedTuple):
 
 
 class Numbered(NamedTuple):
-    """Which hashes are equal.
+    """Numbers of equal hashes.
 
     Attributes:
         numbers: int32, of each item, that of its hash; they count in the order in which hashes come.
@@ -87,7 +87,7 @@ _number = Compiled(
 
 
 def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array, Array]:
-    """Return the number of each item's hash, and of each hash the item that is chosen; both int32.
+    """Return the number of each item's hash, and each hash's chosen item; both int32.
 
     Args:
         high: uint64, the upper halves of the hashes.
@@ -141,12 +141,12 @@ _fill = Compiled(
 
 
 def bits_of(keys: int, rate: float) -> int:
-    """Return the bits of a filter of which so many hashes are asked: its false positives are at most `rate` of them."""
+    """Return the bits of a filter for a number of hashes: its false positives are at most `rate` of them."""
     return max(64, 64 * math.ceil(_SPARE * keys * -math.log(rate) / math.log(2) ** 2 / 64))
 
 
 def first_seen(high: Array, low: Array | None, rate: float) -> Array:
-    """Return whether each hash is new to those before it; bool. `rate` of those that are new count as seen, at most."""
+    """Return a mask of hashes new to those before; bool. `rate` of those that are new count as seen, at most."""
     keys = len(high)
     size, functions = bits_of(keys, rate), max(1, round(-math.log2(rate)))
     result = np.zeros(keys, dtype=np.uint8)
@@ -310,7 +310,7 @@ class RunsOutput:
             self.flush()
 
     def flush(self) -> None:
-        """Write what has been added as a run."""
+        """Write the added items as a run."""
         if not self._documents:
             return
         hashes = np.concatenate([numbers_of(self._digests, self._layout.bits), *self._hashes])
@@ -358,7 +358,7 @@ class RunsOutput:
 
 
 class RunOfShard(msgspec.Struct, frozen=True):
-    """A run where it is: its file, the number of its shard, its own number in that, and whether it gets fates."""
+    """A run with its place: its file, the number of its shard, its own number in that, and whether it gets fates."""
 
     path: str
     shard: int
@@ -367,7 +367,7 @@ class RunOfShard(msgspec.Struct, frozen=True):
     own: bool
 
     def read(self, offset: int, count: int, dtype: Any) -> Array:
-        """Return values that begin at a byte of the file."""
+        """Return values from an offset of the file."""
         dtype = np.dtype(dtype)
         return np.frombuffer(read_sealed(self.path, offset, count * dtype.itemsize), dtype=dtype)
 
@@ -375,7 +375,7 @@ class RunOfShard(msgspec.Struct, frozen=True):
         return read_sealed(self.path, offset, size)
 
     def slice(self, layout: Layout, part: int, parts: int) -> tuple[int, Array]:
-        """Return the keys of one of so many equal parts of all hashes, and how many keys of the run are before them."""
+        """Return the keys of one of several equal ranges of hashes, and their offset."""
         low, high = (part << 64) // parts, ((part + 1) << 64) // parts
         bits, run = self.run.bits, self.run
         first, last = 0, run.keys

@@ -37,7 +37,7 @@ def _avalanche_64(hash_: Any) -> Any:
 
 @_compiled
 def _swapped(word: Any) -> Any:
-    """Return a number of 64 bits with its bytes in the other order."""
+    """Return a 64-bit number with its bytes in reverse order."""
     word = ((word & _u64(0x00FF00FF00FF00FF)) << _u64(8)) | ((word >> _u64(8)) & _u64(0x00FF00FF00FF00FF))
     word = ((word & _u64(0x0000FFFF0000FFFF)) << _u64(16)) | ((word >> _u64(16)) & _u64(0x0000FFFF0000FFFF))
     return (word << _u64(32)) | (word >> _u64(32))
@@ -137,7 +137,7 @@ _SECRET = 192
 
 @_inline
 def _lane(utf8: Any, at: Any, secret: Any, key: Any, mine: Any, other: Any) -> Any:
-    """Return a sum with eight bytes mixed in, and its neighbour with these added."""
+    """Mix eight bytes into a sum, and add them to its neighbour."""
     word = eight_bytes(utf8, at)
     keyed = word ^ eight_bytes(secret, key)
     return mine + (keyed & _u64(0xFFFFFFFF)) * (keyed >> _u64(32)), other + word

@@ -57,14 +57,14 @@ class Dolma(Exact, kw_only=True):
     by_ngram: Annotated[ByNgram | None, Description(description="compare lines by their n-grams")] = None
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together."""
+        """Raise ConfigError for options that exclude each other."""
         super().check()
         if self.by_ngram and (self.unit, self.keep, self.scope) != ("line", "first", "all"):
             raise ConfigError("expected `by_ngram` only with `unit: line`, `keep: first` and `scope: all`")
 
     @property
     def disk_share(self) -> float:
-        """Return about how many bytes it keeps on disk of a byte of text; of each word an n-gram begins."""
+        """Return the approximate bytes on disk for a byte of text; of each word an n-gram begins."""
         return 2.5 if self.by_ngram else super().disk_share
 
     def value_type(self) -> Any:
@@ -80,13 +80,13 @@ class Dolma(Exact, kw_only=True):
         return result._replace(content=Texts(utf8, starts, ends, items))
 
     def signer(self, files: Files) -> Signer:
-        """Return what writes the hashes of a shard, and the sizes of what was compared."""
+        """Return a writer of hashes and sizes of a shard."""
         if self.by_ngram:
             return _Grams(self, files, self.by_ngram)
         return _Sized(self, files, super().signer(files))
 
     def resolve(self, work: Work) -> Resolved:
-        """Find what stays."""
+        """Resolve the hashes of all shards."""
         return resolve(work, self.layout, "n-grams") if self.by_ngram else super().resolve(work)
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
@@ -138,7 +138,7 @@ def _sizes(read: Any, number: int) -> list[int]:
 
 
 class _Sized(Signer):
-    """Writes what another signer writes, and how long each piece is."""
+    """Writes the output of another signer, and the length of each piece."""
 
     def __init__(self, kind: Dolma, files: Files, inner: Signer) -> None:
         super().__init__(kind, files)
@@ -164,12 +164,12 @@ class _Sized(Signer):
             yield from islice(sizes, count)
 
     def finish(self) -> tuple[dict[str, int], Any]:
-        """Return what the other signer says."""
+        """Return the results of the other signer."""
         return self._inner.finish()
 
 
 class _Grams(Signer):
-    """Writes the hashes of the n-grams of lines, and how many each line has."""
+    """Writes the hashes of n-grams, and their number in each line."""
 
     def __init__(self, kind: Dolma, files: Files, by: ByNgram) -> None:
         super().__init__(kind, files)

@@ -94,7 +94,7 @@ class Exact(Competing, kw_only=True):
     ] = True
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together."""
+        """Raise ConfigError for options that exclude each other."""
         if not self.within and self.approximate is not None:
             raise ConfigError("expected `within: false` only without `approximate`: a filter is filled in order")
         if self.unit != "document" and self.of != TEXT:
@@ -122,7 +122,7 @@ class Exact(Competing, kw_only=True):
 
     @property
     def disk_share(self) -> float:
-        """Return about how many bytes it keeps on disk of a byte of text; many lines are short."""
+        """Return the approximate bytes on disk for a byte of text; many lines are short."""
         return {"document": 0.03, "paragraph": 0.12, "sentence": 0.3, "line": 0.3}[self.unit]
 
     def value_type(self) -> Any:
@@ -135,15 +135,15 @@ class Exact(Competing, kw_only=True):
         return of | super().queries()
 
     def signer(self, files: Files) -> Signer:
-        """Return what writes the hashes of a shard."""
+        """Return a writer of a shard's hashes."""
         return _Signer(self, files)
 
     def resolve(self, work: Work) -> Resolved:
-        """Find what stays."""
+        """Resolve the hashes of all shards."""
         return resolve(work, self.layout, f"{self.unit}s")
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
-        """Yield what became of each document."""
+        """Yield the value of each document."""
         if self.unit == "document":
             return values_of_documents(signed, fates)
         return values_of_pieces(signed, fates, self.length or 1)
@@ -154,7 +154,7 @@ class Exact(Competing, kw_only=True):
 
     @property
     def layout(self) -> Layout:
-        """Return what is kept of each hash."""
+        """Return the layout of stored hashes."""
         return Layout(self.bits, self.ranks, self.unit == "document", self.rate, within=self.within)
 
     @property
@@ -190,7 +190,7 @@ class _Signer(Signer):
         self._runs.add_documents(hashes, ranks, encoded)
 
     def _compared(self, block: Block) -> list[bytes]:
-        """Return what is compared of each document; nothing of one that is not."""
+        """Return the compared text of each document; nothing of one that is not."""
         normal, of = self._kind.normalize, block.values.get("of")
         if of is None and normal == "none":
             return [text if mine else b"" for text, mine in zip(block.documents.utf8, block.competes, strict=True)]

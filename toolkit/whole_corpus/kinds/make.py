@@ -1,4 +1,4 @@
-"""Stages of strangers that need all documents: their three functions, in place of the files and tasks of a kind.
+"""Plugin stages over all documents: their three functions, in place of the files and tasks of a kind.
 
 documents/X ──extract──> .toolkit/dedup/SET/signatures/X ──combine──> decisions-KEY/whole ──finish──> attributes/SET/X
 """
@@ -34,7 +34,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class Make(Kind, kw_only=True):
-    """A stage of the section ``make:`` that needs all documents.
+    """A stage of the section ``make:`` over all documents.
 
     Attributes:
         stage: Reference by which its class is found.
@@ -61,7 +61,7 @@ class Make(Kind, kw_only=True):
         return made_of_each(STAGES.find(self.stage))
 
     def queries(self) -> dict[str, Query]:
-        """Return the attributes that the options name."""
+        """Return the attributes in the options."""
         return {reference.option: Query(reference.text, "value") for reference in references(self.configured())}
 
     def facts(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Make(Kind, kw_only=True):
         return {"stage": recorded_reference(self.stage), "stage_version": class_.VERSION, **recorded_code(class_)}
 
     def signer(self, files: Files) -> Signer:
-        """Return what extracts values."""
+        """Return a writer of extracted values."""
         return _Extracting(self, files)
 
     def resolve(self, work: Work) -> Resolved:
@@ -104,7 +104,7 @@ def _finished(stage: Stage, values: list[Any], whole: Any) -> list[Any]:
 
 
 def checked(stage: Stage, function: str, type_: Any, values: list[Any], count: int) -> list[Any]:
-    """Return the values of a function of a stage, if there are so many and they are of the declared type.
+    """Check the number and type of a stage function's values, and return them.
 
     Raises:
         DataError: with the number of the first value that is not, from 1.
@@ -122,7 +122,7 @@ def checked(stage: Stage, function: str, type_: Any, values: list[Any], count: i
 
 
 class _Extracting(Signer):
-    """Writes whether each document counts, and what was extracted of it."""
+    """Writes the extracted value of each document, and if it competes."""
 
     def __init__(self, kind: Make, files: Files) -> None:
         super().__init__(kind, files)
@@ -178,7 +178,7 @@ def _failed(stage: Stage, function: str, error: Exception, line: int | None = No
 
 
 class _ToCombine(ConfigStruct):
-    """The values of all shards, and where what they come to is written."""
+    """The values of all shards, and the path of the result."""
 
     stage: Make
     shards: NumberedShards
@@ -186,7 +186,7 @@ class _ToCombine(ConfigStruct):
 
 
 def combine_values(work: _ToCombine, report: Report) -> str:
-    """Write what the values of all documents come to; return its digest."""
+    """Combine the values of all documents into a file; return its digest."""
     stage = work.stage.configured()
     values = (value for signed in work.shards.load() for counts, value in _extracted(stage, signed) if counts)
     try:
@@ -201,7 +201,7 @@ def combine_values(work: _ToCombine, report: Report) -> str:
 
 
 def _extracted(stage: Stage, signed: SignedShard) -> Iterator[tuple[bool, Any]]:
-    """Yield whether each document of a shard counts, and what was extracted of it."""
+    """Yield the extracted value of each document, and if it competes."""
     pair: Any = tuple
     type_ = pair[bool, item_of(stage.extract)]
     with Lines(signed.path(EXTRACTED), sys.maxsize) as lines:

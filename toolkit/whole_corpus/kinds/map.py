@@ -56,7 +56,7 @@ def fit_isotonic(scores: Array, labels: Array) -> tuple[Array, Array]:
 
 
 def _pooled(sums: list[float], weights: list[float]) -> Array:
-    """Return the means of blocks of neighbours, the fewest that rise, one for each neighbour."""
+    """Return the means of the fewest rising blocks, one for each neighbour."""
     blocks: list[tuple[float, float, int]] = []  # sum, weight, how many
     for sum_, weight in zip(sums, weights, strict=True):
         total, mass, size = sum_, weight, 1
@@ -74,7 +74,7 @@ class GroupMap(msgspec.Struct, frozen=True, omit_defaults=True):
         documents: Documents that it was fitted on; those with a label, where there are labels.
         lowest, highest: scores among them.
         x: knots, ascending scores.
-        y: what they become.
+        y: Values at the knots.
         between: empty where values between knots are interpolated; else the value of what is below the first knot, of
             what is between each and the next, and of what is above the last one.
         errors: the mean distance of scores from labels, and that of values; none without labels.
@@ -89,7 +89,7 @@ class GroupMap(msgspec.Struct, frozen=True, omit_defaults=True):
     errors: tuple[float, float] | None = None
 
     def of(self, scores: Array) -> Array:
-        """Return what scores become."""
+        """Return the values of scores."""
         x, y = np.array(self.x), np.array(self.y)
         return stepped(x, y, np.array(self.between), scores) if self.between else np.interp(scores, x, y)
 
@@ -196,11 +196,11 @@ BINS = 10
 def on_labels(
     empty: FittedMap, shards: Sequence[SignedShard], minimum: int, knots: int, memory: int, scale: Declared = None
 ) -> FittedMap:
-    """Return a map that was fitted on documents with labels.
+    """Return a map fitted on documents with labels.
 
     Args:
         empty: the map as it is before.
-        shards: in order.
+        shards: Shards in order.
         minimum: documents with labels that a group needs.
         knots: so many, at most, of a quantile map.
         memory: bytes that may be used.
@@ -270,7 +270,7 @@ def _collected(shards: Sequence[SignedShard], column: int, memory: int) -> dict[
 
 
 def on_the_corpus(empty: FittedMap, shards: Sequence[SignedShard], minimum: int, knots: int, memory: int) -> FittedMap:
-    """Return a quantile map that was fitted on all documents. Arguments and errors as of `on_labels`."""
+    """Return a quantile map fitted on all documents. Arguments and errors as of `on_labels`."""
     parts = _collected(shards, 0, memory)
     error = 1 / knots
     together = [part for label in sorted(parts) for part in parts[label]]
@@ -307,14 +307,14 @@ def _group(scores: Array, x: Array, y: Array) -> GroupMap:
 
 
 def _mapped(ranked: Steps, at: Array, values: Array) -> GroupMap:
-    """Return the map of ranks to the values that have these ranks, between which it is interpolated."""
+    """Return the map of ranks to values, interpolated."""
     y, between = (np.interp(item, at, values).tolist() for item in (ranked.at, ranked.between))
     x = ranked.scores.tolist()
     return GroupMap(ranked.documents, x[0], x[-1], x, y, between)
 
 
 def _curve(rows: Array, values: Array) -> list[Bin]:
-    """Return means of documents with labels, in bins with about as many documents, none of which parts equal scores."""
+    """Return the means of labelled documents in bins of about equal size."""
     _, inverse, counts = np.unique(rows["score"], return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - counts / 2) / len(rows)
     bins = np.minimum((ranks * BINS).astype(np.int64), BINS - 1)[inverse]
@@ -359,7 +359,7 @@ class MaybeMapped(msgspec.Struct, frozen=True):
 
 
 class Map(Calibrating, kw_only=True):
-    """A rising function of a score, for each group, that is fitted once."""
+    """A rising function of a score, fitted once for each group."""
 
     FITTED: ClassVar[bool] = True
 
@@ -398,7 +398,7 @@ class Map(Calibrating, kw_only=True):
     ] = None
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together, or a file that is no map."""
+        """Raise ConfigError for options that exclude each other, or a damaged map."""
         check_scale(self.scale, "the labels of a map")
         if self.model is not None:
             options = ("method", "labels", "scale", "to", "minimum", "knots")
@@ -420,7 +420,7 @@ class Map(Calibrating, kw_only=True):
         return [self.labels] if self.labels is not None else []
 
     def _fitted_before(self) -> FittedMap:
-        """Return the map that was fitted before."""
+        """Return the map of the option `model`."""
         path = models.resolve(self.model or "")
         try:
             return load_map(path, "name the file that it has written")
@@ -441,7 +441,7 @@ class Map(Calibrating, kw_only=True):
 
     @property
     def layout(self) -> Layout:
-        """Return what is kept of each document."""
+        """Return the layout of stored scores."""
         sketch = 1 / (self.knots or KNOTS) if self.to is not None else None
         return Layout(1, sketch, labels=self.labels is not None)
 
@@ -450,7 +450,7 @@ class Map(Calibrating, kw_only=True):
         return MaybeMapped
 
     def typed(self, types: Mapping[str, Type]) -> Any:
-        """Return the type of the values, which are never null where all documents have scores and there is a map."""
+        """Return the type of the values, nullable if some may be missing."""
         lacks = may_be_null(types["score"]) or "when" in types or (self.groups and self.small == "none")
         return MaybeMapped if lacks else Mapped
 
@@ -460,11 +460,11 @@ class Map(Calibrating, kw_only=True):
         return super().queries() | labels
 
     def facts(self) -> dict[str, Any]:
-        """Return the digest of a map that was fitted before."""
+        """Return the digest of the map of the option `model`."""
         return {"model": self._fitted_before().digest} if self.model is not None else {}
 
     def resolve(self, work: Work) -> Resolved:
-        """Fit the map, unless that was done before."""
+        """Fit the map, unless a fitted one can stay."""
         path = join(work.home, _FILE)
         earlier = None
         if self.model is not None:
@@ -489,7 +489,7 @@ class Map(Calibrating, kw_only=True):
         return fitted_map
 
     def _notes(self, fitted_map: FittedMap) -> list[str]:
-        """Return what one should know of groups that are small, or have nothing to fit by."""
+        """Return notes on small groups, and groups without variation."""
         notes = []
         maps = {label or "all documents": group for label, group in fitted_map.groups.items()}
         if flat := [
@@ -513,7 +513,7 @@ class Map(Calibrating, kw_only=True):
         return notes
 
     def fitted(self, fates: str) -> str:
-        """Return the digest of the map that is to be used; "?" if it is not there, or the fates are of another one."""
+        """Return the digest of the map in use; "?" if it is not there, or the fates are of another one."""
         try:
             home = load_map(join(os.path.dirname(fates), _FILE), _REMEDY) if self.model is None else None
             used = load_map(join(fates, _FILE), _REMEDY)
@@ -522,7 +522,7 @@ class Map(Calibrating, kw_only=True):
         return used.digest if home is None or home.digest == used.digest else "?"
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
-        """Yield what the score of each document becomes."""
+        """Yield the calibrated score of each document."""
         path = join(fates, _FILE)
         fitted_map = load_map_if_there(path, "delete it, then run again")
         if fitted_map is None:
@@ -541,7 +541,7 @@ class Map(Calibrating, kw_only=True):
 
 
 def _report(fitted_map: FittedMap) -> list[dict[str, Any]]:
-    """Return what there is of each group."""
+    """Return a row for each group."""
     rows = []
     for label, group in fitted_map.groups.items():
         row = {"group": label, "documents": group.documents, "lowest": group.lowest, "highest": group.highest}
@@ -553,7 +553,7 @@ def _report(fitted_map: FittedMap) -> list[dict[str, Any]]:
 
 
 def _notes_of_stored_map(fitted_map: FittedMap, work: Work) -> list[str]:
-    """Return what is to be said of a map that stays."""
+    """Return a note on a map fitted earlier."""
     if fitted_map.shards == len(work.shards):
         return []
     fitted_on = f"{amount(fitted_map.documents, 'document')} of {amount(fitted_map.shards, 'shard')}"
@@ -561,11 +561,11 @@ def _notes_of_stored_map(fitted_map: FittedMap, work: Work) -> list[str]:
 
 
 class ToFit(ConfigStruct):
-    """The points that a map is fitted on.
+    """The input of a fit.
 
     Attributes:
         kind: its options.
-        shards: in order.
+        shards: Shards in order.
         settings: a digest of what it depends on.
         memory: bytes that may be used.
     """

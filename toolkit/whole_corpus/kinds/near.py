@@ -47,7 +47,7 @@ class Near(Competing, kw_only=True):
     ] = 0.5
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together."""
+        """Raise ConfigError for options that exclude each other."""
         if self.preset is not None and self.preset not in PRESETS:
             raise ConfigError(f"preset: expected one of {', '.join(PRESETS)}, got {self.preset!r}")
         if self.preset is not None and (self.bands or self.rows):
@@ -87,7 +87,7 @@ class Near(Competing, kw_only=True):
 
     @property
     def disk_share(self) -> float:
-        """Return about how many bytes it keeps on disk of a byte of text."""
+        """Return the approximate bytes on disk for a byte of text."""
         return 0.28
 
     def value_type(self) -> Any:
@@ -100,16 +100,16 @@ class Near(Competing, kw_only=True):
         return super().queries() | language
 
     def facts(self) -> dict[str, Any]:
-        """Return what signatures are made with."""
+        """Return a maker of signatures."""
         return {"signatures": {**self.cut()._asdict(), **self.size()._asdict()}}
 
     def signer(self, files: Files) -> Signer:
-        """Return what writes the signatures of a shard."""
+        """Return a writer of a shard's signatures."""
         stores_shingles = self.store_shingles and self.verify
         return NearSigner(self, files, Signing(self.cut(), self.size()), stores_shingles=stores_shingles)
 
     def resolve(self, work: Work) -> Resolved:
-        """Find what is a duplicate of what."""
+        """Find the near duplicates."""
         comparing = Comparing(
             bands=self.cut().bands,
             size=self.size() if self.verify else None,
@@ -139,5 +139,5 @@ class Near(Competing, kw_only=True):
         return result
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
-        """Yield what became of each document."""
+        """Yield the value of each document."""
         return values_of(join(fates, f"{FATES}-{signed.number}"), signed.record.rows)

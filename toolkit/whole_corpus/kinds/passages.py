@@ -33,7 +33,7 @@ LENGTHS: dict[Unit, _Lengths] = {
 
 
 class Merging(ConfigStruct):
-    """Which repeats are one passage.
+    """Rules to merge repeats to passages.
 
     Attributes:
         gap: Code points between two repeats, at most, that become part of a passage with both.
@@ -55,7 +55,7 @@ class Merging(ConfigStruct):
 
 
 class Passages(Competing, kw_only=True):
-    """Passages that stand at an earlier place, too."""
+    """Repeats of earlier passages."""
 
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"tokenizer"})  # the digest of its file is among the facts
 
@@ -79,7 +79,7 @@ class Passages(Competing, kw_only=True):
     ] = None
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together."""
+        """Raise ConfigError for options that exclude each other."""
         least, most, _ = LENGTHS[self.unit]
         if self.length is not None and not least <= self.length <= most:
             raise ConfigError(f"length: expected a number of {self.unit}s from {least} to {most:,}, got {self.length}")
@@ -102,12 +102,12 @@ class Passages(Competing, kw_only=True):
 
     @property
     def counted(self) -> Counted:
-        """Return what its length counts."""
+        """Return the unit of its length."""
         return Counted(unit=self.unit, tokenizer=self.tokenizer or "")
 
     @property
     def disk_share(self) -> float:
-        """Return about how many bytes it keeps on disk of a byte of text."""
+        """Return the approximate bytes on disk for a byte of text."""
         return 0.42
 
     def value_type(self) -> Any:
@@ -115,11 +115,11 @@ class Passages(Competing, kw_only=True):
         return Repeats
 
     def signer(self, files: Files) -> Signer:
-        """Return what writes the stretches of a shard."""
+        """Return a writer of a shard's stretches."""
         return _Signer(self, files)
 
     def resolve(self, work: Work) -> Resolved:
-        """Find what stands somewhere before."""
+        """Find the repeats of earlier passages."""
         return resolve(work, self.size, self.counted, ranks=self.ranks)
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:

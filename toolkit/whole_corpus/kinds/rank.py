@@ -64,7 +64,7 @@ class Whole(msgspec.Struct, frozen=True):
     """The input of a ranking.
 
     Attributes:
-        column: which of a document's scores.
+        column: Index of the score.
         runs: Runs of all shards, in order.
         groups: labels, sorted.
         bounds: label and score at which each partition but the first begins.
@@ -82,7 +82,7 @@ class Whole(msgspec.Struct, frozen=True):
 
 
 class PartToRank(ConfigStruct):
-    """A partition, in the folder that has the layout."""
+    """A partition, and the folder of the layout."""
 
     folder: str
     column: int
@@ -94,7 +94,8 @@ class Ranking(msgspec.Struct, frozen=True):
 
     Attributes:
         groups: Groups by label.
-        before: of each partition but the first, how many documents of the group in which it begins are in earlier ones.
+        before: Number of documents of a partition's first group in earlier partitions, for each partition but the
+            first.
     """
 
     groups: dict[str, Group]
@@ -127,7 +128,7 @@ def rank_scores(work: Work, column: int) -> Ranking:
 
 
 def _bounds(runs: list[RunOfShard], groups: list[str], column: int, parts: int) -> list[tuple[str, float]]:
-    """Return where partitions begin: at marks, so many apart that each partition has about as many keys."""
+    """Return the bounds of partitions: at marks, so many apart that each partition has about as many keys."""
     numbers = {label: i for i, label in enumerate(groups)}
 
     def read(run: RunOfShard) -> tuple[Array, Array, int]:
@@ -153,7 +154,7 @@ def _layout(folder: str, column: int) -> str:
 
 
 def rank_part(work: PartToRank, report: Report) -> Part:
-    """Rank a partition, if that has not been done."""
+    """Rank a partition, unless a record says it is done."""
     whole: Whole = load_layout(_layout(work.folder, work.column), Whole)
     stem = join(work.folder, f"{whole.column}-part-{work.part}-of-{whole.parts}")
 
@@ -168,7 +169,7 @@ def rank_part(work: PartToRank, report: Report) -> Part:
 
 
 def _slice(whole: Whole, run: RunOfShard, part: int) -> tuple[Array, Array, Array]:
-    """Return group, score and count of the keys of a run that are in a partition."""
+    """Return groups, scores and counts of a run's keys in a partition."""
     column = run.run.columns[whole.column]
     starts = run.starts(column)
     marks = run.marks(column)
@@ -181,7 +182,7 @@ def _slice(whole: Whole, run: RunOfShard, part: int) -> tuple[Array, Array, Arra
 
 
 def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tuple[dict[str, Group], Array]:
-    """Return what a partition has, and of each key of each run twice how many are below, and how many are equal."""
+    """Return the groups of a partition, and twice the rank of each key."""
     groups = np.concatenate([np.zeros(0, dtype=np.uint32), *(slice_[0] for slice_ in slices)])
     scores = np.concatenate([np.zeros(0), *(slice_[1] for slice_ in slices)])
     counts = np.concatenate([np.zeros(0, dtype=np.uint32), *(slice_[2] for slice_ in slices)])
@@ -210,7 +211,7 @@ def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tupl
 
 
 def ranks_of_keys(folder: str, ranking: Ranking, column: int, shard: int, number: int) -> Array:
-    """Return the rank of each key of a run, by the numbers of its shard and in that."""
+    """Return the rank of each key of a run."""
     whole: Whole = load_layout(_layout(folder, column), Whole)
     first = next(i for i, run in enumerate(whole.runs) if run.shard == shard)
     run = whole.runs[first + number]
@@ -269,7 +270,7 @@ class Rank(Calibrating, kw_only=True):
     ] = 1
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together."""
+        """Raise ConfigError for options that exclude each other."""
         if not self.scores:
             raise ConfigError("score: expected at least one, got none")
         if len(self.scores) > 1 and self.combine is None:
@@ -284,7 +285,7 @@ class Rank(Calibrating, kw_only=True):
 
     @property
     def layout(self) -> Layout:
-        """Return what is kept of each document."""
+        """Return the layout of stored scores."""
         return Layout(len(self.scores), 0, labels=False)
 
     def value_type(self) -> Any:
@@ -292,7 +293,7 @@ class Rank(Calibrating, kw_only=True):
         return MaybeRanked
 
     def typed(self, types: Mapping[str, Type]) -> Any:
-        """Return the type of the values, whose rank is never null where each document has scores and is asked for."""
+        """Return the type of the values, nullable if some may be missing."""
         lacks = any(may_be_null(types[name]) for name in numbered("score", self.scores))
         return MaybeRanked if lacks or self.minimum > 1 or "when" in types else Ranked
 
@@ -309,7 +310,7 @@ class Rank(Calibrating, kw_only=True):
         return Resolved(fates, counts, self._notes(report), {"groups": report})
 
     def _report(self, rankings: list[Ranking]) -> list[dict[str, Any]]:
-        """Return what there is of each score in each group."""
+        """Return a row for each score and group."""
         return [
             ({"score": self.scores[i]} if self.combine else {}) | {"group": label} | msgspec.structs.asdict(group)
             for i, ranking in enumerate(rankings)
@@ -317,7 +318,7 @@ class Rank(Calibrating, kw_only=True):
         ]
 
     def _notes(self, report: list[dict[str, Any]]) -> list[str]:
-        """Return what one should know of groups that are small, or have nothing to rank by."""
+        """Return notes on small groups, and groups without variation."""
         notes = []
         rows = {self._named(row): row for row in report}
         if flat := [name for name, row in rows.items() if row["lowest"] == row["highest"] and row["documents"] > 1]:

@@ -1,4 +1,4 @@
-"""Sets of shingles, and the greedy decision about the documents of a unit.
+"""Sets of shingles, and greedy decisions about a unit of documents.
 
 Step 2d, per shard: the shingles of documents that share a bucket.
 
@@ -48,7 +48,7 @@ WORDS = 32
 
 
 class Documents(NamedTuple):
-    """Documents in order, with what they are compared by.
+    """Documents in order, with keys and sets for their comparison.
 
     Attributes:
         positions: int64, of each, in the order of all.
@@ -118,7 +118,7 @@ class Best(NamedTuple):
 
     @classmethod
     def none(cls, n: int) -> "Best":
-        """Return that nothing has been found for so many documents."""
+        """Return an empty result for a number of documents."""
         return cls(np.full(n, -1, dtype=np.int64), *np.zeros((2, n), dtype=np.int64))
 
 
@@ -143,7 +143,7 @@ class Piece(NamedTuple):
 
 
 class Unit(Protocol):
-    """Documents, in order, that can be decided without any others.
+    """Documents, in order, to decide on without any others.
 
     Attributes:
         is_fixed: bool, of each document, whether it is kept without being asked.
@@ -156,7 +156,7 @@ class Unit(Protocol):
     bands: int
 
     def piece(self, places: Array) -> Piece:
-        """Return documents by their places, which ascend."""
+        """Return documents by their indices, in ascending order."""
 
     def keys(self, places: Array) -> Array:
         """Return their keys alone."""
@@ -168,7 +168,7 @@ class Decided(NamedTuple):
     Attributes:
         best: Best of what it is a duplicate; its positions are places in the unit.
         pairs: Pairs that shared a bucket.
-        compared: of these, pairs whose sets were compared shingle by shingle.
+        compared: Pairs among these with a comparison of sets, shingle by shingle.
         duplicates: pairs of duplicates.
     """
 
@@ -191,8 +191,7 @@ def decide(
 
     Args:
         unit: Unit of documents.
-        earlier_best: what was decided before of those documents that have a position here; they are compared with
-            nothing.
+        earlier_best: Decisions of an earlier resolution; a document with a position here is compared with nothing.
         jaccard: the least similarity of a duplicate.
         containment: the least part of its shingles that the kept document has.
         verify: True if sets are compared; without, whoever shares a bucket with a kept document is its duplicate.
@@ -217,7 +216,7 @@ def decide(
 
 
 def _windows(costs: Array, room: int) -> Iterator[tuple[int, int]]:
-    """Yield beginnings and ends of runs that cost no more than there is room for, or are one document."""
+    """Yield windows within a budget of costs, or of one document."""
     total = np.cumsum(costs)
     begin = 0
     while begin < len(costs):
@@ -228,7 +227,7 @@ def _windows(costs: Array, room: int) -> Iterator[tuple[int, int]]:
 
 
 def _sharing(unit: Unit, before: Array, window: Array, memory: int) -> Array:
-    """Return those of earlier documents that share a bucket with one of a window."""
+    """Return the earlier documents with buckets of a window."""
     if not len(before):
         return before
     buckets = np.unique(unit.keys(window))
@@ -241,7 +240,7 @@ def _sharing(unit: Unit, before: Array, window: Array, memory: int) -> Array:
 
 
 def _run(unit: Unit, chunk: Array, window: Array, rules: Rules, best: Best, counts: Array) -> None:
-    """Compare a window with a chunk of what was kept before it, and with those of itself that `rules.before` has."""
+    """Compare a window with a chunk of kept documents, then with itself."""
     places = np.concatenate([chunk, window])
     n, keys, sets, bounds = len(places), *unit.piece(places)
     is_fixed = np.ones(n, dtype=np.uint8)
@@ -275,7 +274,7 @@ PIECE = np.dtype([("place", "<u4"), ("name", "<u4"), ("payload", "<u4")])
 
 
 def read_shard(shard: NumberedShard, report: Report) -> list[str]:
-    """Scatter what the candidates of a shard are compared by to their units; return the objects.
+    """Scatter the candidates of a shard to their units; return the objects.
 
     Raises:
         DataError: if the documents are others than those that have been signed.
@@ -298,7 +297,7 @@ def read_shard(shard: NumberedShard, report: Report) -> list[str]:
 
 
 def _pieces(comparing: Comparing, signed: SignedShard, read: Array, named: Array) -> Iterator[tuple[int, bytes]]:
-    """Yield the size of the name, and the payload, of rows that are read, then of those whose names are needed."""
+    """Yield name sizes and payloads of rows: texts first, then names alone."""
     if len(read):
         for keys, (set_, name) in zip(_keys(comparing, signed, read), _read(comparing, signed, read), strict=True):
             yield len(name), b"".join((keys, name, set_))
@@ -307,7 +306,7 @@ def _pieces(comparing: Comparing, signed: SignedShard, read: Array, named: Array
 
 
 def _keys(comparing: Comparing, signed: SignedShard, rows: Array) -> Iterator[bytes]:
-    """Yield the keys of rows, which ascend."""
+    """Yield the keys of rows, in ascending order."""
     width = 8 * comparing.bands
     edges = np.searchsorted(rows, np.arange(0, signed.record.rows + _ROWS, _ROWS)).tolist()
     with Sealed(signed.path("keys")) as stream:
@@ -333,7 +332,7 @@ def _read(comparing: Comparing, signed: SignedShard, rows: Array) -> Iterator[tu
 
 
 def _stored(signed: SignedShard, rows: Array) -> Iterator[Array]:
-    """Yield the sets of rows, which ascend, from the shingles that were stored; what lies together is read at once."""
+    """Yield the sets of rows, in ascending order, from stored shingles; what lies together is read at once."""
     data = read_sealed(signed.path("rows"))
     ranks = TEXTS if len(data) == row_type(TEXTS).itemsize * signed.record.rows else NUMBERS
     shingles = np.frombuffer(data, dtype=row_type(ranks))["shingles"]
@@ -385,7 +384,7 @@ class OrderedUnit:
         self._stack.close()
 
     def piece(self, places: Array) -> Piece:
-        """Return documents by their places, which ascend."""
+        """Return documents by their indices, in ascending order."""
         sets = np.frombuffer(_gathered(self._sets, self._starts, places), dtype="<u8")
         return Piece(self.keys(places), sets, bounds_of(self.sizes[places]))
 

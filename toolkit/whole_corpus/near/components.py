@@ -78,10 +78,10 @@ class Comparing(ConfigStruct):
 
 
 class Layout(ConfigStruct):
-    """Input of the tasks of a resolution, in a file of their folder.
+    """Input of a resolution's tasks, in a file of their folder.
 
     Attributes:
-        comparing: How documents are compared.
+        comparing: Parameters of the comparison.
         memory: Bytes of a task.
         shards: Places of all shards, in order.
         own: Number of the first shard that is not of another dataset.
@@ -102,19 +102,19 @@ class Layout(ConfigStruct):
 
 
 def save_layout(folder: str, layout: Layout) -> None:
-    """Write the layout of the tasks that follow: another file as soon as there are units."""
+    """Write the layout of the next tasks: another file as soon as there are units."""
     write_sealed(join(folder, PLAN if layout.units else LAYOUT), msgspec.msgpack.encode(layout))
     load_layout.cache_clear()
 
 
 @cached(2)
 def load_layout(folder: str, name: str = LAYOUT) -> Layout:
-    """Return the layout, which has units if it is that of the plan."""
+    """Return the layout, with units if it is that of the plan."""
     return msgspec.msgpack.decode(read_sealed(join(folder, name)), type=Layout)
 
 
 class WorkRange(ConfigStruct):
-    """Consecutive shards, or partitions, that a task works on.
+    """Consecutive shards or partitions of a task.
 
     Attributes:
         first: Number of the first.
@@ -151,7 +151,7 @@ def partitions_of(documents: int, memory: int) -> int:
 
 
 def parts_of(candidates: int, memory: int) -> int:
-    """Return how many parts make room for as many candidates as there may be."""
+    """Return the number of parts for a number of candidates."""
     return min(MOST_PARTS, _BYTES_OF_CANDIDATE * candidates // memory + 1)
 
 
@@ -178,7 +178,7 @@ def scatter_keys(task: WorkRange, report: Report) -> list[str]:
 
 
 def find_buckets(task: WorkRange, report: Report) -> Bucketed:
-    """Scatter pairs that connect the documents of each bucket."""
+    """Scatter pairs of documents of each bucket."""
     entries = gather(join(task.folder, KEYS), KEYS, task.first, task.last, np.dtype(ENTRY)).records
     order = np.argsort(entries["key"])
     keys = entries["key"][order]
@@ -206,12 +206,12 @@ def _pairs_of_buckets(numbers: Array, begins: Array, sizes: Array) -> Array:
 
 
 def _part(numbers: Array, parts: int) -> Array:
-    """Return which of so many parts a hash chooses for each number."""
+    """Return the part of each number, by hash."""
     return (numbers * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)).astype(np.int64) % parts
 
 
 def scatter_pairs(stem: str, pairs: Array, partitions: int, *, both: bool) -> list[str]:
-    """Scatter pairs by their first documents, or with `both` by each of the two; return the objects."""
+    """Scatter pairs by their first documents, or by both of them; return the objects."""
     with Scatter(stem, np.dtype(EDGE), partitions) as scatter:
         for way in (pairs, pairs[:, ::-1]) if both else (pairs,):
             records = np.zeros(len(way), dtype=EDGE)
@@ -250,7 +250,7 @@ class ToJoinStars(WorkRange):
 
 
 class Joined(ConfigStruct):
-    """The objects that were written, and whether a pair is another one now."""
+    """The objects of a round, and if any pair changed in it."""
 
     objects: list[str]
     changed: bool
@@ -269,7 +269,7 @@ def _edges(task: ToJoinStars) -> tuple[Array, Array, Array]:
 
 
 def join_stars(task: ToJoinStars, report: Report) -> Joined:
-    """Connect the documents that each document knows with the least of them."""
+    """Connect the neighbours of each document with the least of them."""
     of, to, least = _edges(task)
     if task.large:
         chosen = to > of
@@ -303,7 +303,7 @@ DUPLICATES = "duplicates"
 
 
 def candidate_type(ranks: str) -> np.dtype[Any]:
-    """Return the type of a document that shares a bucket, given that of `Competing.ranks`.
+    """Return the type of a candidate, given that of `Competing.ranks`.
 
     It has its number, that of its component, its order, how many shingles it has, and what was decided of it before, as
     `DUPLICATE`; one that was not a duplicate is one of itself.
@@ -348,7 +348,7 @@ def list_candidates(task: WorkRange, report: Report) -> Listed:
 
 
 def earlier_duplicates(layout: Layout, shard: int) -> Array:
-    """Return the duplicates of a shard in the earlier resolution by row, with the numbers of shards as they are now."""
+    """Return a shard's duplicates in the earlier resolution, with present shard numbers."""
     path = join(layout.earlier, f"{DUPLICATES}-{layout.numbers[shard]}") if layout.numbers else ""
     if not path or layout.numbers[shard] < 0 or not exists(path):
         return np.zeros(0, dtype=DUPLICATE)
@@ -427,7 +427,7 @@ _BYTES = 200  # of memory a candidate, at least
 
 
 class ToPlan(ConfigStruct):
-    """A part of all that shares a bucket: its number, and the folder of the work."""
+    """A part of all candidates: its number, and the folder of the work."""
 
     part: int
     folder: str
@@ -452,7 +452,7 @@ class Planned(ConfigStruct):
 
 
 def plan_units(task: ToPlan, report: Report) -> Planned:
-    """Scatter the documents that are decided together in order (`FATE`), and those of each shard (`MEMBER`).
+    """Scatter units of documents in order (`FATE`), and their shards' members (`MEMBER`).
 
     Components are put together to units, as many as there is room for at a time. What a unit is depends on the memory;
     what is decided, not. A component without a new document is in none: an earlier resolution has decided it. If all
@@ -513,7 +513,7 @@ def _candidates(task: ToPlan, layout: Layout) -> Array:
 
 
 def _fates(candidates: Array, places: Array, begins: Array, is_old: Array) -> Array:
-    """Return the documents at places, and what was decided before of those whose components have grown at their ends.
+    """Return documents with the earlier decisions about components with appended documents.
 
     Args:
         candidates: All documents of a part, by their numbers.

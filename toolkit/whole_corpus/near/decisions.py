@@ -97,7 +97,7 @@ class ToDecide(ConfigStruct):
 
 
 def decide_unit(task: ToDecide, report: Report) -> list[str]:
-    """Decide about the documents of a unit, and scatter what became of them by shard; return the objects."""
+    """Decide about the documents of a unit, and scatter decisions by shard; return the objects."""
     layout = load_layout(task.folder, PLAN)
     fates = gather(task.folder, f"{UNITS}-{task.part}", task.unit, task.unit + 1, np.dtype(FATE)).records
     documents, number = fates["document"], layout.units[task.part] + task.unit
@@ -173,7 +173,7 @@ class Gathered(ConfigStruct):
 
 
 def gather_shard(shard: NumberedShard, report: Report) -> Gathered:
-    """Write what became of the documents of a shard."""
+    """Write the decisions about the documents of a shard."""
     folder, number = shard.folder, shard.number
     layout = load_layout(folder, PLAN)
     decisions, payload = gather(folder, DECIDED, number, number + 1, DECISION)
@@ -211,18 +211,18 @@ def _by_size(cluster: tuple[int, list[str]]) -> tuple[int, list[str]]:
 
 
 def largest_of(gathered: Iterable[Gathered]) -> list[tuple[int, list[str]]]:
-    """Return the sizes of the largest clusters of all shards, and the names of their kept documents."""
+    """Return the sizes and the kept documents of the largest clusters."""
     return sorted((cluster for shard in gathered for cluster in shard.largest), key=_by_size)[:SHOWN]
 
 
 def _earlier_values(layout: Layout, number: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows of a shard that have values in the earlier resolution, and these."""
+    """Yield rows and values of a shard in the earlier resolution."""
     if layout.numbers and (earlier := layout.numbers[number]) >= 0:
         yield from _stored_values(join(layout.earlier, f"{FATES}-{earlier}"))
 
 
 def _stored_values(path: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows that have values, and these; nothing if the file is not there."""
+    """Yield rows with values, and these; nothing if the file is not there."""
     if exists(path):
         rows, sizes, values = unpacked(read_sealed(path), TYPES)
         text, bounds = values.tobytes(), bounds_of(sizes).tolist()
@@ -248,14 +248,14 @@ class Question(ConfigStruct):
 
 
 class ToCount(ConfigStruct):
-    """A shard of which the documents of groups are counted, and some duplicates of kept documents named."""
+    """A shard, and a question about its groups and clusters."""
 
     shard: NumberedShard
     question: str
 
 
 class Counts(ConfigStruct):
-    """The documents of each group that are compared, and of each kept document some duplicates: name and similarity."""
+    """The compared documents of each group, and some duplicates of kept documents: name and similarity."""
 
     groups: list[int]
     duplicates: list[list[tuple[list[str], float | None]]]
@@ -285,7 +285,7 @@ _MARKS = "marks"
 
 
 def resolve(work: Work, comparing: Comparing) -> Resolved:
-    """Write the fates of all documents, and what later resolutions can use of them."""
+    """Write the decisions about all documents, for later resolutions, too."""
     folder = work.scratch
     own = next((shard.number for shard in work.shards if shard.own), len(work.shards))
     remove(join(work.folder, _MARKS))  # of an attempt that was not finished: what it stands for is written anew
@@ -325,7 +325,7 @@ def resolve(work: Work, comparing: Comparing) -> Resolved:
 
 
 def _earlier(folder: str, marks: Sequence[int]) -> tuple[str, list[int]]:
-    """Return the folder of an earlier resolution of some of these shards and no others, and their numbers there.
+    """Return the folder of an earlier resolution, and its shard numbers.
 
     Returns:
         folder: Path; empty if there is none.
@@ -352,7 +352,7 @@ def _names(folder: str) -> int:
 
 
 def _mark(signed: SignedShard) -> int:
-    """Return a digest of what the part of a shard in a decision depends on."""
+    """Return a digest of a shard's part in the input."""
     record = signed.record
     parts = [signed.own, signed.shard, record.digest, msgspec.json.encode(record.settings, order="sorted").decode()]
     return xxhash.xxh3_64_intdigest(msgspec.json.encode(parts))
@@ -363,11 +363,11 @@ def _settle(work: Work, folder: str, name: str, objects: list[list[str]]) -> Non
 
 
 def plan(work: Work, comparing: Comparing, folder: str) -> tuple[list[Bucketed], dict[int, int], list[Planned]]:
-    """Return what ranges of keys have, how many candidates each shard has, and what is decided together.
+    """Plan the comparison: ranges of keys, candidates by shard, and units.
 
     Args:
         work: Work.
-        comparing: How documents are compared.
+        comparing: Parameters of the comparison.
         folder: Folder of the work, which has the layout.
     """
     compared = sum(shard.record.compared for shard in work.shards)
@@ -396,7 +396,7 @@ def plan(work: Work, comparing: Comparing, folder: str) -> tuple[list[Bucketed],
 
 
 def _sizes(planned: list[Planned], bucketed: list[Bucketed]) -> str:
-    """Return a sentence about what was large."""
+    """Return a sentence about the largest buckets and groups."""
     largest = max((item.largest for item in bucketed), default=0)
     return (
         f"{sum(item.buckets for item in bucketed):,} buckets had several documents, at most {largest:,}; they make "
@@ -406,7 +406,7 @@ def _sizes(planned: list[Planned], bucketed: list[Bucketed]) -> str:
 
 
 def _losses(work: Work, comparing: Comparing, folder: str, gathered: list[Gathered]) -> list[str]:
-    """Return warnings of groups that lose much, and sentences about the largest clusters."""
+    """Return warnings about removal rates, and sentences about large clusters."""
     removed, largest = added_up(item.removed for item in gathered), largest_of(gathered)
     if not removed:
         return []

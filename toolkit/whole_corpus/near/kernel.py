@@ -29,7 +29,7 @@ def shingles(words: Words, texts: Any, weights: Weights, table: Characters, room
         weights: Weights of words and of a shingle.
         table: Table of the code points.
         room: int64, room for a number a word.
-        shingles: with room for a shingle a word.
+        shingles: Result, of a shingle a word at most.
     """
     hashes, bounds = shingles.hashes, shingles.bounds
     utf8, n = words.lines.utf8, numba.int64(0)
@@ -64,7 +64,7 @@ def band_keys(texts_shingles: Shingles, texts: Any, cut: Functions, room: Room, 
         texts_shingles: the shingles of the texts.
         texts: Number of texts.
         cut: the hash functions, and how signatures are cut into bands.
-        room: to work in.
+        room: Scratch space.
         keys: uint64 (texts, bands), to be filled.
         enough: uint8 (texts), 1 for a text that has keys.
     """
@@ -135,11 +135,11 @@ def decide(documents: Documents, n: Any, rules: Rules, lists: Lists, best: Best,
     """Take documents in order; keep each that no kept one is a verified duplicate of.
 
     Args:
-        documents: in order.
-        n: how many.
+        documents: Documents in order.
+        n: Number of documents.
         rules: when a document is a duplicate.
         lists: Lists of what is kept in each bucket; empty.
-        best: what has been found so far, to be gone on with.
+        best: Result, with the matches so far.
         counts: int64 (3): pairs that share a bucket; of these, pairs whose sets were compared shingle by shingle; and
             pairs of duplicates.
     """
@@ -172,7 +172,7 @@ def decide(documents: Documents, n: Any, rules: Rules, lists: Lists, best: Best,
 
 @_inline
 def _compare(documents: Documents, at: Any, rules: Rules, lists: Lists, best: Best, counts: Any) -> None:
-    """Compare a document with all that is kept in its buckets; of the most similar, the first is its best."""
+    """Compare a document with all kept ones in its buckets; of the most similar, the first is its best."""
     a, a_end = documents.bounds[at], documents.bounds[at + 1]
     size = a_end - a
     for entry in range(documents.entry_bounds[at], documents.entry_bounds[at + 1]):

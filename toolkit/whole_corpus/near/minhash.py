@@ -1,4 +1,4 @@
-"""Shingles of texts, their MinHash signatures in bands, and removal rates by group.
+"""Shingles of texts, their MinHash signatures, and removal rates.
 
 **Shingles** are n-grams of words. Words are those of taggers (`toolkit.text.words`), case folded; a word without a
 letter or a number does not count. A character of a script without spaces (a Chinese or Japanese character, a Thai, Lao,
@@ -75,12 +75,12 @@ class Bands(NamedTuple):
         return self.bands * self.rows
 
     def probability(self, jaccard: float) -> float:
-        """Return how probable it is that two documents of this similarity are compared."""
+        """Return the probability of a comparison, given the similarity."""
         return float(-math.expm1(self.bands * math.log1p(-(jaccard**self.rows)))) if jaccard < 1 else 1.0
 
     @classmethod
     def computed(cls, jaccard: float) -> "Bands":
-        """Return the steepest of those that give a pair at the threshold `ENOUGH` of a chance.
+        """Return the steepest bands with a chance of `ENOUGH` at the threshold.
 
         That is the most rows a band that `MOST_HASHES` allow: fewer documents below the threshold are compared.
 
@@ -121,7 +121,7 @@ _POINTS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 
 def curve(bands: Bands) -> str:
-    """Return a line with how probable it is that two documents are compared, by similarity."""
+    """Return a line with the probability of a comparison, by similarity."""
     points = (f"{bands.probability(point):.3f} at {point:.2f}" for point in _POINTS)
     listed = ", ".join(points)
     return f"{bands.bands} bands of {bands.rows} hashes; probability that a pair is compared, by similarity: {listed}"
@@ -132,7 +132,7 @@ CHARACTERS_OF_A_WORD = 2
 
 
 class Weights(NamedTuple):
-    """Weights of a word and of a character in a script without spaces, and the least weight of a shingle."""
+    """Weights of a word and of a character, and a shingle's least weight."""
 
     word: int
     character: int
@@ -143,8 +143,8 @@ class Size(NamedTuple):
     """How long a shingle is.
 
     Attributes:
-        ngram: in words.
-        characters: in characters of scripts without spaces.
+        ngram: Length in words.
+        characters: Length in characters of scripts without spaces.
     """
 
     ngram: int = 5
@@ -152,7 +152,7 @@ class Size(NamedTuple):
 
     @classmethod
     def of(cls, ngram: int, characters: int | None = None) -> "Size":
-        """Return that of so many words, and of twice as many characters unless told otherwise."""
+        """Return the size of n-grams, with twice as many characters by default."""
         return cls(ngram, characters or ngram * CHARACTERS_OF_A_WORD)
 
 
@@ -174,7 +174,7 @@ class Shingles(NamedTuple):
 
     @classmethod
     def of_words(cls, words: Words, size: Size) -> "Shingles":
-        """Return those of texts that have been split into words."""
+        """Return the shingles of texts split into words."""
         texts = len(words.lines.bounds) - 1
         whole = math.lcm(size.ngram, size.characters)
         room = np.empty(len(words.starts), dtype=np.int64)
@@ -238,7 +238,7 @@ class Functions(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Room for the smallest values (uint32, bands * rows) and for some shingles (uint64, `Functions.fewest`)."""
+    """Room for smallest values (uint32, bands * rows) and shingles (uint64, `Functions.fewest`)."""
 
     smallest: UInt32s
     distinct: UInt64s
@@ -276,7 +276,7 @@ class Signer:
 
     Args:
         bands: Bands of a signature.
-        size: of shingles.
+        size: Size of shingles.
     """
 
     def __init__(self, bands: Bands, size: Size) -> None:
@@ -293,7 +293,7 @@ class Signer:
         return self._of(Shingles.of(texts, self.size))
 
     def of_words(self, words: Words) -> Signatures:
-        """Return those of texts that have been split into words."""
+        """Return the signatures of texts split into words."""
         return self._of(Shingles.of_words(words, self.size))
 
     def _of(self, shingles: Shingles) -> Signatures:
@@ -331,7 +331,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def groups_row(document: Document, language: Any) -> bytes:
-    """Return the row of a document that is compared; `language` is its label, if one is asked for."""
+    """Return the row of a compared document; `language` is its label, if one is asked for."""
     return _ENCODER.encode([document.source, _host(document), language if isinstance(language, str) else None])
 
 
@@ -357,7 +357,7 @@ def counted_groups(signed: SignedShard, is_chosen: Iterable[Any] | None = None) 
 
 
 def most_removed(signed: SignedShard, rows: Sequence[int]) -> list[tuple[str, str, int]]:
-    """Return the groups that lose most, each with how many rows it loses, of those that are given."""
+    """Return the groups with the most removed rows, and their numbers."""
     if not rows:
         return []
     is_gone = bytearray(signed.record.rows)
@@ -372,7 +372,7 @@ def _most(counts: Counter[Group]) -> list[tuple[str, str, int]]:
 
 
 def added_up(shards: Iterable[Sequence[tuple[str, str, int]]]) -> dict[Group, int]:
-    """Return the groups that lose most of all, with how many documents they lose."""
+    """Return the groups with the most removed documents of all."""
     total = Counter[Group]()
     for shard in shards:
         total.update({(kind, value): count for kind, value, count in shard})
@@ -380,7 +380,7 @@ def added_up(shards: Iterable[Sequence[tuple[str, str, int]]]) -> dict[Group, in
 
 
 def warnings(removed: dict[Group, int], compared: Sequence[int], share: float) -> list[str]:
-    """Return sentences about groups that lose more than a share, at least two documents; those that lose most first."""
+    """Return warnings about groups above a removal rate, of two documents at least; those that lose most first."""
     heavy = [
         (count, of, group)
         for (group, count), of in zip(removed.items(), compared, strict=True)
@@ -410,7 +410,7 @@ class NearSigner(KindSigner):
 
     Args:
         kind: configured.
-        files: what it writes to.
+        files: Files to write.
         signing: makes signatures.
         stores_shingles: True if shingles are kept, too.
     """

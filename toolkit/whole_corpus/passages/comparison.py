@@ -1,4 +1,4 @@
-"""Comparison of passages, task by task, and the spans of repeats in each shard.
+"""Comparison of passages, and spans of repeats in each shard.
 
 Step 2b reads the text of stretches that share an anchor again, step 2c compares their passages. A unit is a range of
 anchors: shards scatter stretches with their texts by unit, units scatter `SPAN` by shard. Step 2d, per shard, joins
@@ -47,7 +47,7 @@ _TEXTS = 1 << 22  # bytes of texts that are scattered at a time
 
 
 def _type(ranks: str) -> np.dtype[Any]:
-    """Return the type of a stretch whose text is compared, given that of its rank; its payload is the text.
+    """Return the type of a stretch with text, given that of its rank; its payload is the text.
 
     It has its shard, its number there, the hash of its anchor, its rank, passages, the code points where whole
     characters begin and end, and the bytes at the end that are part of another one.
@@ -61,7 +61,7 @@ class Asking(ConfigStruct):
 
     Attributes:
         length: Bytes of a passage.
-        counted: What passages are counted in.
+        counted: Unit of lengths.
         units: Number of units.
         ranks: Type of the ranks of stretches; empty if they have none.
         shards: Number of shards.
@@ -79,27 +79,27 @@ class Asking(ConfigStruct):
 
 
 class ToAsk(ConfigStruct):
-    """A shard of which the text of some stretches is read."""
+    """A shard of stretches to read."""
 
     shard: NumberedShard
     asking: Asking
 
 
 class ScatteredTexts(ConfigStruct):
-    """The objects that were written, and how many passages each unit has in them."""
+    """The objects of a shard, and their number of passages by unit."""
 
     objects: list[str]
     passages: list[int]
 
 
 class Stretch(NamedTuple):
-    """Stretches of a run, of which texts are read, column by column, in their order.
+    """Stretches of a run with texts to read, as columns.
 
     Attributes:
         rows: Rows of their documents in the shard.
         begins: bytes of the document before each.
         items: their numbers in the shard.
-        passages: how many each has.
+        passages: Number of passages of each.
         anchors: the hash of the anchor of each.
         ranks: the least stays.
         places: `PLACE`.
@@ -115,7 +115,7 @@ class Stretch(NamedTuple):
 
 
 def asked_runs(signed: SignedShard, folder: str) -> Iterator[Stretch]:
-    """Yield the stretches of each run of a shard whose text is to be read."""
+    """Yield the stretches of each run of a shard with texts to read."""
     whole, numbers = parts_of(folder, signed.number)
     rows = items = 0
     for number in numbers:
@@ -144,13 +144,13 @@ def _stretches_of_run(signed: SignedShard, folder: str, whole: Whole, number: in
 
 
 def places_of(signed: SignedShard, first: int, count: int) -> Array:
-    """Return the places of some stretches of a shard that follow one another."""
+    """Return the places of consecutive stretches of a shard."""
     data = read_sealed(signed.path(PLACES), PLACE.itemsize * first, PLACE.itemsize * count)
     return np.frombuffer(data, dtype=PLACE)
 
 
 def ask_shard(task: ToAsk, report: Report) -> ScatteredTexts:
-    """Scatter the stretches of a shard that are to be compared with their texts, unless that was done before.
+    """Scatter the ambiguous stretches of a shard with their texts, once.
 
     Raises:
         DataError: If the documents are others than those that have been signed.
@@ -244,7 +244,7 @@ _find_spans = Compiled("toolkit.whole_corpus.passages.kernel:spans", Texts, Cut,
 
 
 class ToCompare(ConfigStruct):
-    """A unit whose passages are compared: its number, and how many passages it has."""
+    """A unit of passages to compare: its number, and how many passages it has."""
 
     number: int
     passages: int
@@ -252,7 +252,7 @@ class ToCompare(ConfigStruct):
 
 
 def compare_unit(task: ToCompare, report: Report) -> list[str]:
-    """Scatter which characters of the stretches of a unit were there before, by shard; return the objects."""
+    """Scatter the repeated characters of a unit's stretches by shard; return the objects."""
     return once(join(task.asking.folder, f"{COMPARED}-{task.number}.json"), "", list[str], lambda: _compare_unit(task))
 
 
@@ -265,7 +265,7 @@ def _compare_unit(task: ToCompare) -> list[str]:
 
 
 def _compare(task: ToCompare, part: int, slices: int, is_repeat: Array) -> None:
-    """Note which passages were there before, of those whose hash is in one of so many slices."""
+    """Mark the repeated passages of one slice of hashes."""
     ranked = task.asking.ranks
     hashes = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, ranked or NUMBERS), np.empty(0, np.int64))
     columns_of_pieces: list[tuple[Array, ...]] = [hashes]
@@ -337,7 +337,7 @@ class Repeats(msgspec.Struct, frozen=True):
 
 
 class ToGather(ConfigStruct):
-    """A shard whose spans are gathered, and the path of its fates."""
+    """A shard of spans to gather, and the path of its decisions."""
 
     shard: NumberedShard
     asking: Asking
@@ -394,12 +394,12 @@ def gather_shard(task: ToGather, report: Report) -> Gathered:
 def _spans(
     signed: SignedShard, asking: Asking, whole: Whole, number: int, at: tuple[int, int], compared: Array
 ) -> list[Array]:
-    """Return row, first and last code point, and bytes of each span of a run, in order; int64.
+    """Return row, code points and bytes of each span of a run; int64.
 
     Args:
         signed: Shard.
-        asking: How passages are compared.
-        whole: What is resolved.
+        asking: Parameters of the comparison.
+        whole: Resolution of the stretches.
         number: Number of the run.
         at: Documents and stretches of the shard before those of the run.
         compared: `SPAN` of the shard, sorted by stretch.
@@ -423,7 +423,7 @@ def _spans(
 
 
 def _united(rows: Array, starts: Array, ends: Array, begins: Array, behinds: Array) -> list[Array]:
-    """Return spans, of which those that overlap or touch are one: row, start, end, bytes."""
+    """Merge spans with overlap or contact: row, start, end, bytes."""
     order = np.lexsort((starts, rows))
     rows, starts, begins = rows[order], starts[order], begins[order]
     upper = rows << 32  # so that what is furthest begins anew with each row
@@ -440,7 +440,7 @@ _NONE = Repeats()
 
 
 def values_of(path: str, rows: int) -> Iterator[Repeats]:
-    """Yield the value of each row of a shard, of whose fates this is the path."""
+    """Yield the value of each row of a shard, from its decisions."""
     rows_with_spans, counts, total, starts, ends = (column.tolist() for column in unpacked(read_sealed(path), TYPES))
     row = at = 0
     for mine, count, size in zip(rows_with_spans, counts, total, strict=True):
@@ -465,7 +465,7 @@ class Done(ConfigStruct):
 
 
 def resolve(work: Work, length: int, counted: Counted, *, ranks: str) -> Resolved:
-    """Find which characters lie in passages that stand elsewhere before, unless that was done."""
+    """Find the characters of repeated passages, unless a record has them."""
     path = join(work.folder, _DONE)
     result = load(path, Done)
     if result is None:

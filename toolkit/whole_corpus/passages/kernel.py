@@ -1,4 +1,4 @@
-"""Stretches of texts, and which of their passages are equal, in compiled code. Used by its neighbours alone."""
+"""Stretches of texts, and equal passages, in compiled code. Used by its neighbours alone."""
 
 import functools
 from typing import Any
@@ -21,13 +21,13 @@ _PRIME = (1 << 61) - 1
 
 @_inline
 def _begins(utf8: Any, at: Any) -> Any:
-    """Return whether a character begins at a byte."""
+    """Return True if a character begins at a byte."""
     return (_u8(utf8[at]) & _u8(0xC0)) != _u8(0x80)
 
 
 @_inline
 def _least(ring: Any, oldest: Any, size: Any) -> Any:
-    """Return how many places behind the oldest in a ring the least number is; of equal ones, the last."""
+    """Return the distance of the least number from the oldest in a ring; of equal ones, the last."""
     result, at = _i64(0), oldest
     least = ring[oldest]
     for i in range(1, size):
@@ -41,11 +41,11 @@ def stretches(texts: Texts, cut: Cut, ring: Any, result: Found, room: Any) -> No
     """Find the stretches of texts (see `toolkit.whole_corpus.passages.stretches`).
 
     Args:
-        texts: in one buffer.
-        cut: how passages are looked at.
+        texts: Texts in one buffer.
+        cut: Parameters of passages.
         ring: uint64 (`cut.runs`), to work in.
         result: filled, as far as there is room; its bounds say how many there are.
-        room: for so many stretches.
+        room: Capacity of the result.
     """
     utf8, runs, n = texts.utf8, cut.runs, _i64(0)
     size = cut.length - runs + 1
@@ -87,7 +87,7 @@ def stretches(texts: Texts, cut: Cut, ring: Any, result: Found, room: Any) -> No
 
 
 def places(texts: Texts, cut: Cut, result: Found, where: Places) -> None:
-    """Find the code points of the whole characters of each stretch, and the bytes at its ends of others."""
+    """Find the code points of each stretch, and partial characters at its ends."""
     utf8 = texts.utf8
     for text in range(texts.items):
         first, behind, last = texts.starts[text], texts.starts[text], texts.ends[text]
@@ -142,20 +142,20 @@ def fingerprints(texts: Texts, cut: Cut, high: Any, low: Any) -> None:
 
 @_inline
 def _product(a: Any, b: Any) -> Any:
-    """Return the product of two numbers modulo 2^61 - 1, or that more."""
+    """Return the product of two numbers modulo 2^61 - 1, unreduced."""
     low, high = a * b, high_product(a, b)
     result = (low & _u64(_PRIME)) + ((low >> _u64(61)) | (high << _u64(3)))
     return (result & _u64(_PRIME)) + (result >> _u64(61))
 
 
 def spans(texts: Texts, cut: Cut, compared: Compared, spans: Spans) -> None:
-    """Find the whole characters that passages have which were there before: spans of each stretch, in order.
+    """Find spans of whole characters in repeated passages: spans of each stretch, in order.
 
     Args:
         texts: Texts of the stretches.
-        cut: how passages are looked at.
+        cut: Parameters of passages.
         compared: their passages.
-        spans: with room for all.
+        spans: Result.
     """
     utf8, passage, n = texts.utf8, _i64(0), _i64(0)
     for stretch in range(texts.items):

@@ -50,7 +50,7 @@ class Cut(NamedTuple):
 
     @classmethod
     def of(cls, length: int) -> "Cut":
-        """Return that for passages of so many bytes."""
+        """Return the parameters for a length in bytes."""
         return cls(length, length // 2)
 
 
@@ -131,7 +131,7 @@ def buffer_of(texts: Sequence[bytes]) -> Texts:
 
 
 def first_bytes(passages: Array, counts: Array) -> Array:
-    """Return at which byte of its text each stretch begins, from the passages of each, and the stretches of texts."""
+    """Return the offset of each stretch in its text, in bytes."""
     before = bounds_of(passages)
     begins: Array = before[:-1] - np.repeat(before[bounds_of(counts)[:-1]], counts)
     return begins
@@ -167,7 +167,7 @@ class Counted(ConfigStruct):
         return length if self.unit == "byte" else BYTES * length
 
     def texts_of(self, documents: Batch) -> list[bytes]:
-        """Return what is looked at of each document."""
+        """Return the bytes of each document to compare."""
         if self.unit == "byte":
             return documents.utf8
         if self.unit == "token":
@@ -177,7 +177,7 @@ class Counted(ConfigStruct):
 
     @property
     def form(self) -> Callable[[str], bytes]:
-        """Return the function that gives what is looked at of a text."""
+        """Return the function from a text to the bytes to compare."""
         if self.unit == "byte":
             return str.encode
         if self.unit == "token":
@@ -185,7 +185,8 @@ class Counted(ConfigStruct):
         return lambda text: _hashed((words := _split(text)).hashes, words.bounds)[0]
 
     def in_text(self, signed: SignedShard, rows: Array, starts: Array, ends: Array) -> list[Array]:
-        """Return where spans of words or tokens are in the texts: first and last code points, and bytes; int64 each.
+        """Return the places of spans of words or tokens in the texts: first and last code points, and bytes; int64
+        each.
 
         Args:
             signed: the shard, some of whose texts are read.
@@ -228,7 +229,7 @@ def _split(text: str) -> Words:
 
 
 def _hashed(numbers: Array, bounds: Array) -> list[bytes]:
-    """Return what is looked at of texts, from a number of each word, and where those of each begin."""
+    """Return the bytes of texts, from a number and bounds of words."""
     hashes = finalized(numbers)
     result = np.empty((len(hashes), BYTES), dtype=np.uint8)
     result[:, 0] = hashes & np.uint64(0x7F)

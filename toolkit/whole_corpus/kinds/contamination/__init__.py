@@ -47,7 +47,7 @@ class SeenItem(msgspec.Struct, array_like=True):
 
 
 class Seen:
-    """Matches of an index in a shard, in memory that depends on the index alone.
+    """Matches of an index in a shard, in bounded memory.
 
     Args:
         items: number of items of the index.
@@ -81,7 +81,7 @@ class Seen:
         return np.flatnonzero(self._grams).astype("<i8").tobytes()
 
     def items(self) -> Iterator[tuple[int, int, float, list[tuple[int, float]]]]:
-        """Yield what `SeenItem` has of each item, in order."""
+        """Yield the fields of a `SeenItem` for each item, in order."""
         for item in sorted(self._rows):
             yield item, int(self._documents[item]), round(float(self._shares[item]), 4), self._rows[item]
 
@@ -185,7 +185,7 @@ def _make_report(work: ToReport, report: Report) -> tuple[dict[str, int], list[s
 
 
 def _note(index: Any, benchmark: str, counts: Array, shares: Array) -> str:
-    """Return what was found of a benchmark."""
+    """Return a sentence about the matches of a benchmark."""
     import numpy as np
 
     mine = np.array([name == benchmark for name, _ in index.names])
@@ -250,7 +250,7 @@ _NOTHING = _ENCODER.encode(_NONE)
 
 
 class Contamination(Kind, kw_only=True):
-    """Documents that have n-grams of evaluation items."""
+    """Documents with n-grams of evaluation items."""
 
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"against"})
 
@@ -312,7 +312,7 @@ def _index(
 
 
 class _Finder(Signer):
-    """Writes the values of documents, and what was seen of the items."""
+    """Writes the values of documents, and the matches of items."""
 
     kind: Contamination
 
@@ -373,7 +373,7 @@ class _DocumentMatches:
 
 
 def _find_items(index: Index, documents: Sequence[Document]) -> list["_DocumentMatches | None"]:
-    """Return what each document has of the items, None where that is nothing."""
+    """Return the matches of each document, None if there are none."""
     import numpy as np
 
     normal = Normalised.of(Batch.of(documents).utf8)
@@ -393,7 +393,7 @@ def _find_items(index: Index, documents: Sequence[Document]) -> list["_DocumentM
 def _spans(
     document: Document, words: Array, places: Sequence[int], lengths: Sequence[int], shares: Sequence[float]
 ) -> list[Span]:
-    """Return the stretches that n-grams cover which overlap, in code points.
+    """Return spans of overlapping n-grams, in code points.
 
     Args:
         document: Document that has them.

@@ -1,4 +1,4 @@
-"""The items of evaluations that documents are held against, and their n-grams.
+"""Evaluation items and their n-grams.
 
 The n-grams of items, and which of them texts have: exact, by 128 bits of each n-gram.
 
@@ -69,7 +69,7 @@ class Item(NamedTuple):
 
 
 def files_of(against: Sequence[str]) -> list[ItemsFile]:
-    """Return the files that paths, globs and folders stand for, in their order; those of each sorted.
+    """Return the files of paths, globs and folders, in order; those of each sorted.
 
     The rows of a file belong to a benchmark that is called as the file; texts to one that is called as their folder.
 
@@ -237,7 +237,7 @@ class Table(NamedTuple):
         slots: int64, a hash table by the lower bits of the first: numbers of n-grams from 1, 0 where none is.
         mask: slots but one.
         marks: uint64, a bit for the upper bits of the first hash.
-        shift: which bits these are.
+        shift: Shift of the first hash to these bits.
     """
 
     number: int
@@ -260,7 +260,7 @@ class Normalised(NamedTuple):
     """The words of some texts.
 
     Attributes:
-        words: where they are.
+        words: Offsets of the words.
         first, second: uint64, two hashes of each.
     """
 
@@ -280,7 +280,7 @@ class Normalised(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """Where n-grams of an index are in texts: int64 arrays, sorted by place.
+    """Matches of an index in texts: int64 arrays, sorted by place.
 
     Attributes:
         places: the first word of each.
@@ -295,7 +295,7 @@ class Index:
     """The n-grams of items.
 
     Args:
-        items: in order.
+        items: Items in order.
         ngram: words of an n-gram.
         min_words: a text shorter than an n-gram is looked for as a whole if it has so many words.
 
@@ -305,7 +305,7 @@ class Index:
         words: int64, the words of each item.
         lengths: int64, words of each n-gram.
         postings, items: int64; the items that have n-gram i are ``items[postings[i]:postings[i + 1]]``.
-        table: for compiled code.
+        table: Table for compiled code.
     """
 
     def __init__(self, items: Iterable[Item], ngram: int, min_words: int) -> None:
@@ -340,7 +340,7 @@ class Index:
         self.table = _table(keys[firsts], second_keys[firsts], self.lengths)
 
     def hits(self, texts: Normalised) -> Hits:
-        """Return where n-grams of the items are in texts."""
+        """Return the matches in texts."""
         import numpy as np
 
         bounds, room = texts.words.bounds, 64
@@ -354,7 +354,7 @@ class Index:
             room = int(count[1])
 
     def of_grams(self, grams: Array) -> tuple[Array, Array]:
-        """Return the items that each of some n-grams is of, one behind the other, and where those of each begin."""
+        """Return the items of n-grams, and the start of those of each."""
         import numpy as np
 
         begin, end = self.postings[grams], self.postings[grams + 1]
@@ -384,7 +384,7 @@ def _together(items: Iterable[Item]) -> Iterable[list[Item]]:
 def _grams(
     items: list[Item], number: int, ngram: int, min_words: int, grams: list[tuple[Array, Array, Array, Array]]
 ) -> list[int]:
-    """Add the n-grams of items, which are numbered from a number; return how many words each has."""
+    """Add the n-grams of items, numbered from a number on; return how many words each has."""
     import numpy as np
 
     texts = [(number + i, text) for i, item in enumerate(items) for text in item.texts]

@@ -1,4 +1,4 @@
-"""Normalised words, their n-grams, and which of these an index has, in compiled code. Used by `items`."""
+"""Normalised words, n-grams and lookups in compiled code. Used by `items`."""
 
 import functools
 from typing import Any
@@ -16,7 +16,7 @@ decoded, number_of = _inline(unicode_table.decoded), _inline(unicode_table.numbe
 
 @_inline
 def _mixed(x: Any) -> Any:
-    """Return 64 bits each of which depends on all of these (the last step of MurmurHash3)."""
+    """Return 64 well mixed bits (the last step of MurmurHash3)."""
     x = (x ^ (x >> numba.uint64(33))) * numba.uint64(0xFF51AFD7ED558CCD)
     x = (x ^ (x >> numba.uint64(33))) * numba.uint64(0xC4CEB9FE1A85EC53)
     return x ^ (x >> numba.uint64(33))
@@ -29,7 +29,7 @@ def hash_words(utf8: Any, starts: Any, ends: Any, n: Any, table: Characters, fir
         utf8: int8.
         starts: int64, offsets of the words.
         ends: int64, exclusive.
-        n: how many.
+        n: Number of words.
         table: Table of the code points.
         first: uint64 (n), filled.
         second: uint64 (n), filled.
@@ -56,7 +56,7 @@ def hash_grams(first: Any, second: Any, words: Any, length: Any, keys: Any, seco
     Args:
         first: uint64, of the words.
         second: uint64, the second hashes of the words.
-        words: how many; there are ``words - length + 1`` n-grams.
+        words: Number of words; there are ``words - length + 1`` n-grams.
         length: words of an n-gram.
         keys: uint64, filled.
         second_keys: uint64, filled.
@@ -126,7 +126,7 @@ def find(first: Any, second: Any, bounds: Any, texts: Any, table: Table, places:
 
 
 def fill(keys: Any, n: Any, mask: Any, shift: Any, slots: Any, marks: Any) -> None:
-    """Fill the slots and the marks of a table, zeros before, for n keys."""
+    """Fill the empty slots and marks of a table."""
     for i in range(n):
         key = keys[i]
         bit = key >> numba.uint64(shift)

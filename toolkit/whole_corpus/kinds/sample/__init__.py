@@ -92,7 +92,7 @@ def load_rows(signed: SignedShard) -> Rows:
 
 
 def weighted_key(key: int, weight: float) -> int:
-    """Return the key of a document that has a weight above 0, as the bits of a double, which are in its order."""
+    """Return the key of a weighted document: ordered bits of a double."""
     exponential = -math.log((key + 0.5) / 2.0**64)
     return int(np.float64(max(exponential, 0.0) / weight).view(np.uint64))
 
@@ -103,7 +103,7 @@ def split_of(seed: str, value: Any, bounds: Array) -> int:
     Args:
         seed: Seed of the sample.
         value: whatever JSON has.
-        bounds: where the share of each split ends.
+        bounds: End of the share of each split.
     """
     drawn = sample_hash(f"split {seed}", "", msgspec.json.encode(value, order="sorted").decode()) / 2.0**64
     shares = np.flatnonzero(np.diff(bounds, prepend=0.0))
@@ -131,7 +131,7 @@ def equal_quotas(counts: Mapping[str, int], total: int, short: Short) -> dict[st
     Args:
         counts: documents of each stratum.
         total: documents wanted of all together.
-        short: what becomes of documents that a stratum lacks: others give them, or nobody does.
+        short: Policy for documents missing in a stratum: others give them, or nobody does.
     """
     return quotas_by_weights(counts, dict.fromkeys(counts, Fraction(1)), total, short)
 
@@ -162,7 +162,7 @@ def quotas_by_numbers(counts: Mapping[str, int], numbers: Mapping[str, int], sho
 
 
 def divide(total: int, weights: Mapping[str, Fraction]) -> dict[str, int]:
-    """Return whole numbers in proportion to weights, which add up to a total; all are 0 if the weights are."""
+    """Return whole numbers in proportion to weights, with a given sum; all are 0 if the weights are."""
     whole = sum(weights.values())
     if not whole:
         return dict.fromkeys(weights, 0)
@@ -175,7 +175,7 @@ def divide(total: int, weights: Mapping[str, Fraction]) -> dict[str, int]:
 
 
 def _redistributed(counts: Mapping[str, int], weights: Mapping[str, Fraction], total: int) -> dict[str, int]:
-    """Return quotas of which none is above what its stratum has, as near to the weights as that allows.
+    """Return quotas near the weights, none above the size of its stratum.
 
     Strata that have too few give all that they have; the others divide what is left by their weights, until none of
     them has too few either.
@@ -195,12 +195,12 @@ def _redistributed(counts: Mapping[str, int], weights: Mapping[str, Fraction], t
 
 
 def short_strata(quotas: Mapping[str, Quota]) -> Sequence[str]:
-    """Return the labels of the strata that give fewer documents than they should, in order."""
+    """Return the labels of strata below their targets, in order."""
     return [label for label, quota in quotas.items() if quota.size < quota.target]
 
 
 class SampleKeys(KeySource):
-    """The keys of the rows of shards, by the numbers of their strata in a file of labels; places are shard and row."""
+    """The keys of rows of shards by stratum; places are shard and row."""
 
     shards: NumberedShards
     labels: str
@@ -221,7 +221,7 @@ class SampleKeys(KeySource):
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """Which documents of a stratum are chosen: those with keys below a bound, and some of those that have it.
+    """The chosen documents of a stratum: those with keys below a bound, and some of those that have it.
 
     Attributes:
         below: the bound; 2**64 if all are.
@@ -235,14 +235,14 @@ class Chosen(msgspec.Struct, frozen=True):
 def choose(
     run: Run, folder: str, sources: Sequence[KeySource], counts: Sequence[int], targets: Sequence[int], memory: int
 ) -> list[Chosen]:
-    """Return which documents of each stratum are chosen.
+    """Choose documents of each stratum.
 
     Args:
         run: runs tasks, as of a command.
         folder: Folder of their files.
         sources: keys of groups of shards.
         counts: documents of each stratum.
-        targets: how many of them are chosen, at most as many.
+        targets: Number of chosen documents, at most all.
         memory: bytes that may be used.
     """
     goals = {i: [float(k)] for i, (n, k) in enumerate(zip(counts, targets, strict=True)) if 0 < k < n}
@@ -277,7 +277,7 @@ class Sampled(msgspec.Struct, frozen=True):
 
 
 class Copy(ConfigStruct):
-    """Where the chosen documents are copied to, as they are.
+    """Target of copies of the chosen documents, unchanged.
 
     Attributes:
         path: a file, or with `layout: inputs` a folder.
@@ -352,7 +352,7 @@ class Sample(Kind, kw_only=True):
     ] = msgspec.field(name="copy", default=None)
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together."""
+        """Raise ConfigError for options that exclude each other."""
         for path in (self.ids, self.copy_.path if self.copy_ else None):
             if path is not None and not path.strip():
                 raise ConfigError("expected a path, got none")
@@ -393,11 +393,11 @@ class Sample(Kind, kw_only=True):
         return [self.by] if isinstance(self.by, str) else self.by
 
     def signer(self, files: Files) -> Signer:
-        """Return what writes the keys of a shard."""
+        """Return a writer of a shard's keys."""
         return _Keys(self, files)
 
     def resolve(self, work: Work) -> Resolved:
-        """Choose, in tasks that read the keys of shards, and nothing else."""
+        """Choose documents in tasks over the keys of shards."""
         result = _choose(self, work)
         write_file(join(work.folder, _FOUND), msgspec.json.encode(result))
         digests = {
@@ -407,7 +407,7 @@ class Sample(Kind, kw_only=True):
         return Resolved(digests, result.counts, result.notes)
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
-        """Yield whether each document is chosen."""
+        """Yield the choice for each document."""
         path = join(fates, _FOUND)
         result = msgspec.json.decode(store_of(path).read(path), type=Found)
         rows, expressions = load_rows(signed), strata_of(signed).labels
@@ -492,10 +492,10 @@ class Found(msgspec.Struct, frozen=True):
     """The chosen documents.
 
     Attributes:
-        strata: what is chosen of each, by label.
+        strata: Choice in each stratum, by label.
         quotas: Quotas of each, by label.
-        counts: for people.
-        notes: for people.
+        counts: Counts for people.
+        notes: Notes for people.
     """
 
     strata: dict[str, Chosen]
@@ -525,7 +525,7 @@ def _choose(kind: Sample, work: Work) -> Found:
 
 
 def allot(kind: Sample, available: Mapping[str, int]) -> dict[str, Quota]:
-    """Return what each stratum gives; `available` is how many documents each has."""
+    """Return the quota of each stratum; `available` is how many documents each has."""
     pool = sum(available.values())
     if isinstance(kind.quota, dict) and kind.documents is None and kind.share is None:
         numbers = {label: int(number) for label, number in kind.quota.items()}
@@ -541,7 +541,7 @@ def allot(kind: Sample, available: Mapping[str, int]) -> dict[str, Quota]:
 
 
 def _notes(kind: Sample, allotted: Mapping[str, Quota], available: Mapping[str, int]) -> list[str]:
-    """Return what is to be said of strata that have too few documents."""
+    """Return notes on strata with too few documents."""
     short = short_strata(allotted)
     target = sum(item.target for item in allotted.values())
     size = sum(item.size for item in allotted.values())
@@ -560,7 +560,7 @@ def _notes(kind: Sample, allotted: Mapping[str, Quota], available: Mapping[str, 
 
 
 def _of_shard(signed: SignedShard, choice: Found) -> list[tuple[int, list[int]]]:
-    """Return the bound of each stratum of a shard, in its order, and its rows that have the very bound."""
+    """Return the bound and the chosen ties of each stratum of a shard."""
     return [
         (bound.below, [row for shard, row in bound.ties if shard == signed.number])
         for bound in (choice.strata[label] for label in strata_of(signed).labels)
@@ -568,7 +568,7 @@ def _of_shard(signed: SignedShard, choice: Found) -> list[tuple[int, list[int]]]
 
 
 def _chosen(rows: Rows, bounds: list[tuple[int, list[int]]]) -> Array:
-    """Return of each row of a shard whether it is chosen."""
+    """Return a mask of the chosen rows of a shard."""
     result = np.zeros(len(rows.keys), dtype=bool)
     for stratum, (below, ties) in enumerate(bounds):
         mine = rows.strata == stratum

@@ -39,7 +39,7 @@ class FileToWrite(ConfigStruct):
         shards: Shards whose chosen documents are in it, in order.
         fates: the folder of what was chosen.
         index: True if an ``.idx`` is written beside it.
-        max_document_bytes: of a row of documents.
+        max_document_bytes: Limit of a row of documents.
     """
 
     path: str
@@ -73,7 +73,7 @@ class Copied(Artifact, frozen=True):
 
 
 class CopyRecords(msgspec.Struct, frozen=True):
-    """The record of the copies of a set, by what they are of."""
+    """The record of the copies of a set, by content."""
 
     version: int = 1
     copies: dict[str, Copied] = {}
@@ -90,7 +90,7 @@ def load(dataset: Dataset, set_name: str) -> CopyRecords:
 
 
 def load_strictly(dataset: Dataset, set_name: str) -> CopyRecords:
-    """Return the record of a set's copies, without which nobody knows whose the files are that are there.
+    """Return the record of a set's copies, or raise an error.
 
     Raises:
         DataError: if it is damaged.
@@ -100,7 +100,7 @@ def load_strictly(dataset: Dataset, set_name: str) -> CopyRecords:
 
 
 def copies_of(kind: Sample) -> list[tuple[What, Copy]]:
-    """Return the copies that a sample is to have."""
+    """Return the copies of a sample."""
     results: list[tuple[What, Copy]] = []
     if kind.ids is not None:
         results.append(("ids", Copy(kind.ids)))
@@ -140,7 +140,7 @@ def files_in(copied: Copied) -> Iterator[FileRecord]:
 
 
 def check_free(copy: Copy, before: Copied | None) -> None:
-    """Check that nothing is where a copy goes but files of an earlier one.
+    """Check that only files of an earlier copy are in the way.
 
     Raises:
         ConfigError: if there is.
@@ -166,7 +166,7 @@ def write_copy(work: FileToWrite, report: Report) -> WrittenFile:
     compress, lengths = compressor_for(work.path), list[int]()
 
     def one_by_one(rows: bytes) -> bytes:
-        """Return rows compressed each by itself, so that each can be read alone."""
+        """Compress each row by itself."""
         members = [compress(row + b"\n") for row in rows.split(b"\n")[:-1]]
         lengths.extend(map(len, members))
         return b"".join(members)
@@ -207,7 +207,7 @@ def _named(name: bytes, value: Any) -> bytes:
 
 
 def begin(dataset: Dataset, set_name: str, content: What, files: Sequence[FileToWrite]) -> None:
-    """Note which files a copy will have, beside those that there are: a run that is killed meanwhile leaves them."""
+    """Record the files of a copy before it begins, beside present ones: a killed run leaves them."""
     copies = load(dataset, set_name).copies
     before = copies.get(content)
     files_by_path = {file.path: file for file in before.files} if before else {}
@@ -216,7 +216,7 @@ def begin(dataset: Dataset, set_name: str, content: What, files: Sequence[FileTo
 
 
 def end(dataset: Dataset, set_name: str, content: What, copied: Copied) -> None:
-    """Note a copy, and delete files of those before that are not of this one, indices too."""
+    """Record a copy, and delete files of earlier ones, with indices."""
     copies = load(dataset, set_name).copies
     before = copies.get(content)
     here = {file.path for file in copied.files}
