@@ -27,7 +27,7 @@ from toolkit.data.documents import (
 )
 from toolkit.errors import DataError, StaleError
 from toolkit.execution.blocks import Block, in_blocks, next_block
-from toolkit.mix.joined_sets import ChosenText, JoinedDataset, JoinedSet, chosen_text_of
+from toolkit.mix.joined_sets import JoinedDataset, JoinedSet, chosen_text_of
 from toolkit.records import sets as records
 from toolkit.records.sets import ShardAttributes
 from toolkit.rules.expressions import WHOLE
@@ -311,7 +311,10 @@ class Joiner:
         self._work, self._joined, self._late = work, joined, late
         self._chosen = chosen_text_of(work.stream, work.sets)
         if self._chosen:
-            keys, fields = _with_chosen(self._chosen, keys, fields)
+            name = self._chosen.name
+            if fields is not None and (name not in keys or name in fields):
+                fields = {**fields, name: fields.get(name, set()) | (self._chosen.fields or {WHOLE})}
+            keys = {*keys, name}
         self._decoders = [row_decoder(item, keys, fields) for item in work.sets]
         self._paths = list(map(work.attributes_of, work.sets))
 
@@ -474,16 +477,6 @@ class Joiner:
                 lines.append(other_line)
                 values.append(decoder.values(result))
             yield self._joint(to_document(row, documents, line), documents.number, lines, values)
-
-
-def _with_chosen(
-    chosen: ChosenText, keys: set[str], fields: Mapping[str, set[str]] | None
-) -> tuple[set[str], Mapping[str, set[str]] | None]:
-    """Return the keys and fields for rules and chosen text."""
-    if fields is not None and (chosen.name not in keys or chosen.name in fields):
-        names = fields.get(chosen.name, set()) | (chosen.fields or {WHOLE})
-        fields = {**fields, chosen.name: names}
-    return {*keys, chosen.name}, fields
 
 
 def joint_rows(

@@ -198,18 +198,16 @@ class Watch:
                 raise DataError(
                     "expected a document with a source, because entries of blocklists can name sources, got one without"
                 )
-            url = self._url_of(document) if self.list.needs_url else None
+            root, _, path = self._url.partition(".")
+            name, url = path.partition(".")[0], None
+            if self.list.needs_url and root == DOCUMENT:
+                url = url_of({name: document.field(name)}, path)
+            elif self.list.needs_url:
+                url = url_of({"metadata": document.metadata}, self._url)
             results = self.list.find(document.id, document.source, url)
             self.matched.update(results)
             self._last = (document, results)
         return self._last[1]
-
-    def _url_of(self, document: Any) -> str | None:
-        root, _, path = self._url.partition(".")
-        if root == DOCUMENT:
-            name = path.partition(".")[0]
-            return url_of({name: document.field(name)}, path)
-        return url_of({"metadata": document.metadata}, self._url)
 
     def __call__(self, document: Any) -> bool:
         return bool(self.look(document)) or (self.cleared and self.list.needs_url and not document.text)

@@ -305,7 +305,7 @@ def _within(rule: Rule, place: ConfigNode, around: _Around) -> Rule:
 
 def _group(entry: GroupForm, place: ConfigNode, around: _Around) -> list[Rule]:
     group = f"{around.group}/{entry.group}" if around.group else entry.group
-    inner = dataclasses.replace(around, group=group, when=_whens(entry.when, around))
+    inner = dataclasses.replace(around, group=group, when=(*around.when, *filter(None, [entry.when])))
     return _scoped(place, place.at("rules"), inner, around.scope)
 
 
@@ -331,7 +331,7 @@ def _include(entry: IncludeForm, place: ConfigNode, around: _Around) -> list[Rul
         around,
         base=os.path.dirname(result),
         included=(*around.included, os.path.abspath(result)),
-        when=_whens(entry.when, around),
+        when=(*around.when, *filter(None, [entry.when])),
         scope=merged(own, around.scope),
     )
     if not isinstance(source.value, dict):
@@ -342,10 +342,6 @@ def _include(entry: IncludeForm, place: ConfigNode, around: _Around) -> list[Rul
         rules = _scoped(source, source.at("rules"), inner, inner.scope)
     check_used(place, own, rules)
     return rules
-
-
-def _whens(own: str, around: _Around) -> tuple[str, ...]:
-    return (*around.when, own) if own else around.when
 
 
 def _scoped(place: ConfigNode, rules: ConfigNode, inner: _Around, outer: Scope) -> list[Rule]:

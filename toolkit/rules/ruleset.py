@@ -291,14 +291,10 @@ def _compiled(rules: Sequence[Rule], compiler: Compiler) -> list[CompiledRule]:
     """Return the rules, compiled; those that change documents know what all decisions leave."""
     results = {i: rule.compile(compiler) for i, rule in enumerate(rules) if rule.decides}
     results |= {i: rule.compile(compiler) for i, rule in enumerate(rules) if not rule.decides}
-    _check_fields([rule for rule in rules if rule.field])
-    return [results[i] for i in range(len(rules))]
-
-
-def _check_fields(rules: Sequence[Rule]) -> None:
-    """Raise ConfigError if a rule's field contains another one."""
+    fields = sorted({rule.field for rule in rules if rule.field})
     for rule in rules:
-        for outer in sorted({rule.field for rule in rules}):
+        for outer in fields:
             if rule.field.startswith(f"{outer}."):
                 got = f"{rule.field} inside {outer}, which a rule sets too"
                 raise refused(rule, f"expected fields that do not contain each other, got {got}")
+    return [results[i] for i in range(len(rules))]
