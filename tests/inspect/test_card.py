@@ -24,7 +24,7 @@ from toolkit.describe.about import About
 from toolkit.describe.card import read
 from toolkit.describe.card_head import identifiers
 from toolkit.describe.card_numbers import Picture
-from toolkit.describe.made import counted
+from toolkit.describe.provenance import counted
 from toolkit.errors import DataError
 from toolkit.storage.compression import zstd
 

@@ -10,7 +10,7 @@ from publicsuffixlist import PublicSuffixList
 
 import toolkit
 from tests.pipeline.conftest import Project, document, write_rows
-from toolkit.describe.disclosure import Answer, Disclosure, page
+from toolkit.describe.disclosure import Disclosure, FormAnswer, page
 
 WORD = r"[^\s\x0b\x1c-\x1f\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]+"
 HEADERS = "json->>'$.warc_headers"
@@ -43,11 +43,11 @@ def recount(out: Path) -> dict[str, list[dict[str, Any]]]:
     return found | {"domain": [{"domain": name, **row} for name, row in domains.items()]}
 
 
-def by_id(found: Disclosure) -> dict[str, Answer]:
+def by_id(found: Disclosure) -> dict[str, FormAnswer]:
     return {each.id: each for each in found.answers}
 
 
-def assert_recounted(found: dict[str, Answer], out: Path) -> None:
+def assert_recounted(found: dict[str, FormAnswer], out: Path) -> None:
     """Each number of the answers about sizes, languages, domains and periods."""
     counted = recount(out)
     for id, name in (("size", "modality"), ("languages", "language"), ("domains", "domain")):

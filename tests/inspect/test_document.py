@@ -11,9 +11,9 @@ from tests.conftest import ROOT
 from tests.inspect.conftest import ABOUT
 from tests.inspect.reading import lines_of
 from tests.pipeline.conftest import Project, read_rows, write_rows
-from toolkit.describe import look as data_file
+from toolkit.describe import scan as data_file
 from toolkit.describe.output import output_facts
-from toolkit.describe.records import Asked
+from toolkit.describe.records import DescribeRequest
 
 Nodes = dict[str, dict[str, Any]]
 
@@ -162,10 +162,10 @@ def test_the_first_document_is_a_fact(released: Project, format_: str) -> None:
     released.config["mix"]["output"] = {"format": format_, "path": str(released.root / "o")}
     released.ok("mix")
 
-    def looks(works: list[data_file.LookJob]) -> list[data_file.Looked]:
-        return [data_file.look(work, lambda rows, size: None) for work in works]
+    def looks(works: list[data_file.ScanJob]) -> list[data_file.FileScan]:
+        return [data_file.scan_file(work, lambda rows, size: None) for work in works]
 
-    facts = output_facts(str(released.root / "o"), [], Asked(looks, lambda *_: None, None, 1, 1 << 24))
+    facts = output_facts(str(released.root / "o"), [], DescribeRequest(looks, lambda *_: None, None, 1, 1 << 24))
     assert facts.example
     assert facts.example[0] == facts.groups[0].paths[0]
     value = facts.example[1]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.conftest import Project, document, tree, write_rows
-from toolkit.describe.made import mixed_sets
+from toolkit.describe.provenance import mixed_sets
 from toolkit.inspect.targets import recorded_format
 from toolkit.mix.publish import load_manifest
 from toolkit.rules import kinds

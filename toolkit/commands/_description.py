@@ -1,4 +1,4 @@
-"""The section `about:`, and the facts about a dataset or an output, for the commands that describe one."""
+"""Provide the section `about:` and the facts for describing commands."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -13,10 +13,10 @@ from toolkit.data.dataset import Dataset
 from toolkit.describe import splits
 from toolkit.describe.about import About
 from toolkit.describe.dataset import dataset_facts
-from toolkit.describe.look import Looked, LookJob, look, sha256_of
 from toolkit.describe.model import Facts
 from toolkit.describe.output import output_facts
-from toolkit.describe.records import Asked
+from toolkit.describe.records import DescribeRequest
+from toolkit.describe.scan import FileScan, ScanJob, scan_file, sha256_of
 from toolkit.describe.splits import SplitJob
 from toolkit.errors import ConfigError
 from toolkit.execution.executors import R, Report, Task
@@ -26,13 +26,13 @@ from toolkit.records import origins
 from toolkit.stages.context import Context, all_values
 from toolkit.storage.paths import exists, is_folder, join, not_in
 from toolkit.validate.croissant import Describe
-from toolkit.validate.one_file import ValidateJob, check_aligned
+from toolkit.validate.file_checks import ValidateJob, check_aligned
 
-W = TypeVar("W", LookJob, SplitJob, ValidateJob)
+W = TypeVar("W", ScanJob, SplitJob, ValidateJob)
 
 
 class DescriptionOptions(Looking, frozen=True, kw_only=True):
-    """Options of commands that describe a dataset or an output."""
+    """Options of commands for descriptions of a dataset or an output."""
 
     targets: Annotated[
         tuple[str, ...], Words("an output or a dataset; settings, which override those of the file")
@@ -66,30 +66,30 @@ def section(context: Context) -> ConfigNode:
 
 
 def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Facts:
-    """Return the facts about what the command line names, or the configuration's output or dataset.
+    """Return the facts about the target, or the configuration's output or dataset.
 
     Args:
         context: Context of the command.
         options: Options of the command.
-        examples: how many rows of each file are kept as examples.
+        examples: Rows of each file to keep as examples.
 
     Raises:
         ConfigError: if there is nothing to describe.
         ToolkitError: naming files that cannot be read.
     """
-    asked = _asked(context, options.first, examples)
+    request = _request(context, options.first, examples)
     if options.targets:
         target = options.targets[0].rstrip("/")
         if options.targets[1:]:
             raise ConfigError(f"expected one path, got {', '.join(options.targets)}")
         of = options.of or ("dataset" if targets.expected(target).kind == "dataset" else "output")
         if of == "output":
-            return replace(output_facts(target, [], asked), origin=publish.origin_of(target))
+            return replace(output_facts(target, [], request), origin=publish.origin_of(target))
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
-        return replace(dataset_facts(dataset, asked), origin=origins.origin_of([dataset]))
+        return replace(dataset_facts(dataset, request), origin=origins.origin_of([dataset]))
     of = options.of or ("output" if context.has("mix") else "dataset")
     if of == "dataset":
-        facts = dataset_facts(context.dataset, asked)
+        facts = dataset_facts(context.dataset, request)
         if unfinished := context.shards(context.dataset)[1]:
             facts.notes.append(unfinished.strip())
         return replace(facts, origin=origins.origin_of([context.dataset]))
@@ -99,43 +99,43 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
     datasets = [stream.dataset for stream in settings.streams]
     origins.check(folder, publish.origin_of(folder), datasets, "its description", overwrite=options.overwrite)
-    return replace(output_facts(folder, datasets, asked), origin=origins.origin_of(datasets))
+    return replace(output_facts(folder, datasets, request), origin=origins.origin_of(datasets))
 
 
-class Seen(NamedTuple):
-    """Results that one command has read already, so that a description does not read them again.
+class ScanCache(NamedTuple):
+    """Results of earlier reads of one command, for a description.
 
     Attributes:
-        looked: Outcomes of looks at whole files, by path.
+        scans: Outcomes of looks at whole files, by path.
         aligned: Sets and shards whose attributes were held against the documents.
     """
 
-    looked: dict[str, Looked]
+    scans: dict[str, FileScan]
     aligned: set[tuple[Dataset, str, str]]
 
 
-def describer(context: Context, seen: Seen) -> Describe:
-    """Return what makes the facts about a dataset or an output again, with its splits; nothing is written."""
+def describer(context: Context, cache: ScanCache) -> Describe:
+    """Return a function for facts with splits; nothing is written."""
 
     def describe(target: Dataset | str, about: About, first: int | None) -> Facts:
-        asked = _asked(context, first, about.examples, seen)
-        facts = dataset_facts(target, asked) if isinstance(target, Dataset) else output_facts(target, [], asked)
+        request = _request(context, first, about.examples, cache)
+        facts = dataset_facts(target, request) if isinstance(target, Dataset) else output_facts(target, [], request)
         return facts if first is not None else split(context, about, facts, dry_run=True)
 
     return describe
 
 
-def _asked(context: Context, first: int | None, examples: int, seen: Seen | None = None) -> Asked:
+def _request(context: Context, first: int | None, examples: int, cache: ScanCache | None = None) -> DescribeRequest:
     max_bytes = context.config.max_document_bytes
-    results, aligned = seen or Seen({}, set())
+    results, aligned = cache or ScanCache({}, set())
 
-    def looks(works: list[LookJob]) -> list[Looked]:
+    def looks(works: list[ScanJob]) -> list[FileScan]:
         for work in works:
             if work.path in results and work.digest and not results[work.path].sha256:
                 results[work.path].sha256 = sha256_of(work.path)
         missing = [work for work in works if work.path not in results]
         new = dict(
-            zip((work.path for work in missing), run_each(context, "looking at files", look, missing), strict=True)
+            zip((work.path for work in missing), run_each(context, "looking at files", scan_file, missing), strict=True)
         )
         if first is None:
             results.update(new)
@@ -150,16 +150,18 @@ def _asked(context: Context, first: int | None, examples: int, seen: Seen | None
         run_each(context, "align", check_aligned, works)
         aligned.update((dataset, set_name, shard) for shard in shards if first is None)
 
-    return Asked(looks, aligns, first, examples, max_bytes)
+    return DescribeRequest(looks, aligns, first, examples, max_bytes)
 
 
 def split(context: Context, about: About, facts: Facts, *, dry_run: bool) -> Facts:
-    """Return the facts with the splits that are asked for; their files are written, if this is no dry run.
+    """Return the facts with the requested splits. Their files are written, except in a dry run.
 
     Raises:
         ConfigError: if files should be parted by split, and are not.
     """
-    if about.splits_files and facts.is_output:  # the documents of a dataset are not parted: a hash of the id decides
+    if (
+        about.splits.get("by") == "file" and facts.is_output
+    ):  # the documents of a dataset are not parted: a hash of the id decides
         if {split.name: split.share for split in facts.splits} != about.shares:
             raise ConfigError(
                 f"{facts.root}: expected the output of a mix that parts its files by about.splits, got another; "
@@ -175,31 +177,31 @@ def split(context: Context, about: About, facts: Facts, *, dry_run: bool) -> Fac
 
 
 def is_replaced(facts: Facts, name: str, *, overwrite: bool) -> bool:
-    """Return whether a description is of another dataset, and may be replaced as if there were none; then say so.
+    """Return true to replace a description of another dataset; print a warning.
 
     Raises:
         ConfigError: if it is of another dataset, and may not be replaced.
     """
     path = join(facts.root, name)
-    there = origins.load(facts.root, name) if exists(path) and facts.origin else None
-    replaced = facts.origin and origins.check(path, there, facts.origin, "a description", overwrite=overwrite)
+    origin = origins.load(facts.root, name) if exists(path) and facts.origin else None
+    replaced = facts.origin and origins.check(path, origin, facts.origin, "a description", overwrite=overwrite)
     if replaced:
         print(replaced, file=sys.stderr)
     return bool(replaced)
 
 
 def note_origin(facts: Facts, name: str) -> None:
-    """Record what a description is of."""
+    """Record the origin of a description."""
     if facts.origin:
         origins.save(facts.root, {name: facts.origin})
 
 
-def run_each(context: Context, what: str, function: Callable[[W, Report], R], works: list[W]) -> list[R]:
-    """Return what a function gives for each file.
+def run_each(context: Context, step: str, function: Callable[[W, Report], R], works: list[W]) -> list[R]:
+    """Return the result of a function for each file.
 
     Raises:
         ToolkitError: if it fails for one, with the messages of all.
     """
     if not works:
         return []
-    return all_values(context.run(what, function, [Task(work.path, work) for work in works], "files"))
+    return all_values(context.run(step, function, [Task(work.path, work) for work in works], "files"))

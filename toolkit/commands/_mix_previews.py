@@ -231,7 +231,7 @@ def explain(context: Context, prepared: PreparedMix, target: str | None, selecti
         explanations = _with_ways(context, prepared, explanations)
         datasets = {stream.dataset.bookkeeping: stream.dataset for stream in prepared.settings.streams}
         looked_in = amount(len(tasks), "shard")
-        items = tracing.items_left_out(datasets.values(), target, looked_in, known=bool(explanations or broken))
+        items = tracing.items_left_out(datasets.values(), target, looked_in, is_found=bool(explanations or broken))
     nothing = f"the rule {selection.rule!r} does nothing" if selection.rule else "no rule does anything"
     return Outcome(
         text="\n\n".join([*map(_show, explanations), *([tracing.show_left_out(items)] if items else [])]) or nothing,

@@ -12,7 +12,7 @@ import msgspec
 from toolkit.config.settings import ConfigNode
 from toolkit.config.yaml_nodes import Path
 from toolkit.data.dataset import Dataset
-from toolkit.describe.about import read_splits
+from toolkit.describe.about import splits_of_files
 from toolkit.errors import ConfigError
 from toolkit.ingest import section as ingest_section
 from toolkit.mix import settings as mix_settings
@@ -108,8 +108,8 @@ def mix(context: Context) -> MixSettings:
     def read() -> MixSettings:
         folder, ids = os.path.dirname(context.options.config or ""), context.config.duplicate_ids
         result = mix_settings.read_section(context.section("mix"), folder, lambda: context.dataset, ids)
-        splits = read_splits(context.section("about")) if context.has("about") else None
-        return msgspec.structs.replace(result, splits=splits.shares) if splits and splits.by == "file" else result
+        splits = splits_of_files(context.section("about")) if context.has("about") else {}
+        return msgspec.structs.replace(result, splits=splits) if splits else result
 
     return context.once("mix", read)
 

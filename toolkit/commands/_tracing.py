@@ -9,7 +9,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow
 from toolkit.data.excerpts import escaped
-from toolkit.describe.made import counted
+from toolkit.describe.provenance import counted
 from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.execution.executors import Report, Task
 from toolkit.ingest.plan import InputToIngest
@@ -28,38 +28,38 @@ PLACES = 10
 """Lines of an output that are named of a document, which may be repeated."""
 
 
-def items_left_out(datasets: Iterable[Dataset], wanted: str, looked_in: str, *, known: bool) -> list[LeftOut]:
-    """Return the items that ingest has left out, by their id or URL.
+def items_left_out(datasets: Iterable[Dataset], name: str, looked_in: str, *, is_found: bool) -> list[LeftOut]:
+    """Return ingest's left-out items with an id or URL.
 
     Args:
-        datasets: with the inputs.
-        wanted: an id or a URL.
-        looked_in: where documents were looked for, for the message.
-        known: True if a document was found there.
+        datasets: Datasets with the inputs.
+        name: an id or a URL.
+        looked_in: Place of the search, for the message.
+        is_found: True if a document was found there.
 
     Raises:
         ConfigError: if there is nothing, neither there nor among the items.
     """
     ingested = [dataset for dataset in datasets if not dataset.in_place]
-    results = [item for dataset in ingested for item in left_out.find(dataset, wanted)]
-    if not (results or known):
+    results = [item for dataset in ingested for item in left_out.find(dataset, name)]
+    if not (results or is_found):
         more = ", and none among those that `ingest` left out" if ingested else ""
-        raise ConfigError(f"expected a document with the id or URL {wanted!r}, got none in {looked_in}{more}")
+        raise ConfigError(f"expected a document with the id or URL {name!r}, got none in {looked_in}{more}")
     return results
 
 
-def show_left_out(found: Sequence[LeftOut]) -> str:
-    """Return items that became no documents for people."""
-    shown = []
-    for item in found:
+def show_left_out(items: Sequence[LeftOut]) -> str:
+    """Return left-out items for people."""
+    texts = []
+    for item in items:
         names = (("id", item.id), ("url", item.url), ("source", item.source))
         lines = [f"{item.input}, item {item.number:,}", f"  left out by `ingest`: {item.reason}"]
-        shown.append("\n".join([*lines, *(f"  {name + ':':8} {escaped(value)}" for name, value in names if value)]))
-    return "\n\n".join(shown)
+        texts.append("\n".join([*lines, *(f"  {name + ':':8} {escaped(value)}" for name, value in names if value)]))
+    return "\n\n".join(texts)
 
 
 def origin(dataset: Dataset, shard: str, row: int) -> dict[str, Any]:
-    """Return the ``input`` and the ordinal of the ``item`` that a document was made of, as far as they are known."""
+    """Return a document's ``input`` and the number of its ``item``, if known."""
     if dataset.in_place:
         return {}
     input_ = left_out.input_of(dataset, shard, row)
@@ -67,7 +67,7 @@ def origin(dataset: Dataset, shard: str, row: int) -> dict[str, Any]:
 
 
 def show_origin(way: Mapping[str, Any]) -> list[str]:
-    """Return lines that say where a document comes from, and where it is in the output."""
+    """Return lines with a document's origin and places in the output."""
     lines = []
     if "input" in way:
         lines.append(f"  from {way['input']}" + (f", item {way['item']:,}" if "item" in way else ""))
@@ -77,7 +77,7 @@ def show_origin(way: Mapping[str, Any]) -> list[str]:
 
 
 class PartToSearch(ConfigStruct):
-    """A part of an output, and the ids of the documents that are looked for."""
+    """A part of an output, and the ids to find."""
 
     path: str
     format: Format
@@ -100,8 +100,8 @@ def in_output(context: Context, ids: Iterable[str], output: str | None = None) -
         mix = context.source.value.get("mix")
         settings = mix.get("output") if isinstance(mix, dict) else None
         output = settings.get("path") if isinstance(settings, dict) else None
-    wanted = sorted(set(ids))
-    manifest = publish.load_manifest(output) if output and wanted else None
+    requested = sorted(set(ids))
+    manifest = publish.load_manifest(output) if output and requested else None
     if manifest is None or output is None:
         return None
     format_ = recorded_format(manifest.settings)
@@ -111,8 +111,8 @@ def in_output(context: Context, ids: Iterable[str], output: str | None = None) -
     parts = [part for part in manifest.parts if part.label != REJECTED]
     paths = [(part, join(output, part.path)) for part in parts]
     limit = 2 * context.config.max_document_bytes
-    tasks = [Task(path, PartToSearch(path, format_, wanted, limit), part.size) for part, path in paths]
-    results: dict[str, list[str]] = {id: [] for id in wanted}
+    tasks = [Task(path, PartToSearch(path, format_, requested, limit), part.size) for part, path in paths]
+    results: dict[str, list[str]] = {id: [] for id in requested}
     for result in context.run("output", search_part, tasks):
         for id, places in (result.value or {}).items():
             results[id] = [*results[id], *places][:PLACES]
@@ -144,7 +144,7 @@ def show_document(row: DocumentRow, attributes: Mapping[str, Mapping[str, Any]],
     Args:
         row: the document.
         attributes: Attributes of it, by set.
-        place: of it.
+        place: Place of the document.
         line: Line that has it, for its other fields.
     """
     names, dates = (("id", row.id), ("source", row.source)), (("added", row.added), ("created", row.created))
@@ -152,8 +152,8 @@ def show_document(row: DocumentRow, attributes: Mapping[str, Mapping[str, Any]],
     lines += [f"  {name}: {escaped(date)}" for name, date in dates if date]
     for key, value in (msgspec.json.decode(row.metadata) or {}).items():
         lines.append(f"  {escaped(key)}: {short(value, VALUE_CHARS)}")
-    others = msgspec.json.decode(line, type=dict[str, msgspec.Raw]) if line else {}
-    for key, other in others.items():
+    raw_fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw]) if line else {}
+    for key, other in raw_fields.items():
         if key not in DocumentRow.__struct_fields__:
             lines.append(f"  document.{escaped(key)}: {short(msgspec.json.decode(other), VALUE_CHARS)}")
     for set_name, values in attributes.items():
@@ -168,7 +168,7 @@ def show_document(row: DocumentRow, attributes: Mapping[str, Mapping[str, Any]],
 
 
 def first_documents(works: Iterable[InputToIngest], count: int) -> tuple[list[Preview], list[str]]:
-    """Return the beginning of the first input of each entry, and the errors of those that cannot be read.
+    """Return previews of each entry's first input, and errors of unreadable ones.
 
     Neither is the web read, nor are pages that an index selects.
 
@@ -191,7 +191,7 @@ def first_documents(works: Iterable[InputToIngest], count: int) -> tuple[list[Pr
 
 def show_preview(preview: Preview) -> str:
     """Return the beginning of an input for people: its first documents, and a table of the fields that were found."""
-    shown = [
+    documents = [
         show_document(DOCUMENT_DECODER.decode(line), {}, f"{preview.input}, document {i} as it would be", line)
         for i, line in enumerate(map(msgspec.json.encode, preview.documents), 1)
     ]
@@ -199,5 +199,5 @@ def show_preview(preview: Preview) -> str:
     head = (
         f"{preview.input}: fields of the first {amount(preview.looked_at, 'document')}, by `format: {preview.format}`"
     )
-    told = f"\n\nthese had: {beside}" if (beside := counted(preview.counts)) else ""
-    return "\n\n".join([*shown, f"{head}\n\n{table(rows, right=[2])}{told}".rstrip()])
+    counts = f"\n\nthese had: {beside}" if (beside := counted(preview.counts)) else ""
+    return "\n\n".join([*documents, f"{head}\n\n{table(rows, right=[2])}{counts}".rstrip()])

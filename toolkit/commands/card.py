@@ -1,4 +1,4 @@
-"""Write README.md, the dataset card of a dataset or an output, as the Hugging Face Hub shows it."""
+"""Write README.md, the dataset card for the Hugging Face Hub."""
 
 from collections.abc import Callable
 from typing import Annotated, ClassVar
@@ -14,7 +14,7 @@ from toolkit.commands._description import DescriptionOptions, facts_of, is_repla
 from toolkit.commands.stats import Counting, prepare, prepare_dataset
 from toolkit.describe import card, card_head, card_marks, croissant, disclosure
 from toolkit.describe.about import About, read_about
-from toolkit.describe.card_numbers import PICTURE, Numbers, Picture, attributes_of, picture_of, root
+from toolkit.describe.card_numbers import PICTURE, CardCounts, Picture, attributes_of, picture_of, root
 from toolkit.describe.model import Facts
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, DataError, MissingExtra, ToolkitError, amount
@@ -33,8 +33,8 @@ _BY = {"label": 1 << 20, "host": 20}
 Prepare = Callable[[Settings, str], Counting]
 
 
-def numbers_of(context: Context, facts: Facts, about: About, first: int | None, *, keep: bool) -> Numbers:
-    """Return what is counted of the documents that are described, and of the attributes that they were made by.
+def numbers_of(context: Context, facts: Facts, about: About, first: int | None, *, keep: bool) -> CardCounts:
+    """Return the counts of the described documents, and of their attributes.
 
     Args:
         context: Context of the command.
@@ -65,19 +65,19 @@ def numbers_of(context: Context, facts: Facts, about: About, first: int | None, 
 
 
 def counting_of(context: Context, facts: Facts, settings: Settings, temporary: str, *, keep: bool) -> Counting:
-    """Return what is to be counted of the documents that are described."""
+    """Return the counting task of the described documents."""
     if facts.is_output or context.options.targets:
         return prepare(context, [facts.root], settings, temporary, keep=keep)
     return prepare_dataset(context, context.dataset, settings, temporary, keep=keep)
 
 
-def _documents(context: Context, prepared: Prepare, settings: Settings) -> Numbers:
+def _documents(context: Context, prepared: Prepare, settings: Settings) -> CardCounts:
     with scratch() as temporary:
         try:
             counting = prepared(settings, temporary)
             _check_readable(counting)
         except MissingExtra as error:
-            return Numbers(notes=[f"no lengths, hosts and samples: {error}"])
+            return CardCounts(notes=[f"no lengths, hosts and samples: {error}"])
         count(context, counting)
         merged = merged_records(counting.works)
         labels, hosts = (
@@ -85,18 +85,18 @@ def _documents(context: Context, prepared: Prepare, settings: Settings) -> Numbe
             for number, (by, most) in enumerate(_BY.items())
         )
         notes = [line for line in counting.notes.splitlines() if line]
-        return Numbers(labels, hosts, merged.lengths, merged.samples, merged.distributions, counting.rules, notes)
+        return CardCounts(labels, hosts, merged.lengths, merged.samples, merged.distributions, counting.rules, notes)
 
 
 def _check_readable(counting: Counting) -> None:
-    """Raise MissingExtra if the files need a package that is not there."""
+    """Raise MissingExtra if the format's package is missing."""
     for work in counting.works[:1]:
         if work.file:
             next(iter(FileDocuments(work.file, work.writer, work.max_document_bytes, {}, work.types)), None)
 
 
-def _with_scores(context: Context, facts: Facts, numbers: Numbers, settings: Settings, *, keep: bool) -> Numbers:
-    """Return the numbers with the distributions of what rules compare, and of tokens and personal data."""
+def _with_scores(context: Context, facts: Facts, numbers: CardCounts, settings: Settings, *, keep: bool) -> CardCounts:
+    """Return the numbers with distributions of rule attributes, tokens and personal data."""
     rules = [rule for stream in sections.mix(context).streams for rule in stream.rules]
     names = [name for name in compared(rules) if root(name) in facts.taggers]
     names += [*attributes_of(facts, "TOKENS"), *attributes_of(facts, "PERSONAL")]
@@ -114,7 +114,7 @@ def _with_scores(context: Context, facts: Facts, numbers: Numbers, settings: Set
 
 
 def count(context: Context, counting: Counting) -> None:
-    """Count what has not been counted before.
+    """Count the documents without current counts.
 
     Raises:
         ToolkitError: Naming files that cannot be read.
@@ -130,8 +130,8 @@ class DatasetCard(CommandResult, kw_only=True):
         configurations: Names of the configurations in its head.
         kept: Number of blocks that people wrote, which stay.
         notes: Remarks on what the card lacks or shows.
-        fresh: With --check, whether it is up to date.
-        markdown: With --dry-run, the card.
+        fresh: True if it is up to date, with --check.
+        markdown: Text of the card, with --dry-run.
     """
 
     path: str
@@ -158,7 +158,7 @@ class Options(DescriptionOptions, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Write ``README.md`` and its picture, or print it (--dry-run), or say whether it is up to date (--check)."""
+    """Write, print (--dry-run) or check (--check) ``README.md`` and its picture."""
     about = read_about(section(context), required=())
     facts = facts_of(context, options, min(about.examples, 1))
     path = join(facts.root, card.NAME)
@@ -171,31 +171,31 @@ def run(context: Context, options: Options) -> Outcome:
             f"{path}: expected a card that the toolkit wrote, got another; move it away, or replace it with --overwrite"
         )
     goes = not reads and is_replaced(facts, card.NAME, overwrite=options.overwrite)
-    kept = card.read(path, old, about) if old is not None and ours and not goes else card_marks.Kept()
+    previous = card.read(path, old, about) if old is not None and ours and not goes else card_marks.UserParts()
     numbers = numbers_of(context, facts, about, options.first, keep=not reads)
     drawing = picture_of(numbers, facts) if options.first is None else None
     picture, numbers = _drawn(drawing, join(facts.root, PICTURE), numbers)
     configurations = card_head.configurations_of(facts, list_files(facts.root))
     disclosed = disclosure.load(facts.root)
-    shown = card.Shown(
+    extras = card.CardExtras(
         path,
         drawing.markdown() if drawing and picture else "",
         options.first,
         disclosure.page(disclosed, 2) if disclosed else "",
     )
-    text = card.document(facts, about, configurations, numbers, kept, shown)
+    text = card.document(facts, about, configurations, numbers, previous, extras)
     names = [configuration.name for configuration in configurations]
     notes = list(dict.fromkeys([*filter(None, card_head.notes_of(facts, configurations)), *numbers.notes]))
-    result = DatasetCard(path=path, configurations=names, kept=len(kept.blocks), notes=notes)
+    result = DatasetCard(path=path, configurations=names, kept=len(previous.blocks), notes=notes)
     files = {PICTURE: picture}
     if options.html or exists(join(facts.root, html.NAME)):
         files[html.NAME] = _page(facts.root, text, picture)
     files[card.NAME] = text.encode()
     if options.check:
         late = [name for name, data in files.items() if data is not None and _bytes(join(facts.root, name)) != data]
-        told = [f"{join(facts.root, name)}: expected what the data are now; run `toolkit card`" for name in late]
+        lines = [f"{join(facts.root, name)}: expected what the data are now; run `toolkit card`" for name in late]
         result.fresh = not late
-        return Outcome("\n".join(told) or f"{path}: up to date", result, exit_code=1 if late else 0)
+        return Outcome("\n".join(lines) or f"{path}: up to date", result, exit_code=1 if late else 0)
     if options.dry_run:
         result.markdown = text
         return Outcome(text.rstrip("\n"), result, for_programs=True)
@@ -207,17 +207,17 @@ def run(context: Context, options: Options) -> Outcome:
     note_origin(facts, card.NAME)
     if numbers.samples:
         notes.append(f"the card shows texts of {amount(len(numbers.samples), 'document')}; about.examples=0: none")
-    told = [f"{path}: configurations: {', '.join(names) or 'none'}", *(f"note: {note}" for note in notes)]
-    return Outcome("\n".join(told), result)
+    lines = [f"{path}: configurations: {', '.join(names) or 'none'}", *(f"note: {note}" for note in notes)]
+    return Outcome("\n".join(lines), result)
 
 
-def _drawn(picture: Picture | None, path: str, numbers: Numbers) -> tuple[bytes | None, Numbers]:
+def _drawn(picture: Picture | None, path: str, numbers: CardCounts) -> tuple[bytes | None, CardCounts]:
     """Return the picture's file, drawn anew only if it shows other numbers; without matplotlib a note says so."""
     if picture is None:
         return None, numbers
-    there = _bytes(path)
-    if there is not None and picture.digest.encode() in there:
-        return there, numbers
+    stored = _bytes(path)
+    if stored is not None and picture.digest.encode() in stored:
+        return stored, numbers
     if drawing.is_installed():
         return picture.drawn(), numbers
     note = f"no picture: {missing_extra('plots', 'pictures', 'matplotlib')}"

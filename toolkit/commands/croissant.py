@@ -1,4 +1,4 @@
-"""Write croissant.json, a description of a dataset or an output that machines read."""
+"""Write croissant.json, a machine-readable description of a dataset or an output."""
 
 import re
 from typing import Annotated, Any, ClassVar, Literal
@@ -29,11 +29,11 @@ class CroissantFile(CommandResult, kw_only=True):
     """The result of `croissant`.
 
     Attributes:
-        document: With --dry-run, the description.
+        document: Description, with --dry-run.
         path: Path of the file.
         due, reasons, raised: Part of the version that must be raised, why, and whether it has been.
         notes: Remarks on what the description lacks.
-        fresh: With --check, whether the file is up to date.
+        fresh: True if the file is up to date, with --check.
     """
 
     document: dict[str, Any] = absent()
@@ -60,7 +60,7 @@ class Options(DescriptionOptions, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Write ``croissant.json``, or print it (--dry-run), or say whether it is up to date (--check)."""
+    """Write, print (--dry-run) or check (--check) ``croissant.json``."""
     about = read_about(section(context))
     found_facts = facts_of(context, options, about.examples)
     path = join(found_facts.root, croissant.NAME)
@@ -136,7 +136,7 @@ def _notes(about: About, facts: Facts) -> list[str]:
     for glob in about.live if isinstance(about.live, list) else ():
         if not any(glob_regex(glob).match(file.path) for file in facts.files):
             notes.append(f"about.live: {glob!r} matches no file")
-    for key, what in (("citation", "how to cite the data"), ("version", "a version")):
+    for key, subject in (("citation", "how to cite the data"), ("version", "a version")):
         if not getattr(about, key):
-            notes.append(f"about.{key}: not required, but readers warn where {what} is missing")
+            notes.append(f"about.{key}: not required, but readers warn where {subject} is missing")
     return notes

@@ -10,7 +10,7 @@ from toolkit.commands._description import DescriptionOptions, facts_of, is_repla
 from toolkit.commands.card import count, counting_of
 from toolkit.describe import disclosure
 from toolkit.describe.about import read_about
-from toolkit.describe.disclosure import Change, Counted
+from toolkit.describe.disclosure import Change, FormCounts
 from toolkit.describe.model import Facts
 from toolkit.errors import ConfigError, amount, short
 from toolkit.inspect.counting import Settings, merged_groups
@@ -46,7 +46,7 @@ class Options(DescriptionOptions, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Write ``disclosure.json`` and ``DISCLOSURE.md``, or print it (--dry-run), or say whether it is up to date."""
+    """Write, print (--dry-run) or check (--check) ``disclosure.json`` and ``DISCLOSURE.md``."""
     form = disclosure.read_form(options.form)
     about_section = section(context)
     about = read_about(about_section, required=())
@@ -77,7 +77,7 @@ def run(context: Context, options: Options) -> Outcome:
     return Outcome("\n".join([text, *since]), result)
 
 
-def _counted(context: Context, facts: Facts, most: int, *, keep: bool) -> Counted:
+def _counted(context: Context, facts: Facts, most: int, *, keep: bool) -> FormCounts:
     with scratch() as temporary:
         counting = counting_of(context, facts, Settings(by=list(_BY)), temporary, keep=keep)
         count(context, counting)
@@ -85,17 +85,17 @@ def _counted(context: Context, facts: Facts, most: int, *, keep: bool) -> Counte
         labels, sources, crawls = (
             Table.of(by, some, 1 << 20, unicode=False) for by, some in zip(_BY, groups, strict=False)
         )
-        return Counted(labels, sources, crawls, *disclosure.domains(hosts, join(temporary, "domains"), most))
+        return FormCounts(labels, sources, crawls, *disclosure.domains(hosts, join(temporary, "domains"), most))
 
 
 def _changes(changes: list[Change]) -> list[str]:
     """Return the differences to the disclosure before, for people."""
 
-    def shown(value: object) -> str:
+    def show(value: object) -> str:
         return "nothing" if value is None else short(msgspec.json.encode(value).decode(), 100)
 
     lines = [
-        f"  {change.id}, {change.part}: {shown(change.before)} -> {shown(change.after)}" for change in changes[:_SHOWN]
+        f"  {change.id}, {change.part}: {show(change.before)} -> {show(change.after)}" for change in changes[:_SHOWN]
     ]
     more = [f"  {len(changes) - _SHOWN:,} more"] if len(changes) > _SHOWN else []
     return [f"since the last one: {amount(len(changes), 'difference')}", *lines, *more]

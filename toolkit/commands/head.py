@@ -93,7 +93,7 @@ def run(context: Context, options: Options) -> Outcome:
             break
     if options.id is None:
         return _outcome(results)
-    items = tracing.items_left_out([dataset], options.id, amount(len(shards), "shard"), known=bool(results))
+    items = tracing.items_left_out([dataset], options.id, amount(len(shards), "shard"), is_found=bool(results))
     places = tracing.in_output(context, [row.id for row, *_ in results]) if options.config else None
     outcome = _outcome(results, [_way(dataset, joined, places) for joined in results])
     outcome.text = "\n\n".join(text for text in (outcome.text, tracing.show_left_out(items)) if text)

@@ -18,7 +18,7 @@ from toolkit.commands._mix_publishing import MixResult
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
-from toolkit.describe.made import counted
+from toolkit.describe.provenance import counted
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount, few
 from toolkit.execution.executors import Task
 from toolkit.execution.grouped import shard_tasks

@@ -19,7 +19,7 @@ from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.describe import croissant
-from toolkit.describe.made import counted
+from toolkit.describe.provenance import counted
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Report, Task

@@ -191,7 +191,7 @@ def _outcome(
     counts = row_index.counts(dataset, [item.shard for item in successes])
     left = ""
     if counts:
-        from toolkit.describe.made import counted
+        from toolkit.describe.provenance import counted
 
         left = f"\nread in place: {line}" if (line := counted(counts)) else ""
     return Outcome(

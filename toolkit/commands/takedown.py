@@ -1,4 +1,4 @@
-"""Find the documents that lists name, and their copies; clear them from the dataset, which keeps the lists."""
+"""Find listed documents and their copies, and clear them for good."""
 
 import base64
 import hashlib
@@ -63,9 +63,9 @@ class TakenDown(CommandResult, kw_only=True):
         files: Files of the dataset that were changed.
         deleted: Copies of samples, reports and pages of cards that were deleted now.
         unmatched: Entries that name no document, or only documents that were cleared before.
-        again: What must be made again, and has the texts until then.
+        again: Data to be made again, which have the texts until then.
         external: External files, which stay as they are.
-        unreachable: What else may have the texts.
+        unreachable: Other places that may have the texts.
         failed: Messages of shards that failed.
     """
 
@@ -108,7 +108,7 @@ class Options(CommonOptions, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Find what the lists name; with `apply`, clear it. Killed, the same command does the rest."""
+    """Find the listed documents; with `apply`, clear them. A killed run is finished by the same command."""
     dataset = context.dataset
     lists = {stored_sha256(path): path for pattern in options.targets for path, _ in expand(pattern)}
     works = _works(context, lists)
@@ -158,7 +158,7 @@ def _run(context: Context, step: str, function: Any, works: Sequence[Any]) -> An
 
 
 def _find(context: Context, works: Sequence["ShardToClear"]) -> tuple[list["ShardToClear"], list[Copy], list[str]]:
-    """Return the shards with what is listed in them, the copies of that, and what failed."""
+    """Return the shards with listed documents, their copies, and failures."""
     results = _run(context, "looking at files", find, works)
     result = [result.value for result in results if result.value]
     documents = _documents(result)
@@ -179,7 +179,7 @@ def _documents(works: Sequence["ShardToClear"]) -> list[ListedDocument]:
 
 
 class ShardToClear(ConfigStruct, kw_only=True):
-    """A shard in which listed documents are found, and cleared.
+    """A shard to search and clear.
 
     Attributes:
         dataset: Dataset of the shard.
@@ -211,7 +211,7 @@ class ShardToClear(ConfigStruct, kw_only=True):
 
 
 def find(work: ShardToClear, report: Report) -> ShardToClear:
-    """Return a shard with the documents that lists name; it is read unless the same was done with the same lists."""
+    """Return a shard with its listed documents. An earlier result of the same lists is used again."""
     report(0, 0)
     record = takedown.load(work.dataset, work.shard) or ClearedShard()
     state = row_index.current(work.dataset, work.shard)
@@ -224,11 +224,11 @@ def find(work: ShardToClear, report: Report) -> ShardToClear:
 
 
 def _search(work: ShardToClear) -> ShardToClear:
-    """Return a shard with listed documents that have not been cleared."""
+    """Return a shard with its listed documents, except cleared ones."""
     record, shard = work.record, work.shard
     lists = {sha256: takedown.opened([path]) for sha256, path in work.lists.items()}
     entries = {sha256: {*record.lists.get(sha256, ())} for sha256 in {**record.lists, **lists}}
-    known = {(document.row, document.source, document.id) for document in record.documents}
+    rows_before = {(document.row, document.source, document.id) for document in record.documents}
     documents, new = list[ListedDocument](), set[int]()
     with work.dataset.lines(shard, work.max_document_bytes, digest=True) as lines:
         rows = Rows(lines, DOCUMENT_DECODER, work.dataset.shard_path(shard))
@@ -239,7 +239,7 @@ def _search(work: ShardToClear) -> ShardToClear:
                 continue
             for sha256, numbers in matches.items():
                 entries[sha256].update(numbers)
-            is_known = (rows.number, row.source, row.id) in known
+            is_known = (rows.number, row.source, row.id) in rows_before
             if line == takedown.cleared_row(row.source, row.id, work.types) if work.ours else is_known:
                 continue
             text = row.text.encode()
@@ -258,7 +258,7 @@ def _search(work: ShardToClear) -> ShardToClear:
 
 
 def _copies(work: ShardToClear) -> Iterator[tuple[Copy, tuple[str, str]]]:
-    """Yield the documents that sets call copies, and the names of what they are copies of."""
+    """Yield the copies by duplicate sets, and the names of their originals."""
     for name, key in work.copies.items():
         path = work.dataset.attribute_path(name, work.shard)
         if exists(path):
@@ -274,7 +274,7 @@ def _copies(work: ShardToClear) -> Iterator[tuple[Copy, tuple[str, str]]]:
 def find_copies(
     listed: Sequence[ListedDocument], originals: set[tuple[str, str]], work: ShardToClear, report: Report
 ) -> list[Copy]:
-    """Return the documents of a shard that are copies of listed ones; texts are read where their size is the same.
+    """Return a shard's copies of listed documents. Texts are read if their size is the same.
 
     Args:
         listed: All documents that are listed, or were cleared.
@@ -306,7 +306,7 @@ def find_copies(
 
 
 def clear(work: ShardToClear, report: Report) -> None:
-    """Clear rows of a shard, in its file and in our sets, and delete its signatures.
+    """Clear rows of a shard in its file and our sets; delete its signatures.
 
     The record with what is pending is durable before anything is replaced. What is written depends on the rows alone,
     so the same call after a kill does the rest.
@@ -330,12 +330,12 @@ def clear(work: ShardToClear, report: Report) -> None:
     with Group(log) as group:
         clearing = _Clearing(work, records, group)
         changes, output = [*begun.changes, *clearing.changes], clearing.output or begun.output
-        done = replace(begun, content="", changes=changes, output=output, pending=None)
-        group.save((takedown.KIND, shard), msgspec.json.encode(done))
+        after = replace(begun, content="", changes=changes, output=output, pending=None)
+        group.save((takedown.KIND, shard), msgspec.json.encode(after))
 
 
 class _Clearing:
-    """Writes the files of a shard anew, and their records with other digests, in a group."""
+    """A rewrite of a shard's files and records, in a group."""
 
     def __init__(self, work: ShardToClear, records: dict[str, msgspec.Raw], group: Group) -> None:
         self._work, self._group = work, group
@@ -401,16 +401,16 @@ class _Clearing:
 
 
 def _keep_lists(dataset: Dataset, lists: Mapping[str, str]) -> None:
-    """Add lists to those of the dataset, which apply to all that is made from now on."""
+    """Add lists to the dataset's, for all later work."""
     for sha256, path in lists.items():
         with open_stored(path) as stream:
             write_file(takedown.list_path(dataset, sha256), stream.read())
-    known = sorted({*takedown.lists_of(dataset), *lists})
-    record_logs.of(dataset).save({(takedown.KIND, ""): msgspec.json.encode(known)})
+    digests = sorted({*takedown.lists_of(dataset), *lists})
+    record_logs.of(dataset).save({(takedown.KIND, ""): msgspec.json.encode(digests)})
 
 
 def _update_inputs(dataset: Dataset) -> None:
-    """Record the documents that there are now in place of those before, so that no input is ingested again."""
+    """Update ingest's records to the cleared documents. No input is ingested again."""
     cleared = takedown.load_all(dataset)
     for key, record in ingested.load_all(dataset).items():
         shards = dict(record.shards)
@@ -423,7 +423,7 @@ def _update_inputs(dataset: Dataset) -> None:
 
 
 def _finish(dataset: Dataset, works: Sequence[ShardToClear]) -> None:
-    """Record of which documents and lists nothing is left to do."""
+    """Record the documents and lists with nothing left to do."""
     before, records = takedown.load_all(dataset), dict[str, ClearedShard]()
     for work in works:
         record = before.get(work.shard, work.record) if work.rows else work.record
@@ -463,7 +463,7 @@ def _forget_answers(context: Context, works: Sequence[ShardToClear]) -> list[str
     keys, missed = set[str](), list[str]()
     for plan in plans.values():
         job = sections.to_tag(context, plan, schemas)
-        results = _run(context, "looking at files", _asked, [replace(job, shard=shard) for shard in shards])
+        results = _run(context, "looking at files", _question_keys, [replace(job, shard=shard) for shard in shards])
         keys.update(*(result.value for result in results if result.value))
         missed += [f"answers about the texts: {message}" for message in failures(results)]
     for folder in sorted({annotator.answers for annotator in annotators}):
@@ -471,19 +471,19 @@ def _forget_answers(context: Context, works: Sequence[ShardToClear]) -> list[str
     return missed
 
 
-def _asked(work: tagging.ShardToTag, report: Report) -> set[str]:
-    """Return the digests of what a model is asked about the listed documents of a shard."""
+def _question_keys(work: tagging.ShardToTag, report: Report) -> set[str]:
+    """Return the digests of a model's questions about a shard's listed documents."""
     from toolkit.learn.annotate.asking import annotator_of
 
     report(0, 0)
     annotator = annotator_of(work)
     batches = (batch for batch, _ in tagging.selected_documents(work, listed=True))
     documents = (document for batch in batches for document, _ in batch)
-    return {key for document in documents for asked in annotator.asked(document) for key in asked.keys}
+    return {key for document in documents for request in annotator.asked(document) for key in request.keys}
 
 
 def _clear_aside(context: Context) -> list[str]:
-    """Delete what has excerpts of texts, or decisions about them, and is made again; clear examples.
+    """Delete caches and decisions with excerpts of texts; clear examples. All of it can be made again.
 
     Returns:
         The paths of files outside our bookkeeping that were deleted.
@@ -508,7 +508,7 @@ def _clear_aside(context: Context) -> list[str]:
 
 
 def _clear_rejects(dataset: Dataset, lists: Mapping[str, str]) -> None:
-    """Delete rejected items that lists name; they are in no shard."""
+    """Delete rejected items of the lists; they are in no shard."""
     listed = takedown.Takedown([*lists.values()])
     rejects = join(dataset.bookkeeping, "rejects")
     for relative in list(list_files(rejects, hidden=True)):
@@ -517,10 +517,10 @@ def _clear_rejects(dataset: Dataset, lists: Mapping[str, str]) -> None:
             rows = list(lines)
         raw = (base64.b64decode(msgspec.json.decode(row, type=_Reject).base64) for row in rows)
         source = relative.partition("/")[0]
-        kept = [row for row, item in zip(rows, raw, strict=True) if not listed.names(item, source)]
-        if len(kept) < len(rows):
+        rest = [row for row, item in zip(rows, raw, strict=True) if not listed.names(item, source)]
+        if len(rest) < len(rows):
             with RowOutput(path) as output:
-                output.write_rows(kept)
+                output.write_rows(rest)
 
 
 def _empty_examples(path: str) -> None:
@@ -535,7 +535,7 @@ def _empty_examples(path: str) -> None:
 
 
 def _excerpts(context: Context) -> Iterator[str]:
-    """Yield files of ours with texts that commands make again: copies of samples, reports, and pages of cards."""
+    """Yield our files with excerpts: copies of samples, reports, and pages of cards. Commands make them again."""
     from toolkit.commands.report import SUFFIXES, origin_in
     from toolkit.whole_corpus.kinds.sample import copies
 
@@ -565,19 +565,19 @@ class _Reject(msgspec.Struct):
 
 
 def _outputs(context: Context) -> list[str]:
-    """Return the outputs of the configuration that are there."""
+    """Return the existing outputs of the configuration."""
     return [path for mix in sections.mixes(context) if is_folder(path := sections.mix(mix).output.path)]
 
 
 def _roots(context: Context) -> list[str]:
-    """Return the folders of the dataset, if documents and attributes have one, and of the outputs."""
+    """Return the folder of the dataset, if any, and the outputs."""
     dataset = context.dataset
     root = os.path.dirname(dataset.attributes)
     return [*([root] if root and os.path.dirname(dataset.documents) == root else []), *_outputs(context)]
 
 
 def _again(context: Context) -> Iterator[str]:
-    """Yield what must be made again, with the command."""
+    """Yield the data to be made again, with the command."""
     for name in context.dataset.sets():
         if whole.load_resolution(context.dataset, name):
             yield f"set {name}: toolkit {sets.command_of(context.dataset, name)}"
@@ -602,7 +602,7 @@ def _external(dataset: Dataset, works: Sequence[ShardToClear]) -> list[str]:
 
 
 def _unreachable(context: Context, shards: set[str]) -> Iterator[str]:
-    """Yield where else the texts of shards may be."""
+    """Yield other possible places of the texts of shards."""
     dataset, answers = context.dataset, join(context.dataset.bookkeeping, "answers")
     records = (record for record in ingested.load_undamaged(dataset) if shards & record.shards.keys())
     yield from (f"input {path}" for record in records for path in record.paths)
@@ -655,13 +655,13 @@ def _outcome(
 
 
 def _text(result: TakenDown) -> str:
-    def shown(each: ListedDocument | Copy, what: str) -> str:
-        return f"{each.shard}:{each.row}  {short(each.id)}, source {short(each.source)}, {what}"
+    def show(item: ListedDocument | Copy, note: str) -> str:
+        return f"{item.shard}:{item.row}  {short(item.id)}, source {short(item.source)}, {note}"
 
     title = f"{amount(len(result.documents), 'document')} {'cleared' if result.applied else 'would be cleared'}"
     parts = {
-        title: [shown(document, f"text sha256 {document.sha256}") for document in result.documents],
-        "copies, which stay unless they are listed": [shown(copy, f"by {copy.by}") for copy in result.copies],
+        title: [show(document, f"text sha256 {document.sha256}") for document in result.documents],
+        "copies, which stay unless they are listed": [show(copy, f"by {copy.by}") for copy in result.copies],
         "changed": [f"{file.path}  {file.old} -> {file.new}" for file in result.files],
         "deleted; commands make it again": result.deleted,
         "entries that name no document, or one that was cleared before": result.unmatched,
@@ -672,7 +672,7 @@ def _text(result: TakenDown) -> str:
     lines = []
     for title, listed in parts.items():
         if listed:
-            left = len(listed) - SHOWN
+            more = len(listed) - SHOWN
             lines += [f"{title}:", *(f"  {line}" for line in listed[:SHOWN])]
-            lines += [f"  … {left:,} more (--json lists all)"] if left > 0 else []
+            lines += [f"  … {more:,} more (--json lists all)"] if more > 0 else []
     return "\n".join(lines) or "no document is listed"

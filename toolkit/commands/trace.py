@@ -1,4 +1,4 @@
-"""Trace tokens, a text, an id or a URL to its documents, and documents to their tokens and decisions."""
+"""Trace tokens, texts, ids or URLs to documents, and documents to tokens."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,18 +40,18 @@ Row = tuple[str, int]
 
 
 class TracedTokens(msgspec.Struct, kw_only=True):
-    """Tokens of one document that follow one another in a file.
+    """Consecutive tokens of one document in a file.
 
     Attributes:
         source, id: Document; null where no file has the ids, and no configuration is given.
         shard: Relative path of its shard, after ``STREAM/`` where streams have names.
         row: Row in the shard, from 1.
-        copy: Which copy of the document this is, from 1.
+        copy: Number of the document's copy, from 1.
         span: Stretch of the document's text that the tokens stand for: start and end, in code points.
         tokens: First token in the file, from 0, and the one after the last.
         file: File of the tokens.
         edits: Stretches inside the span that rules have replaced: start, end, and code points that were written.
-        rank, sample: Of a training step, who reads the tokens, as which sample.
+        rank, sample: Reader of the tokens in a training step, and number of its sample.
     """
 
     source: str | None
@@ -83,7 +83,7 @@ class Trace(CommandResult, kw_only=True):
     Attributes:
         pieces: Tokens in the order of their files; of a step in that of reading.
         matches: Places of the text.
-        documents: With a configuration, each document with its input, attributes, rules, edits and parts.
+        documents: Documents, with their input, attributes, rules, edits and parts; they need a configuration.
         left_out: Items with that id or URL that ingest has left out, and why.
     """
 
@@ -114,13 +114,13 @@ class Options(CommonOptions, frozen=True, kw_only=True):
     of: Annotated[str | None, Flag("with --step: YAML that says how the program reads", metavar="CONFIG")] = None
 
     def __post_init__(self) -> None:
-        given = [name for name in ("tokens", "text", "id", "step") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ConfigError(f"expected one of --tokens, --text, --id and --step, got {' and '.join(given) or 'none'}")
+        names = [name for name in ("tokens", "text", "id", "step") if getattr(self, name) is not None]
+        if len(names) != 1:
+            raise ConfigError(f"expected one of --tokens, --text, --id and --step, got {' and '.join(names) or 'none'}")
         if (self.step is None) != (self.of is None):
             raise ConfigError("expected --step N together with --of CONFIG")
-        if given[0] in ("text", "id") and self.config is None:
-            raise ConfigError(f"expected a configuration (-c FILE) with --{given[0]}")
+        if names[0] in ("text", "id") and self.config is None:
+            raise ConfigError(f"expected a configuration (-c FILE) with --{names[0]}")
         if self.text == "":
             raise ConfigError("expected a text of at least one character with --text, got none")
 
@@ -130,7 +130,7 @@ class Options(CommonOptions, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Trace what is asked for."""
+    """Trace the requested tokens or documents."""
     if options.tokens is not None or options.step is not None:
         pieces = list(_of_tokens(options.tokens) if options.tokens else _of_step(options.step or 0, options.of or ""))
         if options.config is None:
@@ -154,7 +154,7 @@ def run(context: Context, options: Options) -> Outcome:
         documents = corpus.explained(list(spans)[:EXPLAINED])
         return _outcome(Trace(pieces=list(tokens_of(context, spans)), matches=matches, documents=documents))
     datasets = {work.dataset.bookkeeping: work.dataset for work in corpus.works.values()}
-    items = tracing.items_left_out(datasets.values(), options.id, amount(len(tasks), "shard"), known=bool(matches))
+    items = tracing.items_left_out(datasets.values(), options.id, amount(len(tasks), "shard"), is_found=bool(matches))
     documents = corpus.explained(list(spans))
     places = tracing.in_output(context, [document["id"] for document in documents]) or {}
     documents = [
@@ -167,20 +167,20 @@ def run(context: Context, options: Options) -> Outcome:
 # --- from tokens ------------------------------------------------------------------------------------------------------
 
 
-def _of_tokens(given: str) -> Iterator[TracedTokens]:
-    path, _, numbers = given.rpartition(":")
+def _of_tokens(tokens: str) -> Iterator[TracedTokens]:
+    path, _, numbers = tokens.rpartition(":")
     first, _, end = numbers.partition("-")
     if not (path and first.isdecimal() and end.isdecimal() and int(first) < int(end)):
-        raise ConfigError(f"--tokens: expected FILE:A-B with A below B, such as tokens.pbin:0-100, got {given}")
+        raise ConfigError(f"--tokens: expected FILE:A-B with A below B, such as tokens.pbin:0-100, got {tokens}")
     trace = TraceFile(path)
     if int(end) > trace.tokens:
         raise ConfigError(f"--tokens: expected tokens of {path} from 0 to {trace.tokens:,}, got {numbers}")
     return _traced(trace, int(first), int(end))
 
 
-def _of_step(step: int, given: str) -> Iterator[TracedTokens]:
-    """Yield the tokens of a training step, by rank and in the order in which each is read."""
-    node = settings.parse(given, "--of") if given.startswith("{") else settings.load_source(given, [])
+def _of_step(step: int, config: str) -> Iterator[TracedTokens]:
+    """Yield a training step's tokens, by rank and in reading order."""
+    node = settings.parse(config, "--of") if config.startswith("{") else settings.load_source(config, [])
     settings.refuse_unknown(node, Order, (), "an order")
     order = settings.convert(node, Order)
     traces = [TraceFile(path) for path in order.files]
@@ -214,7 +214,7 @@ def _one(trace: TraceFile, piece: Piece, first: int, end: int) -> TracedTokens:
 
 
 def find_documents(text: str | None, id: str | None, work: JoinedShard, report: Report) -> list[Match]:
-    """Return the places of a text in a shard, or its documents of an id or a URL."""
+    """Return a shard's places of a text, or documents with an id."""
     result: list[Match] = []
     work = msgspec.structs.replace(work, sets=[] if work.stream.text is None else work.sets)
     for document, number, _, _ in joint_rows(work, set()):
@@ -230,11 +230,11 @@ def find_documents(text: str | None, id: str | None, work: JoinedShard, report: 
     return result[:MOST]
 
 
-def _places(text: str, wanted: str) -> Iterator[tuple[int, int]]:
-    at = text.find(wanted)
+def _places(text: str, part: str) -> Iterator[tuple[int, int]]:
+    at = text.find(part)
     while at >= 0:
-        yield at, at + len(wanted)
-        at = text.find(wanted, at + 1)
+        yield at, at + len(part)
+        at = text.find(part, at + 1)
 
 
 class _Corpus:
@@ -254,7 +254,7 @@ class _Corpus:
             self.works = {shard: JoinedShard.of(context.dataset, [], shard, limit) for shard in shards}
 
     def explained(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """Return what is known of documents: input, attributes, and rules and edits where there is a mix."""
+        """Return the facts about documents: input, attributes, and rules and edits of a mix."""
         works, by_shard = self.works, dict[str, list[int]]()
         for shard, row in rows:
             by_shard.setdefault(shard, []).append(row)
@@ -303,7 +303,7 @@ def _traces(context: Context) -> Iterator[TraceFile]:
 
 
 def _within(trace: TraceFile, piece: Piece, start: int, end: int) -> tuple[int, int]:
-    """Return the tokens of a piece that stand for code points of a stretch of its text."""
+    """Return a piece's tokens for a stretch of its text (code points)."""
     tokens = range(piece.first, piece.end)
     first = bisect_right(tokens, start, key=lambda token: trace.span(piece, token, token + 1)[1])
     behind = bisect_left(tokens, end, key=lambda token: trace.span(piece, token, token + 1)[0])

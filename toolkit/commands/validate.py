@@ -1,12 +1,13 @@
 """Check documents, attribute sets and outputs."""
 
 import os
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from toolkit.command_line import CommandResult, Flag, Limited, Looking, Shared, Words
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands import _sections as sections
-from toolkit.commands._description import Seen, describer
+from toolkit.commands._description import ScanCache, describer
 from toolkit.commands.dedup import plan_of
 from toolkit.config.settings import stages
 from toolkit.data import line_index, row_index
@@ -14,7 +15,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.describe import dataset as of_dataset
 from toolkit.describe.about import About
 from toolkit.describe.croissant import NAME as CROISSANT
-from toolkit.describe.output import look_job
+from toolkit.describe.output import scan_job
 from toolkit.errors import ConfigError, NoDocuments, ToolkitError, amount
 from toolkit.execution.executors import Task
 from toolkit.execution.grouped import shard_tasks
@@ -36,9 +37,9 @@ from toolkit.storage.paths import exists, is_folder, join, missing_reason, size_
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.text.languages.labels import label_of_path
-from toolkit.validate import card, croissant, one_file, reader
+from toolkit.validate import card, croissant, file_checks, reader
 from toolkit.validate import output as whole_dataset
-from toolkit.validate.one_file import ValidateJob
+from toolkit.validate.file_checks import ValidateJob
 from toolkit.validate.output import check as check_line_index
 from toolkit.validate.output import check_folder, check_lock
 from toolkit.validate.reader import Finding
@@ -60,7 +61,7 @@ class Validation(CommandResult, kw_only=True):
 
     @property
     def faults(self) -> list[Finding]:
-        """The findings that are no advice."""
+        """The findings except advice."""
         return [finding for finding in self.findings if finding.severity != "advice"]
 
 
@@ -96,8 +97,8 @@ class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Check what the configuration, or the given paths, name; any finding but advice makes the exit status 1."""
-    checks = _Checks(context, options)
+    """Check the configuration's data, or the given paths. Any finding but advice makes the exit status 1."""
+    checks = _Validator(context, options)
     lock = None if options.lock is None else load_lock(options.lock)
     if options.targets:
         for target in options.targets:
@@ -112,15 +113,15 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _is_unknown(path: str) -> bool:
-    """Return whether a folder does not tell what it is: that of an output of tokens without its manifest, say."""
+    """Return true for a folder of unknown kind, such as tokens without manifest."""
     if not is_folder(path):
         return False
     target = targets.target_of(path)
     return target is None or target.kind == "documents"
 
 
-class _Checks:
-    """Checks one thing after the other, and keeps what was found."""
+class _Validator:
+    """Run checks one after the other, and gather their findings."""
 
     def __init__(self, context: Context, options: Options) -> None:
         self.context = context
@@ -136,14 +137,14 @@ class _Checks:
         """Croissant files to be checked, after everything else."""
         self._cards: dict[str, Dataset | str] = {}
         """Folders with cards to be checked after everything else, and what these describe."""
-        self._seen = Seen({}, set())
+        self._cache = ScanCache({}, set())
         self._datasets: list[Dataset] = []
         """Datasets of the configuration."""
 
     def outcome(self) -> Outcome:
-        """Check the Croissant files that there are, and tell everything."""
+        """Check the Croissant files and cards, and report all findings."""
         findings = [Finding(message) for message in self.findings]
-        describe, options = describer(self.context, self._seen), self.options
+        describe, options = describer(self.context, self._cache), self.options
         for folder, target in self._cards.items() if self.whole else ():
             try:
                 findings += map(Finding, card.check(folder, describe(target, About(examples=0), None)))
@@ -193,10 +194,11 @@ class _Checks:
             self._note_description(settings.output.path, settings.output.path)
             self._check_output(settings.output.path, settings.rejected)
             if not self.options.shard:
-                self._check_current(settings)
+                path = publish.manifest_path(settings.output.path)
+                self.findings += [f"{path}: {fault}; run `toolkit mix`" for fault in self._outdated(settings)]
 
     def check_target(self, target: str) -> None:
-        """Check a dataset, an output, a release, a folder of documents, or a file."""
+        """Check a dataset, an output, a release, a folder, or a file."""
         if reader.is_croissant(target):
             self._described[target] = None
             return
@@ -205,31 +207,29 @@ class _Checks:
             for path in indexes:
                 self.findings += check_line_index(path, self.options.first, self.limit)
             return
-        known = targets.expected(target)
-        if known.is_file:
+        kind = targets.expected(target)
+        if kind.is_file:
             self._check_file(target)
             return
-        of_target = (
-            Dataset(join(target, "documents"), join(target, "attributes")) if known.kind == "dataset" else target
-        )
+        of_target = Dataset(join(target, "documents"), join(target, "attributes")) if kind.kind == "dataset" else target
         self._note_description(target, of_target)
         if isinstance(of_target, Dataset):
             self._check_documents(of_target)
-        elif known.kind in ("output", "release"):
-            self._check_output(target, files=known.files if known.kind == "release" else None)
+        elif kind.kind in ("output", "release"):
+            self._check_output(target, files=kind.files if kind.kind == "release" else None)
         else:
-            others = (*targets.DESCRIPTIONS, "splits/**")
-            self._check_documents(Dataset(target, join(target, ".toolkit", "none"), exclude=others))
+            excluded = (*targets.DESCRIPTIONS, "splits/**")
+            self._check_documents(Dataset(target, join(target, ".toolkit", "none"), exclude=excluded))
 
     def check_lock(self, lock: Lock) -> None:
-        """Check the only target, or the output of the configuration, by a lock."""
+        """Check the only target, or the configuration's output, by a lock."""
         targets = self.options.targets
         folder = targets[0].rstrip("/") if targets else sections.mix(self.context).output.path
         self.checked.append(f"{folder} by the lock {self.options.lock}")
         self.findings += [f"{folder}: {line} (by {self.options.lock})" for line in check_lock(folder, lock)]
 
     def _note_description(self, folder: str, target: Dataset | str) -> None:
-        """Note the Croissant file and the card of a folder, if it has them, before the data are read."""
+        """Note the Croissant file and card of a folder. The data are read later."""
         if folder and exists(join(folder, CROISSANT)):
             self._described[join(folder, CROISSANT)] = None
         if folder and (of := card.described_by(folder)):
@@ -251,7 +251,7 @@ class _Checks:
                     "documents",
                     shard,
                     dataset=dataset,
-                    look=of_dataset.look_job(dataset, shard, self.limit, digest=False) if described else None,
+                    scan_job=of_dataset.scan_job(dataset, shard, self.limit, digest=False) if described else None,
                 )
                 for shard in shards
             ],
@@ -264,7 +264,7 @@ class _Checks:
             listed = [*(shard for shard in shards if covered is None or shard in covered), *extra]
             of_set = {"dataset": dataset, "set": set_name, "judges_spans": (dataset, set_name) not in self._joined}
             self._run(set_name, [self._job("attributes", shard, **of_set) for shard in listed])
-            self._seen.aligned.update((dataset, set_name, shard) for shard in listed if self.options.first is None)
+            self._cache.aligned.update((dataset, set_name, shard) for shard in listed if self.options.first is None)
             state = state_of(dataset, set_name, shards, complete=not self.context.in_part, states=states)
             self.findings += [str(state.error)] if state.error else []
         if self.options.first is None and self.options.shard is None:
@@ -274,14 +274,14 @@ class _Checks:
                 f"{path}: expected to be ingested, it failed or was interrupted"
                 for path in attempts.unfinished(dataset)
             ]
-            repeated = one_file.Findings()
+            repeated = file_checks.Findings()
             for error_of in whole_dataset.duplicates(dataset, shards):
-                repeated.add(error_of() if repeated.count < one_file.SHOWN else "")
-            self.findings += repeated.listed(dataset.documents)
+                repeated.add(error_of() if repeated.count < file_checks.SHOWN else "")
+            self.findings += repeated.as_list(dataset.documents)
         return mine
 
     def _job(self, kind: str, path: str, **more: Any) -> ValidateJob:
-        """Return the check of a file, or of the rows that `--first` lets in."""
+        """Return the check of a file, or of its `--first` rows."""
         how: dict[str, Any] = {"max_document_bytes": self.limit, "first": self.options.first, **more}
         return ValidateJob(kind=kind, path=path, **how)
 
@@ -295,12 +295,12 @@ class _Checks:
             return []
 
     def _check_settings(self) -> None:
-        """Check that the sets were made as the configuration says."""
+        """Check the settings of the sets against the configuration."""
         dataset = self.context.dataset
-        for set_name, wanted in declared.set_schemas(sections.tags(self.context), dataset).items():
+        for set_name, expected in declared.set_schemas(sections.tags(self.context), dataset).items():
             set_schema = sets.load_schema(dataset, set_name)
             different = (
-                declared.differences(set_schema, wanted) + declared.edits(set_schema, wanted)
+                declared.differences(set_schema, expected) + declared.edits(set_schema, expected)
                 if set_schema
                 else ["it is not there"]
             )
@@ -310,7 +310,7 @@ class _Checks:
             ]
 
     def _check_mix(self, settings: mix_settings.MixSettings) -> None:
-        """Check that the mix can use external sets: it is done, and nothing written."""
+        """Check the external sets of the mix: it runs, and writes nothing."""
         if not any(external_sets(stream, {}) for stream in settings.streams):
             return
         try:
@@ -325,7 +325,7 @@ class _Checks:
         self.findings += [finding for finding in results if finding not in self.findings]
 
     def _check_whole(self, section_name: str) -> None:
-        """Check that the sets of a section, made of the whole dataset, were made as the configuration says."""
+        """Check the corpus-wide sets of a section against the configuration."""
         try:
             plan, dataset = plan_of(self.context, section_name), self.context.dataset
             declared.check_made(dataset, plan.schemas, plan.schemas, section_name)
@@ -368,8 +368,8 @@ class _Checks:
             if not (manifest or is_rejected):
                 result = format_of(join(folder, path)) or result  # a damaged file is of the format of the others
             if result is None and not is_rejected:
-                what = "expected the lines of a format that is installed, got others"
-                self.findings.append(f"{join(folder, path)}: {what}")
+                finding = "expected the lines of a format that is installed, got others"
+                self.findings.append(f"{join(folder, path)}: {finding}")
                 continue
             works.append(
                 self._job(
@@ -380,7 +380,7 @@ class _Checks:
                     documents=documents.get(path),
                     label=labels.get(path),
                     labels=self.options.labels if manifest is None else "any",  # a mix may be told any
-                    look=look_job(join(folder, path), result, self.limit, digest=False)
+                    scan_job=scan_job(join(folder, path), result, self.limit, digest=False)
                     if described and not is_rejected
                     else None,
                 )
@@ -390,63 +390,55 @@ class _Checks:
             self.findings += check_folder(folder)
 
     def _of_share(self, folder: str, files: list[str]) -> list[str]:
-        """Return the files of an output that the run's share owns."""
+        """Return the files of an output in the run's share."""
         if not self.context.share:
             return files
         sizes = for_each(lambda path: size_of(join(folder, path)), files)
         return self.context.share.owned("file", dict(zip(files, sizes, strict=True)))
 
-    def _check_current(self, settings: mix_settings.MixSettings) -> None:
-        """Check that the output is what the configuration would make now."""
+    def _outdated(self, settings: mix_settings.MixSettings) -> Iterator[str]:
+        """Yield the differences of the output from one of the configuration and the present data."""
         manifest = publish.load_manifest(settings.output.path)
         if manifest is None:
             return
-        path, remedy = publish.manifest_path(settings.output.path), "; run `toolkit mix`"
         if manifest.settings != settings.recorded():
-            what = "expected the output of this configuration, got that of other settings"
-            self.findings.append(f"{path}: {what}{remedy}")
+            yield "expected the output of this configuration, got that of other settings"
             return
         datasets = {stream.name: stream.dataset for stream in settings.streams}
-        there = [
+        shards = [
             (name, shard)
             for name, dataset in datasets.items()
             for shard in sorted({*self._shards(dataset), *ingested.deleted_shards(dataset)})
+            if (f"{name}/{shard}" if name else shard) not in manifest.omitted
         ]
-        there = [
-            (name, shard) for name, shard in there if (f"{name}/{shard}" if name else shard) not in manifest.omitted
-        ]
-        if [(entry.stream, entry.shard) for entry in manifest.inputs] != there:
-            what = "expected the output of the present shards, got that of other shards"
-            self.findings.append(f"{path}: {what}{remedy}")
+        if [(entry.stream, entry.shard) for entry in manifest.inputs] != shards:
+            yield "expected the output of the present shards, got that of other shards"
             return
         for entry in manifest.inputs:
-            dataset = datasets[entry.stream]
+            dataset, made_from = datasets[entry.stream], "got one made from"
             state = row_index.current(dataset, entry.shard)
             if state is not None and state.content != entry.documents:
-                result = f"made from an earlier version of {entry.shard}"
-                self.findings.append(f"{path}: expected an output of the present documents, got one {result}{remedy}")
-            for set_name, digest in entry.attributes.items():
-                record = sets.load_record(dataset, set_name, entry.shard)
+                yield f"expected an output of the present documents, {made_from} an earlier version of {entry.shard}"
+            for name, digest in entry.attributes.items():
+                record = sets.load_record(dataset, name, entry.shard)
                 if record is not None and record.output.content != digest:
-                    result = f"made from earlier attributes {set_name} of {entry.shard}"
-                    self.findings.append(
-                        f"{path}: expected an output of the present attributes, got one {result}{remedy}"
-                    )
+                    old = f"earlier attributes {name} of {entry.shard}"
+                    yield f"expected an output of the present attributes, {made_from} {old}"
 
-    def _run(self, what: str, works: list[ValidateJob], unit: str = "shards") -> None:
+    def _run(self, step: str, works: list[ValidateJob], unit: str = "shards") -> None:
         """Check each file by itself; what is found is added."""
         sizes = for_each(size_of, [work.file for work in works])
         tasks = [Task(f"{work.set} {work.path}", work, size) for work, size in zip(works, sizes, strict=True)]
-        results = self.context.run(what, one_file.check_file, tasks, unit)
+        results = self.context.run(step, file_checks.check_file, tasks, unit)
         for work, result in zip(works, results, strict=True):
             self.findings += result.value.findings if result.value else []
             self.findings += [result.failure.message] if result.failure else []
-            if result.value and result.value.looked:
-                self._seen.looked[work.file] = result.value.looked
+            if result.value and result.value.scan:
+                self._cache.scans[work.file] = result.value.scan
 
 
 def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, str]:
-    """Return the labels that rows of files should have; of an output whose rules or settings give others, none."""
+    """Return the expected labels of rows by file; none for an output with relabelling."""
     if manifest is None:
         return {path: label for path in files if (label := label_of_path(path)) is not None}
     if manifest.relabels:
@@ -456,9 +448,9 @@ def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, st
 
 
 def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, rejected: str | None) -> bool:
-    """Tell whether a file has dropped documents: by the manifest, by the configuration, else by its rows."""
+    """Return true for a file of dropped documents: by the manifest, the configuration, or its rows."""
     labels = {part.path: part.label for part in manifest.parts} if manifest else {}
     if path in labels:
         return labels[path] == mix_settings.REJECTED
     below = os.path.relpath(join(folder, path), rejected).split(os.sep)[0] if rejected else os.pardir
-    return below != os.pardir or one_file.is_rejected(join(folder, path))
+    return below != os.pardir or file_checks.is_rejected(join(folder, path))

@@ -110,6 +110,8 @@ def explain(text: str, path: Path, value: Any, type_: Any, subject: str) -> str:
         options = _fields_at(type_, path)
         about = f" of {subject}" if subject else ""
         listed = f"; known: {', '.join(sorted(options))}" if options else "; there are none"
+        if m[1] == "croissant" and "about" in options:
+            listed = '; the version of Croissant is set as `about: {croissant: "1.1"}`'
         return f"unknown option {m[1]!r}{about}{did_you_mean(m[1], options) or listed}"
     if m := re.match(r"Object missing required field `(.+)`", text):
         inside = value

@@ -1,1 +1,1 @@
-"""Descriptions of datasets and outputs for those who take them over: facts, Croissant documents, dataset cards."""
+"""Descriptions of datasets and outputs: facts, Croissant documents, dataset cards."""

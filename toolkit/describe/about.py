@@ -1,8 +1,7 @@
-"""The section ``about:``, which says what only people know of a dataset."""
+"""Provide the section ``about:``: the facts about a dataset that only people know."""
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -53,8 +52,8 @@ class Rai(ConfigStruct):
     dataUseCases: Texts | None = None  # noqa: N815
     hasSyntheticData: bool | None = None  # noqa: N815
 
-    def given(self) -> dict[str, Any]:
-        """Return the terms that have a value."""
+    def terms(self) -> dict[str, Any]:
+        """Return the terms with values."""
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 
@@ -119,21 +118,13 @@ class About(ConfigStruct):
         dict[str, str], Description(description="answers to fields of `toolkit disclose` that only people know, by id")
     ] = {}
 
-    def language(self) -> list[str]:
-        return listed(self.in_language)
-
     @property
     def shares(self) -> dict[str, float]:
         """Return the shares of the splits."""
         return {name: float(share) for name, share in self.splits.items() if name != "by"}
 
-    @property
-    def splits_files(self) -> bool:
-        """Return whether a mix is to part its files by split."""
-        return self.splits.get("by") == "file"
-
     def grows(self, path: str) -> bool:
-        """Return whether a file, by its path below the description, still grows."""
+        """Return true for a growing file. Its path is relative to the description."""
         if isinstance(self.live, bool):
             return self.live
         return any(glob_regex(glob).match(path) for glob in self.live)
@@ -151,7 +142,7 @@ def _is_url(text: str) -> bool:
 
 
 def _is_date(text: str) -> bool:
-    """Return whether a text is a date of the calendar, with a time or without."""
+    """Return true for a calendar date, with or without a time."""
     try:
         return _DATE.fullmatch(text) is not None and bool(datetime.fromisoformat(text))
     except ValueError:
@@ -176,13 +167,13 @@ _FORMS: dict[str, tuple[Callable[[str], object], str]] = {
 """By key, a test of its values, and words for what passes; NAME is that of a licence."""
 
 
-def listed(value: Any) -> list[Any]:
-    """Return a value that may be one or several as a list."""
+def as_list(value: Any) -> list[Any]:
+    """Return a value as a list: none as an empty one, a single one in a list."""
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
 def read_about(section: ConfigNode, required: Sequence[str] = REQUIRED) -> About:
-    """Return the settings of an ``about:`` section, with all that a description must have.
+    """Return the settings of an ``about:`` section, with all required keys.
 
     Args:
         section: Section of the configuration.
@@ -197,20 +188,20 @@ def read_about(section: ConfigNode, required: Sequence[str] = REQUIRED) -> About
     about = settings.convert(source, About, "about")
     missing = [key for key in required if not getattr(about, key)]
     if missing:
-        given = f"; also missing: {', '.join(f'about.{key}' for key in missing[1:])}" if missing[1:] else ""
-        raise source.error((), f"expected about.{missing[0]}, which Croissant requires, got none{given}")
+        also = f"; also missing: {', '.join(f'about.{key}' for key in missing[1:])}" if missing[1:] else ""
+        raise source.error((), f"expected about.{missing[0]}, which Croissant requires, got none{also}")
     _check_forms(source, about)
     _check_agents(source, about)
-    read_splits(source)
+    splits_of_files(source)
     return about
 
 
 def _check_forms(source: ConfigNode, about: About) -> None:
-    for key, (fits, wanted) in _FORMS.items():
-        for value in listed(getattr(about, key)):
+    for key, (fits, expected) in _FORMS.items():
+        for value in as_list(getattr(about, key)):
             if not fits(value):
                 name = "CC-BY-4.0" if " " in value else value
-                raise source.error((key,), f"expected {wanted.replace('NAME', name)}, got {value!r}")
+                raise source.error((key,), f"expected {expected.replace('NAME', name)}, got {value!r}")
     for i, glob in enumerate(about.live if isinstance(about.live, list) else ()):
         try:
             glob_regex(glob)
@@ -220,35 +211,22 @@ def _check_forms(source: ConfigNode, about: About) -> None:
 
 def _check_agents(source: ConfigNode, about: About) -> None:
     for key in ("creator", "publisher"):
-        given = getattr(about, key)
-        for i, agent in enumerate(listed(given)):
+        agents = getattr(about, key)
+        for i, agent in enumerate(as_list(agents)):
             if agent.type is None:
-                place = (key, i, "type") if isinstance(given, list) else (key, "type")
+                place = (key, i, "type") if isinstance(agents, list) else (key, "type")
                 raise source.error(place, "expected Organization or Person, got none")
 
 
-@dataclass(frozen=True)
-class Splits:
-    """The splits that are asked for.
-
-    Attributes:
-        shares: Shares by name.
-        by: whether rows are told their split in files beside them, or the files of a mix are parted by it.
-    """
-
-    shares: dict[str, float]
-    by: Literal["rows", "file"]
-
-
-def read_splits(section: ConfigNode) -> Splits | None:
-    """Return the splits of an ``about:`` section; None if there are none.
+def splits_of_files(section: ConfigNode) -> dict[str, float]:
+    """Return the splits by which a mix divides its files, with their shares; none if it does not.
 
     Raises:
-        ConfigError: if they are not what they should be.
+        ConfigError: if the splits of an ``about:`` section are not what they should be.
     """
     value = section.value.get("splits") if isinstance(section.value, dict) else None
     if value is None or value == {}:
-        return None
+        return {}
     if not isinstance(value, dict):
         raise section.error(
             ("splits",), f"expected splits with their shares, {{train: 0.98, test: 0.02}}, got {value!r}"
@@ -264,4 +242,4 @@ def read_splits(section: ConfigNode) -> Splits | None:
             raise section.error(("splits",), f"expected names of splits in letters and digits, got {name!r}")
     if not all(share > 0 for share in shares.values()) or abs(sum(shares.values()) - 1) >= 1e-9:
         raise section.error(("splits",), f"expected shares above 0 that sum up to 1, got {shares!r}")
-    return Splits({name: float(share) for name, share in shares.items()}, by)
+    return {name: float(share) for name, share in shares.items()} if by == "file" else {}

@@ -1,4 +1,4 @@
-"""A dataset card from facts, for people who read of a dataset or an output; its text is in ``templates/card.md``."""
+"""Render the dataset card from facts, for readers. Its text is in ``templates/card.md``."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,20 +11,20 @@ from toolkit.aggregate.samples import CHARS
 from toolkit.aggregate.tables import markdown, mix_markdown, percent, size, without_html
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import ANY, Type
-from toolkit.describe import card_marks, card_numbers, made
-from toolkit.describe.about import About, listed
+from toolkit.describe import card_marks, card_numbers, provenance
+from toolkit.describe.about import About, as_list
 from toolkit.describe.card_head import (
     KEYS,
-    Configuration,
+    HubConfiguration,
     comments,
     documents_of,
     head,
     identifier,
     loaded_otherwise,
 )
-from toolkit.describe.card_numbers import Numbers, code, fenced
+from toolkit.describe.card_numbers import CardCounts, code, fenced
 from toolkit.describe.fields import bare
-from toolkit.describe.model import Facts, Group, Mixture
+from toolkit.describe.model import Facts, FileGroup, Mixture
 from toolkit.describe.records import MEDIA_TYPES
 from toolkit.errors import amount
 from toolkit.text.languages.labels import tag_of
@@ -65,8 +65,8 @@ _SHOWN_KEYS = 4
 """Keys of an object that are shown with their types."""
 
 
-class Shown(msgspec.Struct, frozen=True):
-    """How a card is told, beside what it tells.
+class CardExtras(msgspec.Struct, frozen=True):
+    """Inputs of a card beside its facts and numbers.
 
     Attributes:
         path: Path of the file, for messages.
@@ -84,20 +84,20 @@ class Shown(msgspec.Struct, frozen=True):
 def document(
     facts: Facts,
     about: About,
-    configurations: Sequence[Configuration],
-    numbers: Numbers,
-    kept: card_marks.Kept,
-    shown: Shown,
+    configurations: Sequence[HubConfiguration],
+    numbers: CardCounts,
+    previous: card_marks.UserParts,
+    extras: CardExtras,
 ) -> str:
-    """Return the card, with what stays of the one before.
+    """Return the card, with the user's parts of the previous one.
 
     Args:
         facts: Facts about the data.
         about: Section `about:`.
         configurations: Configurations of the head.
-        numbers: What was counted.
-        kept: Parts of the card before.
-        shown: How it is told.
+        numbers: Counts of documents and attributes.
+        previous: Parts of the card before.
+        extras: Picture, disclosure and other inputs.
 
     Raises:
         ConfigError: if its head is no YAML with what stays.
@@ -119,10 +119,10 @@ def document(
             "mixture": facts.mixture,
             "configurations": configurations,
             "found": numbers,
-            "picture": shown.picture,
-            "first_rows": shown.first,
-            "disclosed": shown.disclosure,
-            "dates": [f"{what} {date}" for what, date in dates.items() if date],
+            "picture": extras.picture,
+            "first_rows": extras.first,
+            "disclosed": extras.disclosure,
+            "dates": [f"{event} {date}" for event, date in dates.items() if date],
             "amounts": _amounts(facts),
             "columns": partial(_columns, facts),
             "files": partial(_files, facts),
@@ -131,14 +131,14 @@ def document(
             "otherwise": otherwise,
         }
     )
-    made_ = {title: render(title.lower().replace(" ", "_")) or _NOTHING.get(title, "") for title in TITLES}
+    texts = {title: render(title.lower().replace(" ", "_")) or _NOTHING.get(title, "") for title in TITLES}
     title = without_html(about.name or facts.root.rstrip("/").rpartition("/")[2])
-    sections = [("", render("introduction")), *((title, text) for title, text in made_.items() if text)]
-    return card_marks.write(head(facts, about, configurations), title, sections, kept, shown.path, comments(about))
+    sections = [("", render("introduction")), *((title, text) for title, text in texts.items() if text)]
+    return card_marks.write(head(facts, about, configurations), title, sections, previous, extras.path, comments(about))
 
 
 def _renderer(values: Mapping[str, Any]) -> Callable[[str], str]:
-    """Return what renders a block of the template.
+    """Return a function to render a block of the template.
 
     Line ends of values are kept apart from those of the template, where several are one blank line.
     """
@@ -166,13 +166,13 @@ def _environment() -> Any:
     environment.globals |= {"percent": percent, "example": _example, "sample_chars": CHARS}
     environment.filters |= {
         "agents": _agents,
-        "addresses": lambda given: ", ".join(f"<{url}>" for url in listed(given)),
+        "addresses": lambda urls: ", ".join(f"<{url}>" for url in as_list(urls)),
         "amount": amount,
         "code": code,
         "codes": lambda names: ", ".join(map(code, names)),
         "line": _line,
         "licence": lambda url: f"[{name}]({url})" if (name := identifier(url)) else f"<{url}>",
-        "listed": listed,
+        "as_list": as_list,
         "mix_table": mix_markdown,
         "sample": card_numbers.sample,
         "table": markdown,
@@ -180,25 +180,25 @@ def _environment() -> Any:
     return environment
 
 
-def read(path: str, text: str, about: About) -> card_marks.Kept:
-    """Return the parts of a card of ours that stay.
+def read(path: str, text: str, about: About) -> card_marks.UserParts:
+    """Return the user's parts of a card of ours.
 
     Raises:
         ConfigError: if its head is no YAML.
         DataError: if its marks are broken.
     """
-    rai = (item for value in about.rai.given().values() for item in listed(value) if isinstance(item, str))
-    given = [about.description or "", about.citation or "", *rai]
-    return card_marks.read(path, text, KEYS, card_marks.headings("\n".join(given)) - set(TITLES))
+    rai = (item for value in about.rai.terms().values() for item in as_list(value) if isinstance(item, str))
+    texts = [about.description or "", about.citation or "", *rai]
+    return card_marks.read(path, text, KEYS, card_marks.headings("\n".join(texts)) - set(TITLES))
 
 
 # --- values of the template -------------------------------------------------------------------------------------------
 
 
-def _agents(given: Any) -> str:
+def _agents(agents: Any) -> str:
     texts = [
         (f"[{name}]({agent.url})" if agent.url else name) + (f" (<{agent.email}>)" if agent.email else "")
-        for agent, name in ((agent, without_html(agent.name)) for agent in listed(given))
+        for agent, name in ((agent, without_html(agent.name)) for agent in as_list(agents))
     ]
     return ", ".join(texts)
 
@@ -209,8 +209,8 @@ def _amounts(facts: Facts) -> str:
     parts = ["" if rows is None else amount(rows, "document")]
     if facts.labels:
         labels = [label.label for label in facts.labels]
-        others = [label for label in labels if tag_of(label) is None and facts.label_name == "language"]
-        named = [amount(len(labels) - len(others), facts.label_name), *map(code, others)]
+        codes = [label for label in labels if tag_of(label) is None and facts.label_name == "language"]
+        named = [amount(len(labels) - len(codes), facts.label_name), *map(code, codes)]
         parts.append(f"in {' and '.join(named)}")
     files = amount(sum(len(group.paths) for group in facts.groups), "file")
     format_ = f"; format {code(facts.mixture.format)}" if facts.mixture else ""
@@ -218,24 +218,24 @@ def _amounts(facts: Facts) -> str:
     return text[0].upper() + text[1:]
 
 
-def _columns(facts: Facts, group: Group) -> list[list[str]]:
-    told: dict[tuple[str, ...], str] = {}
+def _columns(facts: Facts, group: FileGroup) -> list[list[str]]:
+    texts: dict[tuple[str, ...], str] = {}
     for record in facts.records:
         if record.group == group.name:
-            told |= {(field.column, *field.keys): field.description for field in record.fields}
+            texts |= {(field.column, *field.keys): field.description for field in record.fields}
     rows = [["key", "type", "what it is"]]
     for name, type_ in group.columns.items():
         inner: list[tuple[tuple[str, ...], Type]] = [((name,), type_)]
         if group.media_type == MEDIA_TYPES[".parquet"]:
             inner = list(_nested((name,), type_))
-        elif bare(type_).kind == "object" and (name,) not in told and bare(type_).fields:
+        elif bare(type_).kind == "object" and (name,) not in texts and bare(type_).fields:
             inner = [((name, key), type_) for key, type_ in bare(type_).fields]
-        rows += [[code(".".join(keys)), _type(type_), told.get(keys) or type_.description] for keys, type_ in inner]
+        rows += [[code(".".join(keys)), _type(type_), texts.get(keys) or type_.description] for keys, type_ in inner]
     return rows
 
 
 def _nested(keys: tuple[str, ...], type_: Type) -> Iterator[tuple[tuple[str, ...], Type]]:
-    """Yield a column and the fields inside it, of objects in lists, too, with the keys that lead to them."""
+    """Yield a column and its nested fields, with their keys. Objects in lists count, too."""
     yield keys, type_
     inner = bare(type_)
     for name, item in (bare(inner.item or ANY) if inner.kind == "list" else inner).fields:
@@ -265,23 +265,23 @@ def _type(type_: Type) -> str:
 
 def _how_it_was_made(facts: Facts, about: About) -> dict[str, list[str]]:
     """Return collection, steps, taggers; what `about.rai` gives stands in place of what records tell."""
-    given = about.rai.given()
+    stated = about.rai.terms()
     terms = {
-        name: listed(value) if name in given else list(map(_plain, listed(value)))
-        for name, value in ((n.removeprefix("rai:"), v) for n, v in made.rai_terms(facts, about).items())
+        name: as_list(value) if name in stated else list(map(_plain, as_list(value)))
+        for name, value in ((n.removeprefix("rai:"), v) for n, v in provenance.rai_terms(facts, about).items())
     }
     dates = " to ".join(terms.get("dataCollectionTimeframe", []))
     collected = [*terms.get("dataCollection", []), *([f"Collected: {dates}."] if dates else [])]
     collected += [
         text for name in ("Type", "RawData", "MissingData") for text in terms.get(f"dataCollection{name}", [])
     ]
-    steps = listed(given.get("dataPreprocessingProtocol")) or list(map(_plain, made.steps(facts, rules=False)))
-    steps += listed(given.get("dataManipulationProtocol"))
+    steps = as_list(stated.get("dataPreprocessingProtocol")) or list(map(_plain, provenance.steps(facts, rules=False)))
+    steps += as_list(stated.get("dataManipulationProtocol"))
     return {"collected": collected, "steps": steps, "tools": terms.get("machineAnnotationTools", [])}
 
 
 def _files(facts: Facts) -> list[list[str]]:
-    """Return documents and files of each label, or of each group of files."""
+    """Return documents and files of each label, or else of each group."""
     files = {file.path: file for file in facts.files}
     groups = [(label.label, label.paths) for label in facts.labels]
     rows = [["", "documents", "files", "stored"]]
@@ -293,7 +293,7 @@ def _files(facts: Facts) -> list[list[str]]:
 
 
 def _effects(mixture: Mixture) -> list[list[str]]:
-    """Return what each rule did, in order."""
+    """Return the effect of each rule, in order."""
     streams = any(effect.stream for effect, _ in mixture.rules)
     head_ = ["rule", "kind", "condition", "documents", "of reached", "characters"]
     rows = [[*(["stream"] if streams else []), *head_]]
@@ -312,12 +312,12 @@ def _example(value: Any) -> str:
     if isinstance(value, str):
         return "\n".join(fenced([escaped(line) for line in value.split("\n")], "text"))
     json = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    shown = "".join(item if item in "\n⏎" or escaped(item) == item else _escape(item) for item in json)
-    return "\n".join(fenced(shown.split("\n"), "json"))
+    printable = "".join(item if item in "\n⏎" or escaped(item) == item else _escape(item) for item in json)
+    return "\n".join(fenced(printable.split("\n"), "json"))
 
 
 def _escape(character: str) -> str:
-    """Return an escape of JSON in place of a character that is not seen, or turns the direction of a line."""
+    """Return the JSON escape of an invisible or direction-changing character."""
     units = character.encode("utf-16-be", errors="surrogatepass").hex()
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
@@ -335,7 +335,7 @@ def _cut(value: Any) -> Any:
 
 
 def _plain(text: str) -> str:
-    """Return a text of records, its signs escaped that are marks in Markdown."""
+    """Return a text of records with Markdown's marks escaped."""
     return re.sub(r"([<*`\\])", r"\\\1", _line(text))
 
 

@@ -12,9 +12,9 @@ from glob import escape
 from typing import Any, NamedTuple
 
 from toolkit.data.schema import ANY, Type
-from toolkit.describe.about import About, listed
+from toolkit.describe.about import About, as_list
 from toolkit.describe.fields import bare
-from toolkit.describe.model import Facts, File, Group
+from toolkit.describe.model import DataFile, Facts, FileGroup
 from toolkit.errors import ConfigError
 from toolkit.text.languages.labels import NO_LANGUAGE, code_of, tags_of
 
@@ -39,7 +39,7 @@ DEEPEST = 40
 
 
 def features_of(columns: Mapping[str, Type]) -> list[dict[str, Any]]:
-    """Return the features of rows with columns of these types, in their order."""
+    """Return the features of rows with these columns, in their order."""
     rows = _shallow(Type("object", fields=tuple(columns.items())), DEEPEST + 1)
     has_huge = any(kind == "huge" for _, kind in _leaves("", rows))
     results: list[dict[str, Any]] = _feature(rows, _DTYPES | ({"long": _DTYPES["huge"]} if has_huge else {}))["struct"]
@@ -47,7 +47,7 @@ def features_of(columns: Mapping[str, Type]) -> list[dict[str, Any]]:
 
 
 def otherwise(columns: Mapping[str, Type]) -> list[tuple[str, str]]:
-    """Return the dotted names of what is loaded in another form than it has, and how.
+    """Return dotted names of values with another loaded form, and the form.
 
     ``open`` and ``long`` are loaded as JSON, which older readers do not know. ``huge`` is rounded: the reader of JSON
     takes no integers of more than 64 bits. Where there must be JSON beside them it refuses the file: ``refused``.
@@ -61,7 +61,7 @@ def otherwise(columns: Mapping[str, Type]) -> list[tuple[str, str]]:
 
 
 def _shallow(type_: Type, levels: int) -> Type:
-    """Return a type with at most so many objects and lists in each other."""
+    """Return a type with a bounded depth of objects and lists."""
     inner = bare(type_)
     if inner.kind not in ("object", "list"):
         return type_
@@ -85,7 +85,7 @@ def _feature(type_: Type, dtypes: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _leaves(path: str, type_: Type) -> Iterator[tuple[str, str]]:
-    """Yield the dotted names and kinds of all that is no object and no list."""
+    """Yield the dotted names and kinds of all scalar values."""
     inner = bare(type_)
     if inner.kind == "object":
         for name, item in inner.fields:
@@ -180,7 +180,7 @@ _NOT_IN_NAMES = re.compile(r'[<>:/\\|?*"]')
 _NOT_IN_SPLITS = re.compile(r"[^\w.]")
 
 
-class Part(NamedTuple):
+class HubSplit(NamedTuple):
     """The files of one split of a configuration.
 
     Attributes:
@@ -188,12 +188,12 @@ class Part(NamedTuple):
     """
 
     split: str
-    files: list[File]
+    files: list[DataFile]
     paths: list[str]
 
 
-class Configuration(NamedTuple):
-    """Files that are loaded by one name; the hub calls them a subset.
+class HubConfiguration(NamedTuple):
+    """Files with one name for loading; the hub calls them a subset.
 
     Attributes:
         parts: its files by split; of files that are not parted by split, one.
@@ -201,18 +201,18 @@ class Configuration(NamedTuple):
     """
 
     name: str
-    parts: list[Part]
+    parts: list[HubSplit]
     features: list[dict[str, Any]] | None
 
     @property
-    def files(self) -> list[File]:
+    def files(self) -> list[DataFile]:
         return [file for part in self.parts for file in part.files]
 
 
-def head(facts: Facts, about: About, configurations: Sequence[Configuration]) -> dict[str, Any]:
-    """Return the head, in the order in which it is written; what nobody knows is left out."""
+def head(facts: Facts, about: About, configurations: Sequence[HubConfiguration]) -> dict[str, Any]:
+    """Return the head in the order of writing; unknown keys are left out."""
     results: dict[str, Any] = {"pretty_name": about.name}
-    results |= languages(facts, about) | identifiers(listed(about.license))
+    results |= languages(facts, about) | identifiers(as_list(about.license))
     rows = documents_of(facts)
     results["size_categories"] = None if rows is None else [size_category(rows)]
     results["task_categories"] = ["text-generation"]
@@ -227,14 +227,14 @@ def head(facts: Facts, about: About, configurations: Sequence[Configuration]) ->
 
 
 def comments(about: About) -> dict[str, str]:
-    """Return what stands above keys of the head, so that whoever checks it without the settings knows them."""
-    return {"language": GIVEN} if about.language() else {}
+    """Return comments above keys of the head. A check without the settings needs them."""
+    return {"language": GIVEN} if as_list(about.in_language) else {}
 
 
 def is_given(key: str, head: str) -> bool:
-    """Return whether a key in the text of a head has what `about:`, or the user, gives, and not what the data say."""
-    kept = re.search(rf"^# toolkit: keep (\S+)$.*?^{key}:.*?^# toolkit: end \1$", head, re.MULTILINE | re.DOTALL)
-    return kept is not None or f"# {GIVEN}\n{key}:" in head
+    """Return true if `about:` or the user gives a head's key."""
+    block = re.search(rf"^# toolkit: keep (\S+)$.*?^{key}:.*?^# toolkit: end \1$", head, re.MULTILINE | re.DOTALL)
+    return block is not None or f"# {GIVEN}\n{key}:" in head
 
 
 def documents_of(facts: Facts) -> int | None:
@@ -249,8 +249,8 @@ def size_category(rows: int) -> str:
 
 
 def languages(facts: Facts, about: About) -> dict[str, list[str]]:
-    """Return the languages as the hub takes them, and whole tags where these say more."""
-    tags = about.language() or tags_of(facts.languages)
+    """Return the hub's language codes, and whole tags with more detail."""
+    tags = as_list(about.in_language) or tags_of(facts.languages)
     codes = list(dict.fromkeys(code for tag in tags if (code := code_of(tag)) and code not in NO_LANGUAGE))
     return {"language": codes, "language_bcp47": tags if any("-" in tag for tag in tags) else []}
 
@@ -258,63 +258,54 @@ def languages(facts: Facts, about: About) -> dict[str, list[str]]:
 # --- configurations ---------------------------------------------------------------------------------------------------
 
 
-def configurations_of(facts: Facts, there: Iterable[str]) -> list[Configuration]:
+def configurations_of(facts: Facts, present: Iterable[str]) -> list[HubConfiguration]:
     """Return a configuration for each label; where there are none, one for each kind of rows.
 
     Args:
         facts: Facts of a dataset or an output.
-        there: all files below the root that are not hidden.
+        present: all files below the root that are not hidden.
 
     Raises:
         ConfigError: if two labels would have one name.
     """
-    there, files = list(there), {file.path: file for file in facts.files}
+    present, files = list(present), {file.path: file for file in facts.files}
     groups = [(label.label, label.paths, facts.groups[0]) for label in facts.labels]
     if not groups:
         names = ["default"] if facts.is_output else [group.name.removesuffix("-files") for group in facts.groups]
         groups = [(name, group.paths, group) for name, group in zip(names, facts.groups, strict=True)]
-    results: dict[str, Configuration] = {}
+    results: dict[str, HubConfiguration] = {}
     for label, paths, group in groups:
         if not paths or not all(map(is_loaded, paths)):
             continue
-        name = configuration_name(label)
+        name = _NOT_IN_NAMES.sub("--", label)
         if name in results:
             raise ConfigError(
                 f"{facts.root}: expected labels that differ in more than slashes, got {label!r} and another"
             )
-        results[name] = Configuration(name, _parts([files[p] for p in paths], facts, there), _features_of_group(group))
+        features = features_of(group.columns) if group.columns and _is_json(group) else None
+        results[name] = HubConfiguration(name, _parts([files[p] for p in paths], facts, present), features)
     return list(results.values())
 
 
-def _parts(files: Sequence[File], facts: Facts, there: Sequence[str]) -> list[Part]:
+def _parts(files: Sequence[DataFile], facts: Facts, present: Sequence[str]) -> list[HubSplit]:
     """Return the files by split, the splits in their order."""
-    by_split: dict[str, list[File]] = {split.name: [] for split in facts.splits}
+    by_split: dict[str, list[DataFile]] = {split.name: [] for split in facts.splits}
     for file in files:
         by_split.setdefault(file.split or SPLIT, []).append(file)
     return [
-        Part(split_name(split), some, patterns([file.path for file in some], there))
+        HubSplit(_NOT_IN_SPLITS.sub("_", split), some, patterns([file.path for file in some], present))
         for split, some in by_split.items()
         if some
     ]
 
 
 def is_loaded(path: str) -> bool:
-    """Return whether Hugging Face datasets has a reader for a file, by its name."""
+    """Return true if Hugging Face datasets reads files of a name."""
     return _LOADED.search(path) is not None
 
 
-def configuration_name(label: str) -> str:
-    """Return the name of the configuration of a label."""
-    return _NOT_IN_NAMES.sub("--", label)
-
-
-def split_name(split: str) -> str:
-    """Return what the hub calls a split; names there have letters, digits, ``_`` and dots."""
-    return _NOT_IN_SPLITS.sub("_", split)
-
-
-def notes_of(facts: Facts, configurations: Sequence[Configuration]) -> list[str]:
-    """Return notes for those who load the data by the head."""
+def notes_of(facts: Facts, configurations: Sequence[HubConfiguration]) -> list[str]:
+    """Return notes on loading the data by the head."""
     notes = [f"{name}: {_WHY[kind]}" for name, kind in loaded_otherwise(facts)]
     if not configurations:
         notes.append("no configurations: Hugging Face datasets has no reader for such files")
@@ -331,22 +322,22 @@ _WHY = {
 
 
 def loaded_otherwise(facts: Facts) -> list[tuple[str, str]]:
-    """Return the names of what is loaded in another form than it has, and how (see `features.otherwise`)."""
+    """Return the names of values with another loaded form. See `otherwise`."""
     return [pair for group in facts.groups if _is_json(group) for pair in otherwise(group.columns)]
 
 
-def patterns(paths: Sequence[str], there: Iterable[str]) -> list[str]:
-    """Return globs that match these files and no others of those that are there; a path where there is none.
+def patterns(paths: Sequence[str], present: Iterable[str]) -> list[str]:
+    """Return globs for exactly these files; a path in place of a missing glob.
 
     ``*`` spans no folders here, ``**`` does.
     """
-    there, wanted = list(there), set(paths)
+    present, expected = list(present), set(paths)
     suffixes = {match[0] for path in paths if (match := re.search(r"(\.\w+)+$", path))}
     top = os.path.commonpath([posixpath.dirname(path) for path in paths])
     if len({posixpath.dirname(path) for path in paths}) > 1:
         deep = [posixpath.join(top, f"**/*{suffix}") for suffix in sorted(suffixes)]
-        matched = {p for p in there if p.startswith(f"{top}/" if top else "") and p.endswith(tuple(suffixes))}
-        if matched == wanted:
+        matched = {p for p in present if p.startswith(f"{top}/" if top else "") and p.endswith(tuple(suffixes))}
+        if matched == expected:
             return deep
     results: list[str] = []
     folders: dict[tuple[str, str], list[str]] = {}
@@ -355,7 +346,7 @@ def patterns(paths: Sequence[str], there: Iterable[str]) -> list[str]:
         folders.setdefault((posixpath.dirname(path), suffix), []).append(path)
     for (folder, suffix), some in folders.items():
         stem = os.path.commonprefix([posixpath.basename(path)[: -len(suffix) or None] for path in some])  # noqa: RUF071  # names, by letters
-        here = [path for path in there if posixpath.dirname(path) == folder]
+        here = [path for path in present if posixpath.dirname(path) == folder]
         globs = [f"*{suffix}", *([f"{stem}*{suffix}"] if len(some) > 1 else [])] if folder or len(some) > 1 else []
         for glob in globs:
             if {p for p in here if fnmatchcase(posixpath.basename(p), glob)} == set(some):
@@ -366,7 +357,7 @@ def patterns(paths: Sequence[str], there: Iterable[str]) -> list[str]:
     return results
 
 
-def _config(configuration: Configuration) -> dict[str, Any]:
+def _config(configuration: HubConfiguration) -> dict[str, Any]:
     data = [
         {"split": part.split, "path": part.paths[0] if len(part.paths) == 1 else part.paths}
         for part in configuration.parts
@@ -377,8 +368,8 @@ def _config(configuration: Configuration) -> dict[str, Any]:
     return results
 
 
-def _info(configuration: Configuration, *, live: bool) -> dict[str, Any]:
-    """Return what is known of a configuration; of data that grow no numbers, because readers compare them."""
+def _info(configuration: HubConfiguration, *, live: bool) -> dict[str, Any]:
+    """Return the known facts of a configuration. Data that grow have no numbers, because readers compare them."""
     results: dict[str, Any] = {"config_name": configuration.name}
     if configuration.features:
         results["features"] = configuration.features
@@ -390,18 +381,13 @@ def _info(configuration: Configuration, *, live: bool) -> dict[str, Any]:
     return results if len(results) > 1 else {}
 
 
-def _split(part: Part) -> dict[str, Any]:
+def _split(part: HubSplit) -> dict[str, Any]:
     content, rows = (total(getattr(file, name) for file in part.files) for name in ("content_size", "rows"))
     split = {"name": part.split, "num_bytes": content, "num_examples": rows}
     return {name: value for name, value in split.items() if value is not None}
 
 
-def _features_of_group(group: Group) -> list[dict[str, Any]] | None:
-    """Return the features of rows in JSON; None for other files, which say themselves what is in them."""
-    return features_of(group.columns) if group.columns and _is_json(group) else None
-
-
-def _is_json(group: Group) -> bool:
+def _is_json(group: FileGroup) -> bool:
     return re.search(r"\.jsonl?(\.|$)", group.paths[0]) is not None
 
 

@@ -1,4 +1,4 @@
-"""The parts of a card that stay when it is written anew: what stands between marks, and keys that are not ours.
+"""Keep the user's parts of a card: text between marks, and keys that are not ours.
 
 In the body, under the heading where it stands::
 
@@ -13,7 +13,7 @@ the first mark, by which damage, and what people wrote elsewhere, is found befor
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -36,7 +36,7 @@ _FORM = {
     "body": re.compile(r"\s*<!--\s*toolkit:\s*(keep|end)\s+([\w.-]+)\s*-->\s*"),
     "head": re.compile(r"\s*#\s*toolkit:\s*(keep|end)\s+([\w.-]+)\s*"),
 }
-_SHOWN = {"body": "<!-- toolkit: {} NAME -->", "head": "# toolkit: {} NAME"}
+_SHOWN = {"body": "<!-- toolkit: {} {} -->", "head": "# toolkit: {} {}"}
 _KEY = re.compile(r"""(['"]?)([^\s#'"\[\]{}-][^:'"]*)\1\s*:(\s|$)""")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _FENCE = re.compile(r"---\s*")
@@ -46,8 +46,8 @@ Line = tuple[int, str]
 
 
 @dataclass
-class Kept:
-    """The parts of a card that stay.
+class UserParts:
+    """Parts of a card to keep.
 
     Attributes:
         head: lines of YAML.
@@ -61,17 +61,17 @@ class Kept:
 
 
 def is_ours(text: str) -> bool:
-    """Return whether a card may be written anew."""
+    """Return true for a replaceable card of ours."""
     return f"\n{MARK}" in f"\n{text}"
 
 
 def headings(text: str) -> set[str]:
-    """Return the headings in a text that would begin a section of a card."""
+    """Return the headings of possible sections in a text."""
     return {match[1] for line in _LINE.findall(text) if (match := _HEADING.fullmatch(line))}
 
 
-def read(path: str, text: str, ours: Collection[str], inner: Collection[str]) -> Kept:
-    """Return the parts of a card of ours that stay.
+def read(path: str, text: str, ours: Collection[str], inner: Collection[str]) -> UserParts:
+    """Return the user's parts of a card of ours.
 
     Args:
         path: Path of the file, for messages.
@@ -83,17 +83,17 @@ def read(path: str, text: str, ours: Collection[str], inner: Collection[str]) ->
         ConfigError: if the head is no YAML.
         DataError: if a mark has no other, or is none.
     """
-    kept = Kept()
+    parts = UserParts()
     head, body = _divided(path, text)
-    _read_head(path, head, ours, kept)
+    _read_head(path, head, ours, parts)
     section = ""
     names: set[str] = set()
     for name, some in _parts(path, body, "body", names):
         if name:
-            kept.blocks.append((section, "".join(line for _, line in some)))
+            parts.blocks.append((section, "".join(line for _, line in some)))
         elif (match := _HEADING.fullmatch(some[0][1])) and match[1] not in inner:
             section = match[1]
-    return kept
+    return parts
 
 
 def _divided(path: str, text: str) -> tuple[list[Line], list[Line]]:
@@ -108,20 +108,20 @@ def _divided(path: str, text: str) -> tuple[list[Line], list[Line]]:
 
 
 def _digest(path: str, text: str) -> str:
-    """Return the digest of a card's body without what stays, and without blank lines."""
+    """Return the digest of our part of a card's body. Blank lines do not count."""
     parts = _parts(path, _divided(path, _DIGEST.sub(f"{MARK}. Made", text))[1], "body", set())
     ours = (line.strip() for name, some in parts if not name for _, line in some)
     return hashlib.sha256("\n".join(filter(None, ours)).encode()).hexdigest()[:16]
 
 
 def is_as_written(path: str, text: str) -> bool:
-    """Return whether the body of a card of ours is as it was written, but for the parts that stay."""
+    """Return true if our part of a card's body is unchanged."""
     match = _DIGEST.search(text)
     return match is None or match[1] == _digest(path, text)
 
 
 def without(path: str, text: str, empty: Collection[str], titles: Collection[str]) -> str:
-    """Return a card of ours in which sections are empty, but for the parts that stay.
+    """Return a card of ours with empty sections; the user's parts stay.
 
     Args:
         path: Path of the file, for messages.
@@ -139,15 +139,15 @@ def without(path: str, text: str, empty: Collection[str], titles: Collection[str
             section = match[1]
         elif not name and section in empty:
             dropped.add(some[0][0])
-    kept = "".join(line for number, line in enumerate(_LINE.findall(text), 1) if number not in dropped)
-    return _DIGEST.sub(f"{MARK} {_digest(path, kept)}. Made", kept, count=1)
+    rest = "".join(line for number, line in enumerate(_LINE.findall(text), 1) if number not in dropped)
+    return _DIGEST.sub(f"{MARK} {_digest(path, rest)}. Made", rest, count=1)
 
 
 def write(
     head: dict[str, Any],
     title: str,
     sections: Sequence[tuple[str, str]],
-    kept: Kept,
+    previous: UserParts,
     name: str,
     comments: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
@@ -157,26 +157,26 @@ def write(
         head: keys of ours.
         title: heading of the card.
         sections: headings and texts; the first, without heading, is what stands below the title.
-        kept: of the card before.
+        previous: Parts of the previous card to keep.
         name: Name of the file, for messages.
         comments: Comments that stand above keys of ours.
 
     Raises:
         ConfigError: if the head is no YAML with what was kept.
     """
-    ours = {key: value for key, value in head.items() if key not in kept.keys}
+    ours = {key: value for key, value in head.items() if key not in previous.keys}
     yaml = settings.dump(ours) if ours else ""
     for key, comment in comments.items():
         yaml = re.sub(rf"^{key}:", f"# {comment}\n{key}:", yaml, flags=re.MULTILINE)
-    yaml += "".join(_ended(line) for line in kept.head)
+    yaml += "".join(_ended(line) for line in previous.head)
     settings.parse("\n" + yaml, name)  # the first line is ---
     placed = {section for section, _ in sections}
     parts = [f"---\n{yaml}---\n", f"# {title}\n", f"{_NOTICE}\n"]
     for section, text in sections:
         parts += [f"## {section}\n"] if section else []
         parts += [f"{text.strip()}\n"] if text.strip() else []
-        parts += [_ended(block) for where, block in kept.blocks if where == section]
-    parts += [_ended(block) for where, block in kept.blocks if where not in placed]
+        parts += [_ended(block) for where, block in previous.blocks if where == section]
+    parts += [_ended(block) for where, block in previous.blocks if where not in placed]
     text = "\n".join(parts)
     return text.replace(f"{MARK}. Made", f"{MARK} {_digest(name, text)}. Made", 1)
 
@@ -185,7 +185,7 @@ def _ended(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
-def _read_head(path: str, lines: Sequence[Line], ours: Collection[str], kept: Kept) -> None:
+def _read_head(path: str, lines: Sequence[Line], ours: Collection[str], previous: UserParts) -> None:
     waiting: list[str] = []  # comments, which belong to the key behind them
     keeping = False
     parts = list(_parts(path, lines, "head", set()))
@@ -194,39 +194,34 @@ def _read_head(path: str, lines: Sequence[Line], ours: Collection[str], kept: Ke
     for name, some in parts:
         texts = [line for _, line in some]
         keys = [match[2].strip() for line in texts if (match := _KEY.match(line))]
-        if name:
-            kept.head += [*waiting, *texts]
-            kept.keys.update(keys)
-            waiting, keeping = [], False
-        elif texts[0].startswith("#"):
+        if not name and texts[0].startswith("#"):
             waiting += texts
-        elif keys:
-            keeping = keys[0] not in ours
-            if keeping:
-                kept.head += [*waiting, *texts]
-                kept.keys.update(keys)
+            continue
+        if name or keys:
+            keeping = bool(name) or keys[0] not in ours
+        if keeping:
+            previous.head += [*waiting, *texts]
+            previous.keys.update(keys)
+        if keeping or keys:
             waiting = []
-        elif keeping:
-            kept.head += [*waiting, *texts]
-            waiting = []
-    kept.head += waiting
+        keeping = keeping and not name
+    previous.head += waiting
 
 
 def _check_yaml(path: str, lines: Sequence[Line]) -> None:
-    """Raise ConfigError, with the line in the card, for lines that are no YAML.
+    """Raise ConfigError for invalid YAML, with the card's line numbers.
 
     Lines between marks are checked apart from the others, because they may give a key again.
     """
-    there = dict(lines)
-    settings.parse("".join(_ended(there.get(number, "")) for number in range(1, max(there, default=0) + 1)), path)
+    texts = dict(lines)
+    settings.parse("".join(_ended(texts.get(number, "")) for number in range(1, max(texts, default=0) + 1)), path)
 
 
 def _parts(path: str, lines: Sequence[Line], where: str, names: set[str]) -> Iterator[tuple[str, list[Line]]]:
-    """Yield blocks from mark to mark by their names, and the other lines one by one, without name."""
+    """Yield marked blocks with names, and other lines singly without names."""
     name, block = "", list[Line]()
     for number, line in lines:
         mark = _mark(path, number, line, where)
-        expected = _expected(where)
         if mark is None:
             if name:
                 block.append((number, line))
@@ -241,14 +236,10 @@ def _parts(path: str, lines: Sequence[Line], where: str, names: set[str]) -> Ite
             yield name, [*block, (number, line)]
             name, block = "", []
         else:
-            wanted = expected("end", name) if name else expected("keep", mark[1])
-            raise DataError(f"expected {wanted} before, got {line.strip()}", path=path, line=number)
+            missing = _SHOWN[where].format(*(("end", name) if name else ("keep", mark[1])))
+            raise DataError(f"expected {missing} before, got {line.strip()}", path=path, line=number)
     if name:
-        raise DataError(f"expected {_expected(where)('end', name)} after it, got none", path=path, line=block[0][0])
-
-
-def _expected(where: str) -> Callable[[str, str], str]:
-    return lambda what, name: _SHOWN[where].format(what).replace("NAME", name)
+        raise DataError(f"expected {_SHOWN[where].format('end', name)} after it, got none", path=path, line=block[0][0])
 
 
 def _mark(path: str, number: int, line: str, where: str) -> tuple[str, str] | None:
@@ -256,6 +247,6 @@ def _mark(path: str, number: int, line: str, where: str) -> tuple[str, str] | No
         return None
     match = _FORM[where].fullmatch(line)
     if match is None:
-        forms = " or ".join(_SHOWN[where].format(what) for what in ("keep", "end"))
+        forms = " or ".join(_SHOWN[where].format(action, "NAME") for action in ("keep", "end"))
         raise DataError(f"expected {forms}, got {line.strip()}", path=path, line=number)
     return match[1], match[2]

@@ -1,4 +1,4 @@
-"""Numbers of a card as rows of its tables and as a picture; and external texts as they stand there.
+"""Provide a card's tables and picture, and quote external texts.
 
 Labels, hosts and samples are external texts. They stand in a card so that none of them is more than text: on one line
 in code, or in a quoted block of code, whose lines begin neither a heading, nor a mark, nor HTML.
@@ -6,6 +6,7 @@ in code, or in a quoted block of code, whose lines begin neither a heading, nor 
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Literal
 
 import msgspec
@@ -18,8 +19,8 @@ from toolkit.aggregate.samples import Sample
 from toolkit.aggregate.tables import LENGTHS, NONE, LengthsByLabel, Table, by_attribute, percent, shown, size
 from toolkit.aggregate.thresholds import Threshold, thresholds
 from toolkit.data.excerpts import columns, escaped
-from toolkit.describe.made import names_key
 from toolkit.describe.model import Facts
+from toolkit.describe.provenance import names_key
 from toolkit.rules.kinds import kind_called
 from toolkit.rules.rule import Role, Rule
 from toolkit.tag.tagger import says
@@ -32,7 +33,7 @@ ROWS = 40
 """Languages and scores in a table; all others are one line more."""
 
 
-class Numbers(msgspec.Struct, frozen=True):
+class CardCounts(msgspec.Struct, frozen=True):
     """The counts.
 
     Attributes:
@@ -63,19 +64,19 @@ class Numbers(msgspec.Struct, frozen=True):
 
 
 def root(path: str) -> str:
-    """Return the attribute that a path begins with: ``language`` of ``len(language.shares)``."""
+    """Return the first attribute of a path: ``language`` of ``len(language.shares)``."""
     return path.removeprefix("len(").removesuffix(")").partition(".")[0].partition("[")[0]
 
 
-def attributes_of(facts: Facts, what: Literal["TOKENS", "PERSONAL"]) -> list[str]:
-    """Return the attributes whose taggers say that they are ``TOKENS``, numbers of these, or ``PERSONAL`` data."""
-    return [name for name, tagger in facts.taggers.items() if says(tagger, what)]
+def attributes_of(facts: Facts, kind: Literal["TOKENS", "PERSONAL"]) -> list[str]:
+    """Return the attributes of taggers with a flag: ``TOKENS`` (their number) or ``PERSONAL`` data."""
+    return [name for name, tagger in facts.taggers.items() if says(tagger, kind)]
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def lengths(numbers: Numbers, facts: Facts) -> Rows:
+def lengths(numbers: CardCounts, facts: Facts) -> Rows:
     """Return how long documents are: by label, with names of languages, where there are several."""
     labels, whole = [label for label, _ in numbers.sizes], merged(numbers.lengths.values())
     head = ["documents", "least", "5 %", "25 %", "median", "75 %", "95 %", "greatest"]
@@ -87,8 +88,8 @@ def lengths(numbers: Numbers, facts: Facts) -> Rows:
         title = NONE if label is None else code(shown(label))
         rows.append([*((*named(label), title) if is_language else (title,)), *_length_row(length)])
     blank = ["", ""] if is_language else []
-    if others := labels[ROWS:]:
-        rows.append([f"{len(others):,} more", *blank, *_length_row(merged(numbers.lengths_of(others)))])
+    if rest := labels[ROWS:]:
+        rows.append([f"{len(rest):,} more", *blank, *_length_row(merged(numbers.lengths_of(rest)))])
     return [*rows, ["all", *blank, *_length_row(whole)]]
 
 
@@ -96,13 +97,13 @@ def _length_row(histogram: Histogram) -> list[str]:
     return [f"{n:,}" for n in (histogram.count, histogram.low, *map(histogram.quantile, LENGTHS), histogram.high)]
 
 
-def hosts(numbers: Numbers) -> Rows:
+def hosts(numbers: CardCounts) -> Rows:
     """Return the hosts with most text; nothing if documents have none."""
     if numbers.hosts is None or not any(host is not None for host, _ in numbers.hosts.groups):
         return []
-    number, others = numbers.hosts.others
+    number, rest = numbers.hosts.others
     listed = [(NONE if host is None else code(host), counts) for host, counts in numbers.hosts.groups]
-    listed += [*([(f"{number:,} more", others)] if number else []), ("all", numbers.hosts.total)]
+    listed += [*([(f"{number:,} more", rest)] if number else []), ("all", numbers.hosts.total)]
     total = numbers.hosts.total.documents
     rows = [
         [title, f"{counts.documents:,}", percent(counts.documents / total), size(counts.bytes)]
@@ -111,21 +112,21 @@ def hosts(numbers: Numbers) -> Rows:
     return [["host", "documents", "of all", "size"], *rows]
 
 
-def scores(numbers: Numbers, facts: Facts) -> tuple[Rows, Rows, int]:
-    """Return the distributions of scores, the thresholds that rules have for them, and how many scores are left out.
+def scores(numbers: CardCounts, facts: Facts) -> tuple[Rows, Rows, int]:
+    """Return score distributions, rule thresholds, and the number of omitted scores.
 
     Tokens and personal data have their own tables.
     """
-    others = {*attributes_of(facts, "TOKENS"), *attributes_of(facts, "PERSONAL")}
+    excluded = {*attributes_of(facts, "TOKENS"), *attributes_of(facts, "PERSONAL")}
     listed, marks = list[list[str]](), list[list[str]]()
     for attribute, distributions in by_attribute(numbers.distributions).items():
         whole = together(distributions)
-        if root(attribute) in others or whole.buckets is None or not whole.count:
+        if root(attribute) in excluded or whole.buckets is None or not whole.count:
             continue
-        told = summary(whole)
-        quantiles = (told["quantiles"][share] for share in ("0.05", "0.25", "0.5", "0.75", "0.95"))
-        values = [_short(number) for number in (told["min"], *quantiles, told["max"])]
-        listed.append([code(attribute), f"{told['values']:,}", percent(told["null_share"]), *values])
+        statistics = summary(whole)
+        quantiles = (statistics["quantiles"][share] for share in ("0.05", "0.25", "0.5", "0.75", "0.95"))
+        values = [_short(number) for number in (statistics["min"], *quantiles, statistics["max"])]
+        listed.append([code(attribute), f"{statistics['values']:,}", percent(statistics["null_share"]), *values])
         of_rules = thresholds(numbers.rules, attribute)
         marks += [_mark(threshold, distributions, of_rules) for threshold in of_rules]
     head = ["score", "values", "without", "least", "5 %", "25 %", "median", "75 %", "95 %", "greatest"]
@@ -139,12 +140,12 @@ def _short(number: float) -> str:
 
 def _mark(threshold: Threshold, listed: Sequence[Distribution], marks: Sequence[Threshold]) -> list[str]:
     """Return how many values meet a threshold: of its label, or of all that have no other of the same comparison."""
-    others = threshold.others(marks)
+    labels_of_others = threshold.others(marks)
     labels = [(distribution, msgspec.json.decode(distribution.label)) for distribution in listed]
     some = [
         distribution
         for distribution, label in labels
-        if (label == threshold.label if threshold.label else label not in others)
+        if (label == threshold.label if threshold.label else label not in labels_of_others)
     ]
     values = [pair for distribution in some if distribution.count for pair in numbers(distribution)]
     met, of = sum(n for value, n in values if threshold.holds(value)), sum(n for _, n in values)
@@ -152,15 +153,15 @@ def _mark(threshold: Threshold, listed: Sequence[Distribution], marks: Sequence[
     return [code(threshold.rule), code(threshold.text), label, f"{met:,}", percent(met / of if of else None)]
 
 
-def tokens(numbers: Numbers, facts: Facts) -> dict[str, int]:
+def tokens(numbers: CardCounts, facts: Facts) -> dict[str, int]:
     """Return how many tokens all documents have, by attribute."""
     grouped = by_attribute(numbers.distributions)
     sums = {name: together(grouped[name]).buckets for name in attributes_of(facts, "TOKENS") if name in grouped}
     return {name: round(sum_.total) for name, sum_ in sums.items() if sum_ and sum_.total is not None}
 
 
-def personal_data(found: Numbers, facts: Facts) -> tuple[Rows, Rows, list[str]]:
-    """Return the spans that taggers found, what edits have replaced, and the attributes that none has replaced."""
+def personal_data(counts: CardCounts, facts: Facts) -> tuple[Rows, Rows, list[str]]:
+    """Return spans by attribute, edits of rules, and the unreplaced attributes."""
     names, replaced, edited = attributes_of(facts, "PERSONAL"), list[list[str]](), set[str]()
     for effect, settings in facts.mixture.rules if facts.mixture else ():
         expression = str(settings.get("expression") or "")
@@ -171,7 +172,7 @@ def personal_data(found: Numbers, facts: Facts) -> tuple[Rows, Rows, list[str]]:
             edited |= of_them
     spans = []
     for name in names:
-        for attribute, listed in by_attribute(found.distributions).items():
+        for attribute, listed in by_attribute(counts.distributions).items():
             inner = attribute.removeprefix("len(").removesuffix(")")
             if inner != attribute and (inner == name or inner.startswith(f"{name}.")):
                 whole = together(listed)
@@ -179,10 +180,10 @@ def personal_data(found: Numbers, facts: Facts) -> tuple[Rows, Rows, list[str]]:
                 spans.append(
                     [code(inner), f"{documents:,}", f"{round((whole.buckets and whole.buckets.total) or 0):,}"]
                 )
-    left = [code(name) for name in names if name not in edited] if spans and facts.is_output else []
+    unreplaced = [code(name) for name in names if name not in edited] if spans and facts.is_output else []
     head = ["rule", "replaces", "documents", "spans", "characters"]
     found_head = ["found", "documents", "spans"]
-    return [found_head, *spans] if spans else [], [head, *replaced] if replaced else [], left
+    return [found_head, *spans] if spans else [], [head, *replaced] if replaced else [], unreplaced
 
 
 # --- the picture ------------------------------------------------------------------------------------------------------
@@ -198,21 +199,21 @@ _NAMED = 5
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """How much text there is of each language, and how long its documents are.
+    """Size of the text and lengths of documents by language.
 
     Attributes:
         rows: Titles of labels and bytes of their texts, the largest first; none if there is but one label.
         lengths: Lengths of the same labels; without rows, of all documents.
-        what: Name of what labels are, for people.
+        label_name: Name of the labels, for people.
     """
 
     rows: list[tuple[str, int]]
     lengths: list[Histogram]
-    what: str
+    label_name: str
 
     @property
     def digest(self) -> str:
-        """Return a digest of all that is drawn, which the file has in it, by whichever version of matplotlib."""
+        """Return a digest of the drawn data. The file holds it, whatever the version of matplotlib."""
         counts = [sorted(length.cells.items()) for length in self.lengths]
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode((_VERSION, self.rows, counts)))
 
@@ -227,19 +228,19 @@ class Picture(msgspec.Struct, frozen=True):
         return drawing.lengths_of_all(self.lengths[0], "png", note=self.digest)
 
     def markdown(self) -> str:
-        """Return the picture as it stands in the card, with a text for where it is not seen."""
-        told = "How long documents are; the table of lengths has the numbers."
+        """Return the picture as Markdown, with a text in its place."""
+        text = "How long documents are; the table of lengths has the numbers."
         if self.rows:
             largest = ", ".join(f"{title} {size(number)}" for title, number in self.rows[:_NAMED])
             more = f", {len(self.rows) - _NAMED:,} more" if len(self.rows) > _NAMED else ""
-            told = f"Size of the text and length of documents by {self.what}: {largest}{more}."
-            told += " The tables below have the numbers."
-        plain = "".join(item if item.isalnum() or item in " .,:()’-" else " " for item in told)
+            text = f"Size of the text and length of documents by {self.label_name}: {largest}{more}."
+            text += " The tables below have the numbers."
+        plain = "".join(item if item.isalnum() or item in " .,:()’-" else " " for item in text)
         return f"![{plain}]({PICTURE})"
 
 
-def picture_of(numbers: Numbers, facts: Facts) -> Picture | None:
-    """Return the picture of what was counted; None if there is nothing to draw."""
+def picture_of(numbers: CardCounts, facts: Facts) -> Picture | None:
+    """Return the picture of the counts; None without lengths."""
     if not numbers.lengths:
         return None
     if len(numbers.sizes) < 2:
@@ -278,7 +279,7 @@ def named(label: str | None) -> tuple[str, str]:
 
 
 def sample(sample: Sample, label_name: str) -> str:
-    """Return the beginning of a document, as quoted code, below what is known of it."""
+    """Return the beginning of a document as quoted code, below its description."""
     label: Any = msgspec.json.decode(sample.label)
     kind = named(label)[0] if label_name == "language" else code(str(label))
     about = [*([kind] if label is not None else []), f"{sample.chars:,} characters"]
@@ -287,7 +288,7 @@ def sample(sample: Sample, label_name: str) -> str:
 
 
 def quoted(text: str, *, more: bool = False) -> str:
-    """Return a text of others as a quoted block of code, in lines of bounded width; more: whether it goes on."""
+    """Return an external text as a quoted code block of bounded width. `more` marks a cut text."""
     lines = [piece for line in text.split("\n") for piece in _wrapped(escaped(line.rstrip("\r")))]
     while lines and not lines[-1]:
         lines.pop()
@@ -301,7 +302,7 @@ def fenced(lines: Sequence[str], kind: str) -> list[str]:
 
 
 def _wrapped(line: str) -> Iterator[str]:
-    """Yield the pieces of a line, cut at blanks where there are some."""
+    """Yield the pieces of a line, cut at blanks if possible."""
     while (room := _room(line)) < len(line):
         blank = line.rfind(" ", room // 2, room + 1)
         cut = blank if blank > 0 else room
@@ -311,10 +312,6 @@ def _wrapped(line: str) -> Iterator[str]:
 
 
 def _room(line: str) -> int:
-    """Return how many characters of a text are not too wide for a line."""
-    used = 0
-    for place, character in enumerate(line):
-        used += columns(character)
-        if used > _WIDTH:
-            return place
-    return len(line)
+    """Return the number of a text's characters on one line."""
+    ends = accumulate(map(columns, line))
+    return next((place for place, end in enumerate(ends) if end > _WIDTH), len(line))

@@ -14,11 +14,11 @@ import msgspec
 
 from toolkit.config.scale import Scale
 from toolkit.data.schema import ANY, Type
-from toolkit.describe import made
-from toolkit.describe.about import About, Agent, listed
+from toolkit.describe import provenance
+from toolkit.describe.about import About, Agent, as_list
 from toolkit.describe.fields import SPAN, bare, by_place, is_label, sentence
-from toolkit.describe.look import joined
-from toolkit.describe.model import Facts, Field, Group, PathField, RecordType, Row
+from toolkit.describe.model import ExampleRow, Facts, FileGroup, PathField, RecordField, RecordType
+from toolkit.describe.scan import join_digests
 from toolkit.describe.splits import REFERENCES as SPLIT_NAMES
 from toolkit.text.languages.labels import code_of, tag_of, tags_of
 
@@ -82,21 +82,21 @@ REQUIRED = ("name", "description", "license", "url", "creator", "datePublished")
 
 
 def document(facts: Facts, about: About, version: str) -> Node:
-    """Return the document, in the order in which it is written."""
-    rai = made.rai_terms(facts, about)
+    """Return the document, in the order of writing."""
+    rai = provenance.rai_terms(facts, about)
     results = {
-        name: one_or_list(list(map(_plain, listed(getattr(about, key) or None)))) for name, key in PROPERTIES.items()
+        name: one_or_list(list(map(_plain, as_list(getattr(about, key) or None)))) for name, key in PROPERTIES.items()
     }
     # 1.0 says: one
     results["conformsTo"] = one_or_list([f"{BASE}{version}", *([RAI] if rai and version != "1.0" else [])])
     results["keywords"] = about.keywords or None
-    results["inLanguage"] = about.language() or tags_of(facts.languages) or None
+    results["inLanguage"] = as_list(about.in_language) or tags_of(facts.languages) or None
     results["isLiveDataset"] = bool(about.live)
-    usage = [{"@type": "sc:CreativeWork", "url": url} for url in listed(about.usage)]
+    usage = [{"@type": "sc:CreativeWork", "url": url} for url in as_list(about.usage)]
     results["usageInfo"] = one_or_list(usage) if version != "1.0" else None
     last = {"distribution": _distribution(facts, about), "recordSet": _record_sets(facts, about, version)}
     head = {"@context": context(version), "@type": "sc:Dataset"}
-    built: Node = msgspec.to_builtins(_given({**head, **results, **rai, **made.provenance(facts), **last}))
+    built: Node = msgspec.to_builtins(_without_none({**head, **results, **rai, **provenance.prov_terms(facts), **last}))
     return built
 
 
@@ -113,19 +113,19 @@ def without_examples(data: bytes) -> bytes:
     return to_bytes(document)
 
 
-def _given(node: Node) -> Node:
-    """Return a node without the properties that have no value."""
+def _without_none(node: Node) -> Node:
+    """Return a node without its empty properties."""
     return {name: value for name, value in node.items() if value is not None}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Agent):
-        return _given({"@type": f"sc:{value.type}", "name": value.name, "url": value.url, "email": value.email})
+        return _without_none({"@type": f"sc:{value.type}", "name": value.name, "url": value.url, "email": value.email})
     return value
 
 
 def one_or_list(values: list[Any]) -> Any:
-    """Return a single value by itself, several as a list, none as None."""
+    """Return none as None, one value by itself, several as a list."""
     return None if not values else values[0] if len(values) == 1 else values
 
 
@@ -133,12 +133,12 @@ _RESERVED = re.compile(r'[\s\x00-\x1f/%?#<>"{}|\\^`]')
 _RELATIVE = re.compile(r"^\.(?=\.?$)")
 
 
-def _quoted(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+def _quoted(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())
 
 
 def identifier(*parts: str) -> str:
-    """Return an ``@id``: parts joined by ``/``; what may not stand in one is written as in URLs."""
+    """Return an ``@id``: parts join_digests by ``/``; what may not stand in one is written as in URLs."""
     return "/".join(_RELATIVE.sub(_quoted, _RESERVED.sub(_quoted, part)) for part in parts)
 
 
@@ -170,11 +170,11 @@ def _distribution(facts: Facts, about: About) -> list[Node]:
         }
         for group in facts.groups
     ]
-    return [_given(node) for node in (*files, *groups)]
+    return [_without_none(node) for node in (*files, *groups)]
 
 
-def _contents(facts: Facts, group: Group) -> list[Node]:
-    """Return digests of the lines in the files of a group, in the order of the parts, one for each label."""
+def _contents(facts: Facts, group: FileGroup) -> list[Node]:
+    """Return a digest of each label's lines, with its files in order."""
     files = {file.path: file for file in facts.files}
     labels = facts.labels if group is facts.groups[0] else []
     named: list[tuple[str | None, list[str]]] = [(label.label, label.paths) for label in labels]
@@ -182,40 +182,31 @@ def _contents(facts: Facts, group: Group) -> list[Node]:
     for name, paths in named or [(None, group.paths)]:
         lines = [files[path].lines for path in sorted(paths, key=_natural)]
         if all(lines):
-            number, digest = joined(line for line in lines if line)
+            number, digest = join_digests(line for line in lines if line)
             value = f"{number}-{digest:032x}"
             results.append(
-                _given({"@type": "sc:PropertyValue", "propertyID": "lines-xxh3", "name": name, "value": value})
+                _without_none({"@type": "sc:PropertyValue", "propertyID": "lines-xxh3", "name": name, "value": value})
             )
     return results
 
 
 def _natural(path: str) -> list[str | int]:
-    """Return a key that sorts parts by their numbers."""
+    """Return a sort key to order parts by their numbers."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path)]
 
 
-FROM_PATHS = ("fullpath", "filename")
-"""File properties that are read from the path of a file."""
-
-
 def path_part(path: str, file_property: str) -> str:
-    """Return what a file property is of a path: ``filename`` is its last part, any other one all of it."""
+    """Return a file property of a path: its last part for ``filename``, else the path."""
     return path.rpartition("/")[2] if file_property == "filename" else path
 
 
 # --- enumerations -----------------------------------------------------------------------------------------------------
 
 
-def language_code(label: str) -> str:
-    """Return the code of ISO 639 of a label's language, that of several languages for `multi`; empty for others."""
-    tag = tag_of(label)
-    return (code_of(tag) or "") if tag else "mul" if label.lower() == "multi" else ""
-
-
 def language_url(label: str) -> str:
-    """Return the page of a label's language at who keeps the codes of ISO 639; empty for a label that has none."""
-    code = language_code(label)
+    """Return the ISO 639 page of a label's language; empty without a code."""
+    tag = tag_of(label)
+    code = code_of(tag) if tag else "mul" if label.lower() == "multi" else ""
     if not code:
         return ""
     two = f"https://id.loc.gov/vocabulary/iso639-1/{code}"
@@ -234,20 +225,20 @@ def _record_sets(facts: Facts, about: About, version: str) -> list[Node]:
     """Return the record sets; a label or split that nobody else has a page for is a part of the page of the dataset."""
     results, page = [], about.url or ""
     if facts.labels:
-        what = facts.label_name
+        kind = facts.label_name
         rows = []
         for label in facts.labels:
-            url = (language_url(label.label) if what == "language" else "") or f"{page}#{what}-{quote(label.label)}"
+            url = (language_url(label.label) if kind == "language" else "") or f"{page}#{kind}-{quote(label.label)}"
             rows.append({"code": label.label, "name": label.label, "url": url, "documents": label.documents})
         fields: dict[str, tuple[str, str | list[str]]] = {
-            "code": (f"The {what} as it stands in the paths of files.", "sc:Text"),
-            "name": (f"What the {what} is called.", "sc:Text"),
-            "url": (f"A page about the {what}.", "sc:URL"),
-            "documents": (f"Documents of the {what}.", "sc:Integer"),
+            "code": (f"The {kind} as it stands in the paths of files.", "sc:Text"),
+            "name": (f"What the {kind} is called.", "sc:Text"),
+            "url": (f"A page about the {kind}.", "sc:URL"),
+            "documents": (f"Documents of the {kind}.", "sc:Integer"),
         }
         if any(label.documents is None for label in facts.labels):
             del fields["documents"]
-        results.append(_listing(f"{what}s", f"The {what}s of the documents.", "sc:Enumeration", fields, rows))
+        results.append(_listing(f"{kind}s", f"The {kind}s of the documents.", "sc:Enumeration", fields, rows))
     if facts.splits:
         fields = {
             "name": ("What the split is called.", "sc:Text"),
@@ -257,8 +248,8 @@ def _record_sets(facts: Facts, about: About, version: str) -> list[Node]:
         }
         rows = []
         for split in facts.splits:
-            known = next((url for url, names in _SPLITS.items() if split.name.lower() in names), "")
-            rows.append({**split._asdict(), "url": known or f"{page}#split-{quote(split.name)}"})
+            split_url = next((url for url, names in _SPLITS.items() if split.name.lower() in names), "")
+            rows.append({**split._asdict(), "url": split_url or f"{page}#split-{quote(split.name)}"})
         results.append(_listing("splits", "The splits of the documents, by hash of the id.", "cr:Split", fields, rows))
     results += [_scale(name, scale) for record in facts.records for name, scale in record.scales.items()]
     return results + [_record_set(record, about.examples, version) for record in facts.records]
@@ -306,7 +297,7 @@ def _record_set(record: RecordType, examples: int, version: str) -> Node:
         description += f" Not described, to be read from the files: {listed_}."
     keys = [{"@id": identifier(record.name, *name.split("/"))} for name in record.key]
     fields = [_path_field(record, place) for place in record.places]
-    return _given(
+    return _without_none(
         {
         "@type": "cr:RecordSet",
         "@id": identifier(record.name),
@@ -314,7 +305,7 @@ def _record_set(record: RecordType, examples: int, version: str) -> Node:
         "description": description,
         "key": one_or_list(keys),
         "examples": [_example(record, version, row) for row in record.examples[:examples]] or None,
-        "field": fields + [_Described(record, field, version).node() for field in record.fields],
+        "field": fields + [_FieldNode(record, field, version).node() for field in record.fields],
     })  # fmt: skip
 
 
@@ -323,7 +314,7 @@ def _field(id_: str, name: str, about: str, type_: str | list[str] | None, refer
     types = ["sc:Text", "cr:Split"] if references == SPLIT_NAMES else type_
     node = {"@type": "cr:Field", "@id": id_, "name": name, "description": about, "dataType": types}
     node |= {key: more.pop(key, None) for key in ("repeated", "isArray", "arrayShape")}
-    return _given({**node, "references": {"field": {"@id": references}} if references else None, **more})
+    return _without_none({**node, "references": {"field": {"@id": references}} if references else None, **more})
 
 
 def _path_field(record: RecordType, place: PathField) -> Node:
@@ -340,7 +331,7 @@ def _path_field(record: RecordType, place: PathField) -> Node:
 
 
 def json_path(keys: Sequence[str | int]) -> str:
-    """Return the JSON path of keys and indexes, in the form in which mlcroissant's parser takes all of them."""
+    """Return the JSON path of keys and indexes. mlcroissant's parser takes any key in this form."""
 
     def quoted(key: str) -> str:
         escaped = key.replace("\\", "\\\\").replace("'", "\\'")
@@ -373,10 +364,10 @@ _SPAN = tuple(
 _Paths = tuple[Sequence[str | int], ...]
 
 
-class _Described:
+class _FieldNode:
     """A field of a record set, of a value of a row."""
 
-    def __init__(self, record: RecordType, field: Field, version: str) -> None:
+    def __init__(self, record: RecordType, field: RecordField, version: str) -> None:
         self._group = identifier(record.group)
         self._id = identifier(record.name, field.name)
         self._field = field
@@ -385,21 +376,18 @@ class _Described:
     def node(self) -> Node:
         field, inner = self._field, bare(self._field.type)
         about = field.description or by_place(field.column, *field.keys)
-        item = bare(inner.item or ANY)
-        if inner.kind == "object":
-            return _field(self._id, field.name, about, None, subField=self._parts(_named(inner)))
-        if inner.kind == "span":
-            return _field(self._id, field.name, about, None, subField=self._parts(_SPAN))
-        if inner.kind == "list" and item.kind == "span":
+        many = inner.kind == "list"
+        value = bare(inner.item or ANY) if many else inner
+        if value.kind not in ("object", "span"):
+            return self._leaf(self._id, field.name, about, field.type, (field.keys,), field.references)
+        if many and value.kind == "span":
             about = field.description or f"Spans of `{field.name}`: start, end (code points) and score."
             if self._version == "1.1":
-                many = self._many("-1,3")
-                return _field(self._id, field.name, about, "cr:Float64", source=self._source((field.keys,)), **many)
-            return _field(self._id, field.name, about, None, subField=self._parts(_SPAN, field.keys), **self._many())
-        if inner.kind == "list" and item.kind == "object":
-            parts = self._parts(_named(item), field.keys)
-            return _field(self._id, field.name, about, None, subField=parts, **self._many())
-        return self._leaf(self._id, field.name, about, field.type, (field.keys,), field.references)
+                shape = self._many("-1,3")
+                return _field(self._id, field.name, about, "cr:Float64", source=self._source((field.keys,)), **shape)
+        named = _SPAN if value.kind == "span" else [(name, name, type_) for name, type_ in value.fields]
+        parts = self._parts(named, *((field.keys,) if many else ()))
+        return _field(self._id, field.name, about, None, subField=parts, **(self._many() if many else {}))
 
     def _parts(self, named: Iterable[tuple[str, str | int, Type]], *before: Sequence[str | int]) -> list[Node]:
         """Return the fields of a struct, given by name, key, type; before: keys that lead to the structs of a list."""
@@ -427,14 +415,10 @@ class _Described:
     def _source(self, paths: _Paths) -> Node:
         transforms = [{"jsonPath": json_path(path)} for path in paths if path]
         source = {"fileSet": {"@id": self._group}, "extract": {"column": self._field.column}}
-        return _given({**source, "transform": one_or_list(transforms)})
+        return _without_none({**source, "transform": one_or_list(transforms)})
 
     def _many(self, shape: str = "-1") -> Node:
         return {"isArray": True, "arrayShape": shape} if self._version == "1.1" else {"repeated": True}
-
-
-def _named(type_: Type) -> list[tuple[str, str | int, Type]]:
-    return [(name, name, type_) for name, type_ in type_.fields]
 
 
 # --- examples ---------------------------------------------------------------------------------------------------------
@@ -449,32 +433,32 @@ EXAMPLE_ITEMS = 5
 """Limit of a list in an example."""
 
 
-def _example(record: RecordType, version: str, row: Row) -> Node:
+def _example(record: RecordType, version: str, row: ExampleRow) -> Node:
     """Return a record as readers give it, its texts and lists cut."""
-    shown: Node = {}
+    example: Node = {}
     for place in record.places:
         match = re.match(place.pattern, path_part(row.path, place.property)) if place.pattern else None
-        shown[identifier(record.name, place.name)] = match[1] if match else row.number
+        example[identifier(record.name, place.name)] = match[1] if match else row.number
     for field in record.fields:
         value: Any = row.value.get(field.column)
         for key in field.keys:
             value = value.get(key) if isinstance(value, dict) else None
         id_ = identifier(record.name, field.name)
         arrays = version == "1.1" and bare(bare(field.type).item or ANY).kind == "span"  # spans are arrays of numbers
-        shown[id_] = _shown("" if arrays else id_, field.type, value)
-    return shown
+        example[id_] = _cut("" if arrays else id_, field.type, value)
+    return example
 
 
-def _shown(id_: str, type_: Type, value: Any) -> Any:
+def _cut(id_: str, type_: Type, value: Any) -> Any:
     inner = bare(type_)
     if isinstance(value, str):
         return value if len(value) <= EXAMPLE_CHARS else value[:EXAMPLE_CHARS] + CUT
     if isinstance(value, Decimal):
         return float(value)
     if inner.kind == "list" and isinstance(value, list):
-        return [_shown(id_, inner.item or ANY, item) for item in value[:EXAMPLE_ITEMS]]
+        return [_cut(id_, inner.item or ANY, item) for item in value[:EXAMPLE_ITEMS]]
     if inner.kind == "object" and isinstance(value, dict):
-        return {f"{id_}/{identifier(key)}": _shown("", t, value.get(key)) for key, t in inner.fields}
+        return {f"{id_}/{identifier(key)}": _cut("", t, value.get(key)) for key, t in inner.fields}
     if inner.kind == "span" and isinstance(value, list) and id_:
         return dict(zip((f"{id_}/{name}" for name in ("start", "end", "score")), value, strict=False))
     return value

@@ -13,11 +13,11 @@ from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.schema import STR, Type
 from toolkit.data.tables import TABLE
-from toolkit.describe import made, records
+from toolkit.describe import provenance, records
 from toolkit.describe.fields import fields_of, spans_of
-from toolkit.describe.look import Looked, LookJob
-from toolkit.describe.model import Facts, File, Group, PathField, RecordType
-from toolkit.describe.records import DOCUMENT, MEDIA_TYPES, Asked
+from toolkit.describe.model import DataFile, Facts, FileGroup, PathField, RecordType
+from toolkit.describe.records import DOCUMENT, MEDIA_TYPES, DescribeRequest
+from toolkit.describe.scan import FileScan, ScanJob
 from toolkit.errors import ConfigError
 from toolkit.ingest import inputs
 from toolkit.records import foreign, ingested, sets
@@ -33,7 +33,7 @@ IN_PLACE = "External files, which are read as documents in place."
 
 
 def root_of(dataset: Dataset) -> str:
-    """Return the folder that documents and attributes are below.
+    """Return the common parent folder of documents and attributes.
 
     Raises:
         ConfigError: if they are not beside one another.
@@ -49,65 +49,67 @@ def root_of(dataset: Dataset) -> str:
     return root or "."
 
 
-class _Described(NamedTuple):
+class _GroupFacts(NamedTuple):
     """Documents or a set: its files, its record type, and notes."""
 
-    group: Group
+    group: FileGroup
     record: RecordType | None
-    files: list[File]
+    files: list[DataFile]
     notes: list[str]
 
 
-def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
+def dataset_facts(dataset: Dataset, request: DescribeRequest) -> Facts:
     """Return the facts about documents and all attribute sets beside them.
 
     Raises:
         ToolkitError: if a shard lacks attributes, or has others, or stale ones.
     """
     root, shards = root_of(dataset), dataset.shards()
-    there = list(list_files(root, hidden=True))
+    paths = list(list_files(root, hidden=True))
     folder = os.path.basename(dataset.documents)
     ours = dataset.in_place is None
-    known = {shard: state for record in ingested.load_all(dataset).values() for shard, state in record.shards.items()}
+    states = {shard: state for record in ingested.load_all(dataset).values() for shard, state in record.shards.items()}
     works = [
-        look_job(
+        scan_job(
             dataset,
             shard,
-            asked.max_bytes,
-            asked.first,
-            digest=not _is_current(dataset.shard_path(shard), known.get(shard)),
+            request.max_bytes,
+            request.first,
+            digest=not _is_current(dataset.shard_path(shard), states.get(shard)),
         )
         for shard in shards
     ]
-    looked = asked.looks(works)
-    whole = all(item.whole and work.rows for item, work in zip(looked, works, strict=True))
+    scans = request.looks(works)
+    whole = all(item.whole and work.rows for item, work in zip(scans, works, strict=True))
     files = [
-        _file(join(folder, dataset.file_of(s)), item, known.get(s), _rows(dataset, s, work, item))
-        for s, work, item in zip(shards, works, looked, strict=True)
+        _file(join(folder, dataset.file_of(s)), item, states.get(s), _rows(dataset, s, work, item))
+        for s, work, item in zip(shards, works, scans, strict=True)
     ]
-    types, absent = records.merge_types(looked)
+    types, absent = records.merge_types(scans)
     about = "Documents, one a line." if ours else IN_PLACE
-    group = _shard_group(folder, "documents-files", about, list(map(dataset.file_of, shards)), there)
-    shown = records.first_rows(root, group.paths if ours else [], asked.examples, records.json_rows(asked.max_bytes))
+    group = _shard_group(folder, "documents-files", about, list(map(dataset.file_of, shards)), paths)
+    examples = records.first_rows(
+        root, group.paths if ours else [], request.examples, records.json_rows(request.max_bytes)
+    )
     group = msgspec.structs.replace(group, columns=types if whole else {})
-    results = [_Described(group, None, files, [])]
+    record, notes = None, list[str]()
     if not ours:
-        results[0].notes.append("documents: no record set, because external files are read in place; they are listed")
+        notes.append("documents: no record set, because external files are read in place; they are listed")
     elif group.media_type != MEDIA_TYPES[".jsonl"]:
-        results[0].notes.append(records.not_read("documents", group.paths))
+        notes.append(records.not_read("documents", group.paths))
     else:
-        record = records.documents(group, types, absent, shown, _places(folder, shards))
-        results[0].notes.extend(records.notes_of(group.paths, looked, record))
-        results[0] = results[0]._replace(record=record)
-    by_shard = dict(zip(shards, looked, strict=True))
+        record = records.documents(group, types, absent, examples, _places(folder, shards))
+        notes += records.notes_of(group.paths, scans, record)
+    results = [_GroupFacts(group, record, files, notes)]
+    by_shard = dict(zip(shards, scans, strict=True))
     for set_name in dataset.sets():
         carried = inputs.carried_shards(dataset, set_name)
         if covered := [shard for shard in shards if carried is None or shard in carried]:
-            results.append(_set_facts(dataset, set_name, {shard: by_shard[shard] for shard in covered}, there, asked))
+            results.append(_set_facts(dataset, set_name, {shard: by_shard[shard] for shard in covered}, paths, request))
     types_of_rows = [item.record for item in results if item.record]
     if dataset.duplicate_ids == "allow":
         types_of_rows = [msgspec.structs.replace(record, key=[]) for record in types_of_rows]
-    tagged = made.tagged_sets(dataset)
+    tagged = provenance.tagged_sets(dataset)
     files = [file for item in results for file in item.files]
     notes = [note for item in results for note in item.notes]
     return Facts(
@@ -115,51 +117,51 @@ def dataset_facts(dataset: Dataset, asked: Asked) -> Facts:
         groups=[item.group for item in results],
         files=files,
         records=types_of_rows,
-        ingested=made.ingested([dataset]),
-        takedown=made.cleared(dataset),
+        ingested=provenance.ingested([dataset]),
+        takedown=provenance.cleared(dataset),
         tagged=tagged,
         taggers={item.key: str(item.made_by.get("tagger", "")) for item in tagged if item.made_by},
         prefix=f"{folder}/",
         notes=[*notes, *records.odd_paths_note(file.path for file in files)],
-        example=(shown[0].path, shown[0].value) if shown else None,
-        **records.origins(looked, whole=whole),
+        example=(examples[0].path, examples[0].value) if examples else None,
+        **records.origins(scans, whole=whole),
     )
 
 
-def look_job(dataset: Dataset, shard: str, max_bytes: int, first: int | None = None, *, digest: bool) -> LookJob:
+def scan_job(dataset: Dataset, shard: str, max_bytes: int, first: int | None = None, *, digest: bool) -> ScanJob:
     """Return the look at a shard."""
     path, ours = dataset.shard_path(shard), dataset.in_place is None
     rows = ours and compression_of(path) != "zstd"
-    return LookJob(path=path, max_bytes=max_bytes, digest=digest, rows=rows, lines=ours, first=first)
+    return ScanJob(path=path, max_bytes=max_bytes, digest=digest, rows=rows, lines=ours, first=first)
 
 
 def _is_current(path: str, state: sets.OutputState | None) -> bool:
     return state is not None and files_state([FileRecord(path, state.size, state.stamp)]).is_done
 
 
-def _rows(dataset: Dataset, shard: str, work: LookJob, looked: Looked) -> int | None:
-    """Return the number of documents of a shard, by the look at it or by its row index."""
-    if work.rows and looked.whole:
-        return looked.number
+def _rows(dataset: Dataset, shard: str, work: ScanJob, scan: FileScan) -> int | None:
+    """Return a shard's number of documents, by scan or row index."""
+    if work.rows and scan.whole:
+        return scan.number
     state = row_index.current(dataset, shard)
     return state.rows if state else None
 
 
-def _file(path: str, looked: Looked, state: sets.OutputState | None, rows: int | None) -> File:
+def _file(path: str, scan: FileScan, state: sets.OutputState | None, rows: int | None) -> DataFile:
     """Return a file; what its record says of it holds where the record's checksum is taken."""
-    sha256 = looked.sha256 or (state.sha256 if state else "")
-    if looked.number and looked.number == rows:
-        content: int | None = looked.content_size
+    sha256 = scan.sha256 or (state.sha256 if state else "")
+    if scan.number and scan.number == rows:
+        content: int | None = scan.content_size
     else:
-        content = state.content_size if state and not looked.sha256 else 0 if rows == 0 else None
-    return File(path, looked.size, sha256, records.media_type(path), rows, content, looked.lines)
+        content = state.content_size if state and not scan.sha256 else 0 if rows == 0 else None
+    return DataFile(path, scan.size, sha256, records.media_type(path), rows, content, scan.lines)
 
 
-def _shard_group(folder: str, name: str, description: str, shards: Sequence[str], there: Sequence[str]) -> Group:
+def _shard_group(folder: str, name: str, description: str, shards: Sequence[str], present: Sequence[str]) -> FileGroup:
     suffixes = records.suffixes_of(shards, (*SHARD_SUFFIXES, TABLE))
     deep = [suffix for suffix in suffixes if any("/" in s for s in shards if s.endswith(suffix))]
     globs = [f"{folder}/*{suffix}" for suffix in suffixes] + [f"{folder}/**/*{suffix}" for suffix in deep]
-    return records.group_of(name, description, [join(folder, shard) for shard in shards], globs, there)
+    return records.group_of(name, description, [join(folder, shard) for shard in shards], globs, present)
 
 
 def _places(folder: str, shards: Sequence[str]) -> list[PathField]:
@@ -169,38 +171,38 @@ def _places(folder: str, shards: Sequence[str]) -> list[PathField]:
 
 
 def _set_facts(
-    dataset: Dataset, set_name: str, documents: dict[str, Looked], there: Sequence[str], asked: Asked
-) -> _Described:
+    dataset: Dataset, set_name: str, documents: dict[str, FileScan], present: Sequence[str], request: DescribeRequest
+) -> _GroupFacts:
     """Return the files, and the record type, of an attribute set; documents: what was seen of those that it covers."""
     ours, shards = sets.load_schema(dataset, set_name), list(documents)
     path_of = dataset.attribute_path if ours else dataset.attribute_file
     paths = [path_of(set_name, shard) for shard in shards]
     names = [path.removeprefix(join(dataset.attributes, set_name)).lstrip("/") for path in paths]
-    asked.aligns(dataset, set_name, shards)
-    known = {shard: done for shard in shards if (done := sets.load_record(dataset, set_name, shard))}
-    looked = asked.looks(
+    request.aligns(dataset, set_name, shards)
+    states = {shard: state for shard in shards if (state := sets.load_record(dataset, set_name, shard))}
+    scans = request.looks(
         [
-            LookJob(
+            ScanJob(
                 path=path,
-                max_bytes=asked.max_bytes,
-                digest=shard not in known or not _is_current(path, known[shard].output),
+                max_bytes=request.max_bytes,
+                digest=shard not in states or not _is_current(path, states[shard].output),
             )
             for path, shard in zip(paths, shards, strict=True)
         ]
     )
     folder = join(os.path.basename(dataset.attributes), set_name)
     about = f"Attributes {set_name}: row n of a file describes row n of the documents file of the same relative path."
-    group = _shard_group(folder, f"attributes-{set_name}-files", about, names, there)
+    group = _shard_group(folder, f"attributes-{set_name}-files", about, names, present)
     files = []
-    for shard, name, item in zip(shards, names, looked, strict=True):
-        done = known.get(shard)
-        if done is None:
+    for shard, name, item in zip(shards, names, scans, strict=True):
+        state = states.get(shard)
+        if state is None:
             rows: int | None = foreign.look_at(dataset, set_name, shard).rows
         else:
-            rows = None if item.sha256 else done.rows  # it has been changed
-        files.append(_file(join(folder, name), item, done.output if done else None, rows))
+            rows = None if item.sha256 else state.rows  # it has been changed
+        files.append(_file(join(folder, name), item, state.output if state else None, rows))
     if group.media_type != MEDIA_TYPES[".jsonl"]:
-        return _Described(group, None, files, [records.not_read(f"attributes {set_name}", group.paths)])
+        return _GroupFacts(group, None, files, [records.not_read(f"attributes {set_name}", group.paths)])
     types = ours.types() if ours else spans_of(_foreign_types(dataset, set_name, shards))
     attributes = Type("object", fields=tuple(types.items()))
     group = msgspec.structs.replace(group, columns={"source": STR, "id": STR, "attributes": attributes})
@@ -219,13 +221,13 @@ def _set_facts(
         fields=fields,
         undescribed=undescribed,
         examples=records.first_rows(
-            os.path.dirname(dataset.attributes) or ".", group.paths, asked.examples, records.json_rows(MAX_ROW)
+            os.path.dirname(dataset.attributes) or ".", group.paths, request.examples, records.json_rows(MAX_ROW)
         ),
     )
     declared = {key: declared_in(key_schema.settings) for key, key_schema in ours.keys.items()} if ours else {}
     scales = {key: (f"scale-{set_name}-{key}", scale) for key, scale in declared.items() if isinstance(scale, Scale)}
     notes = records.changed_notes(group.paths, list(documents.values()), record)  # ids and sources are the documents'
-    return _Described(group, records.on_scales(record, scales), files, notes)
+    return _GroupFacts(group, records.on_scales(record, scales), files, notes)
 
 
 def _foreign_types(dataset: Dataset, set_name: str, shards: Sequence[str]) -> dict[str, Type]:

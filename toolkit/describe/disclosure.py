@@ -16,8 +16,8 @@ from toolkit.aggregate.tables import Table, markdown, without_html
 from toolkit.command_line import CommandResult, absent
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.describe import made
-from toolkit.describe.about import About, listed
+from toolkit.describe import provenance
+from toolkit.describe.about import About, as_list
 from toolkit.describe.card_numbers import code
 from toolkit.describe.model import Facts
 from toolkit.errors import ConfigError, amount, did_you_mean
@@ -43,7 +43,7 @@ class FormField(ConfigStruct):
         id: Name in `about.disclosure` and in the answers.
         field: Its text.
         answer: Name of the fact in `ANSWERS`; None for what only people know.
-        source: Where its text was read, if not where that of the form was; `toolkit` for material beside the form.
+        source: Page of the field, if another than the form's; `toolkit` for material beside the form.
     """
 
     id: str
@@ -59,11 +59,11 @@ class FormSection(ConfigStruct):
     fields: list[FormField]
 
 
-class Form(ConfigStruct):
+class DisclosureForm(ConfigStruct):
     """A form.
 
     Attributes:
-        source: Where its fields were read.
+        source: Page of the fields.
         date: When they were read.
         sections: Fields by heading.
         opt_outs: Taggers that find reservations of rights.
@@ -76,7 +76,7 @@ class Form(ConfigStruct):
     opt_outs: list[str] = []
 
 
-class Answer(msgspec.Struct, kw_only=True):
+class FormAnswer(msgspec.Struct, kw_only=True):
     """An answer to a field.
 
     Attributes:
@@ -108,7 +108,7 @@ class Disclosure(CommandResult, kw_only=True):
     """The result of `disclose`; the file has all but `path` and `changes`.
 
     Attributes:
-        source, date: Where and when the form was read.
+        source, date: Page of the form, and day of its reading.
         answers: Answers in the order of the form.
         blank: Ids of the fields without an answer.
         suffixes: Version of the public suffix list.
@@ -121,13 +121,13 @@ class Disclosure(CommandResult, kw_only=True):
     source: str
     date: str
     suffixes: str
-    answers: list[Answer]
+    answers: list[FormAnswer]
     blank: list[str]
     path: str = absent()
     changes: list[Change] = absent()
 
 
-class Counted(NamedTuple):
+class FormCounts(NamedTuple):
     """Counts of all documents.
 
     Attributes:
@@ -148,21 +148,21 @@ class Counted(NamedTuple):
 class _Material(NamedTuple):
     facts: Facts
     about: About
-    counted: Counted
-    form: Form
+    counted: FormCounts
+    form: DisclosureForm
 
 
-def read_form(name: str) -> Form:
-    """Return a form by its name, or by the path of a YAML file.
+def read_form(name: str) -> DisclosureForm:
+    """Return a form by name, or by path of a YAML file.
 
     Raises:
         ConfigError: If there is none, or it is not what it should be.
     """
-    known = {path.stem: str(path) for path in FORMS.glob("*.yaml")}
-    if name not in known and not name.endswith((".yaml", ".yml")):
-        raise ConfigError(f"no form is called {name!r}{did_you_mean(name, known)}; there are: {', '.join(known)}")
-    source = settings.load(known.get(name, name))
-    form = settings.convert(source, Form, "a form")
+    forms = {path.stem: str(path) for path in FORMS.glob("*.yaml")}
+    if name not in forms and not name.endswith((".yaml", ".yml")):
+        raise ConfigError(f"no form is called {name!r}{did_you_mean(name, forms)}; there are: {', '.join(forms)}")
+    source = settings.load(forms.get(name, name))
+    form = settings.convert(source, DisclosureForm, "a form")
     for i, section in enumerate(form.sections):
         for j, field in enumerate(section.fields):
             if field.answer is not None and field.answer not in ANSWERS:
@@ -175,7 +175,7 @@ def read_form(name: str) -> Form:
 
 
 def domains(hosts: Iterable[Group], folder: str, most: int) -> tuple[Table, int, str]:
-    """Return registered domains, the number of documents without one, and the version of the suffix list.
+    """Return registered domains, the number of other documents, and the list's version.
 
     The list has suffixes of registries and of others (`github.io`). An address stands for itself; a host that is a
     public suffix, too.
@@ -224,10 +224,10 @@ def _crawled(facts: Facts) -> list[tuple[str, int, str, str]]:
     return dated if dated and sum(item[1] for item in dated) == facts.rows else []
 
 
-def _domains(material: _Material) -> Answer:
+def _domains(material: _Material) -> FormAnswer:
     counted = material.counted
     if not (rows := _grouped("domain", counted.domains)):
-        return Answer()
+        return FormAnswer()
     totals = {"domains": len(rows) + counted.domains.others[0], "without": counted.missing}
     text = (
         f"{amount(totals['domains'], 'registered domain')} by the public suffix list of {counted.suffixes}; listed are "
@@ -236,8 +236,8 @@ def _domains(material: _Material) -> Answer:
     return _answer(text, rows, totals)
 
 
-def _opt_outs(material: _Material) -> Answer:
-    """Answer with the attributes that the taggers of the form made, and what rules that read them did."""
+def _opt_outs(material: _Material) -> FormAnswer:
+    """Return the attributes of opt-out taggers, and effects of rules on them."""
     rows: list[Row] = []
     facts = material.facts
     rules = facts.mixture.rules if facts.mixture else []
@@ -247,18 +247,18 @@ def _opt_outs(material: _Material) -> Answer:
         names = [name for name, tagger in facts.taggers.items() if tagger == made_by["tagger"]]
         row: Row = {"set": item.set, "tagger": f"{made_by['tagger']} {made_by.get('version')}"}
         row["agents"] = ", ".join(made_by.get("options", {}).get("agents", ())) or None
-        texts = [(effect, given, msgspec.json.encode(given).decode()) for effect, given in rules]
+        texts = [(effect, rule, msgspec.json.encode(rule).decode()) for effect, rule in rules]
         rows += [
-            {**row, "rule": effect.name, "expression": given.get("expression"), "documents": effect.documents}
-            for effect, given, text in texts
-            if any(made.names_key(text, name) for name in names)
+            {**row, "rule": effect.name, "expression": rule.get("expression"), "documents": effect.documents}
+            for effect, rule, text in texts
+            if any(provenance.names_key(text, name) for name in names)
         ] or [{**row, "rule": None, "expression": None, "documents": None}]
     return _answer("", rows)
 
 
-def _takedown(material: _Material) -> Answer:
+def _takedown(material: _Material) -> FormAnswer:
     if (result := material.facts.takedown) is None:
-        return Answer()
+        return FormAnswer()
     text = f"{amount(result.documents, 'document')} removed on request; the lists by sha256"
     return _answer(text, [{"list": digest} for digest in result.lists], {"documents": result.documents})
 
@@ -268,30 +268,30 @@ def _answer(
     rows: Sequence[Row] = (),
     totals: Mapping[str, int] | None = None,
     origin: Literal["records", "about"] = "records",
-) -> Answer:
+) -> FormAnswer:
     text = "" if value is None else str(value)
-    return Answer(origin=origin if text or rows else "", text=text, rows=list(rows), totals=dict(totals or {}))
+    return FormAnswer(origin=origin if text or rows else "", text=text, rows=list(rows), totals=dict(totals or {}))
 
 
-def _given(text: str | None) -> Answer:
-    """Return an answer that the configuration has under another key of `about:`."""
+def _stated(text: str | None) -> FormAnswer:
+    """Return an answer from another key of `about:`."""
     return _answer(text, origin="about")
 
 
 def _agents(about: About) -> str:
-    agents = listed(about.publisher) or listed(about.creator)
+    agents = as_list(about.publisher) or as_list(about.creator)
     return "; ".join(", ".join(filter(None, (agent.name, agent.email, agent.url))) for agent in agents)
 
 
-ANSWERS: dict[str, Callable[[_Material], Answer]] = {
-    "version": lambda m: _given(m.about.version),
-    "modified": lambda m: _given(m.about.date_modified),
-    "provider": lambda m: _given(_agents(m.about)),
-    "synthetic": lambda m: _given({True: "Yes", False: "No"}.get(m.about.rai.hasSyntheticData)),  # type: ignore[arg-type]
+ANSWERS: dict[str, Callable[[_Material], FormAnswer]] = {
+    "version": lambda m: _stated(m.about.version),
+    "modified": lambda m: _stated(m.about.date_modified),
+    "provider": lambda m: _stated(_agents(m.about)),
+    "synthetic": lambda m: _stated({True: "Yes", False: "No"}.get(m.about.rai.hasSyntheticData)),  # type: ignore[arg-type]
     "size": lambda m: _answer("", [{"modality": "text", **_sizes(m.counted.labels.total)}]),
     "latest": lambda m: _answer(max((last for *_, last in _crawled(m.facts)), default=None)),
     "languages": lambda m: _answer("", _grouped("language", m.counted.labels) if m.facts.languages else []),
-    "inputs": lambda m: _answer("\n".join(map(made.collection, m.facts.ingested))),
+    "inputs": lambda m: _answer("\n".join(map(provenance.collection, m.facts.ingested))),
     "sources": lambda m: _answer("", _grouped("source", m.counted.sources)),
     "crawls": lambda m: _answer("", _grouped("crawl", m.counted.crawls)),
     "period": lambda m: _answer(
@@ -300,12 +300,12 @@ ANSWERS: dict[str, Callable[[_Material], Answer]] = {
     "domains": _domains,
     "opt_outs": _opt_outs,
     "takedowns": _takedown,
-    "processing": lambda m: _answer("\n".join(made.steps(m.facts))),
+    "processing": lambda m: _answer("\n".join(provenance.steps(m.facts))),
 }
 """Answers by the names that forms have for them."""
 
 
-def disclosed(form: Form, facts: Facts, about: About, counted: Counted, section: ConfigNode) -> Disclosure:
+def disclosed(form: DisclosureForm, facts: Facts, about: About, counted: FormCounts, section: ConfigNode) -> Disclosure:
     """Return the answers to a form; what `about.disclosure` gives stands in place of a derived text, beside its table.
 
     Raises:
@@ -319,7 +319,7 @@ def disclosed(form: Form, facts: Facts, about: About, counted: Counted, section:
     material, answers = _Material(facts, about, counted, form), []
     for item in form.sections:
         for field in item.fields:
-            result = ANSWERS[field.answer](material) if field.answer else Answer()
+            result = ANSWERS[field.answer](material) if field.answer else FormAnswer()
             result.id, result.section, result.field = field.id, item.section, field.field
             result.source = field.source or form.source
             if text := about.disclosure.get(field.id):
@@ -354,7 +354,7 @@ def to_bytes(disclosure: Disclosure) -> bytes:
 
 
 def changes(old: Disclosure, new: Disclosure) -> list[Change]:
-    """Return what differs, field by field, in the order of the new form."""
+    """Return the differences by field, in the order of the new form."""
     left, right = _parts(old), _parts(new)
     return [
         Change(id=id, part=part, before=left.get((id, part)), after=right.get((id, part)))

@@ -1,4 +1,4 @@
-"""From types of rows to fields that can be described: scalars, structs of scalars, and lists of these.
+"""Turn types of rows into describable fields: scalars, structs of scalars, and lists of these.
 
 Croissant's reader gives records of two levels: fields, and fields of structs. What lies deeper in an object is lifted
 out, under the names of the keys that lead to it, joined by dots. What has no fixed keys cannot be described.
@@ -11,7 +11,7 @@ import msgspec
 from toolkit.config.docstrings import attributes_of
 from toolkit.data.documents import Span
 from toolkit.data.schema import ANY, FLOAT, NEVER, NULL, SPANS, STR, Type, about, nullable
-from toolkit.describe.model import Field, Undescribed
+from toolkit.describe.model import RecordField, Undescribed
 
 SPAN = attributes_of(Span)
 """Names of the numbers of a span, in their order."""
@@ -42,7 +42,7 @@ def sentence(text: str) -> str:
 
 
 def by_place(column: str, *keys: str | int) -> str:
-    """Return what a value is of which nobody says more than where it lies: a column of rows, and keys in it."""
+    """Return a default description of a value by its place: a column of rows, and keys in it."""
     if len(keys) and "warc_headers" in (column, *keys[:-1]):
         return _HEADERS.get(str(keys[-1]), f"Header `{keys[-1]}` of the WARC record.")
     if (keys or (column,))[-1] == "warc_headers":
@@ -101,25 +101,25 @@ def _merged_objects(left: dict[str, Type], right: dict[str, Type]) -> Type:
     return Type("object", fields=tuple((name, (both | one)[name]) for name in names))
 
 
-def completed(declared: Type, seen: Type | None) -> Type:
-    """Return a declared type with the keys that its maps and objects were seen to have; described as it is declared."""
-    return declared if seen is None else about(_completed(declared, seen), declared.description)
+def completed(declared: Type, data: Type | None) -> Type:
+    """Return a declared type with all keys of the data. Its description stays."""
+    return declared if data is None else about(_completed(declared, data), declared.description)
 
 
-def _completed(declared: Type, seen: Type) -> Type:
+def _completed(declared: Type, data: Type) -> Type:
     if declared.kind == "nullable" and declared.item:
-        return nullable(completed(declared.item, bare(seen)))
-    if (declared.kind == "map" and bare(seen).kind == "object") or (declared.kind == "int" and seen in (LONG, HUGE)):
-        return bare(seen)
-    if declared.kind == "object" and bare(seen).kind == "object":
-        there = dict(bare(seen).fields)
-        known = {name: completed(type_, there.get(name)) for name, type_ in declared.fields}
-        return Type("object", fields=tuple((known | {n: t for n, t in there.items() if n not in known}).items()))
+        return nullable(completed(declared.item, bare(data)))
+    if (declared.kind == "map" and bare(data).kind == "object") or (declared.kind == "int" and data in (LONG, HUGE)):
+        return bare(data)
+    if declared.kind == "object" and bare(data).kind == "object":
+        keys = dict(bare(data).fields)
+        inner = {name: completed(type_, keys.get(name)) for name, type_ in declared.fields}
+        return Type("object", fields=tuple((inner | {n: t for n, t in keys.items() if n not in inner}).items()))
     return declared
 
 
 def with_maps(type_: Type, declared: Type) -> Type:
-    """Return the type with a map wherever another one, of the same values, has one; described as that is."""
+    """Return the type with all declared maps, and the declared description."""
     return about(_with_maps(type_, declared), declared.description)
 
 
@@ -130,15 +130,15 @@ def _with_maps(type_: Type, declared: Type) -> Type:
     if other.kind == "map" and inner.kind in ("object", "map"):
         return other
     if inner.kind == other.kind == "object":
-        known = dict(other.fields)
-        return Type("object", fields=tuple((n, with_maps(t, known[n]) if n in known else t) for n, t in inner.fields))
+        maps = dict(other.fields)
+        return Type("object", fields=tuple((n, with_maps(t, maps[n]) if n in maps else t) for n, t in inner.fields))
     if inner.kind == other.kind == "list":
         return Type("list", with_maps(inner.item or ANY, other.item or ANY))
     return type_
 
 
 def spans_of(types: Mapping[str, Type]) -> dict[str, Type]:
-    """Return types inferred from attributes of another program, where lists that are always empty hold spans."""
+    """Return inferred types of external attributes; lists without values hold spans."""
     return {key: SPANS if type_ == Type("list", NEVER) else type_ for key, type_ in types.items()}
 
 
@@ -147,39 +147,39 @@ def fields_of(
     opened: Collection[str] = (),
     descriptions: Mapping[str, str] | None = None,
     places: Collection[str] = (),
-) -> tuple[list[Field], list[Undescribed]]:
-    """Return the fields of rows with columns of these types, and what cannot be described.
+) -> tuple[list[RecordField], list[Undescribed]]:
+    """Return the fields of rows with typed columns, and the undescribable values.
 
     Args:
-        types: by column.
+        types: Types by column.
         opened: columns whose own keys are fields, by their names alone where these are free.
         descriptions: Descriptions of fields, by name.
         places: names of fields that say where a row lies.
     """
     listed = list(types)
-    taken = {name for name, _ in listed} | set(places)
-    results: list[Field | Undescribed] = []
+    reserved = {name for name, _ in listed} | set(places)
+    results: list[RecordField | Undescribed] = []
     for column, type_ in listed:
         if column not in opened or bare(type_).kind != "object":
             results += _flat(column, type_, column, ())
             continue
         for key, inner in bare(type_).fields:
-            name = f"{column}.{key}" if key in taken else key
+            name = f"{column}.{key}" if key in reserved else key
             results += _flat(name, inner, column, (key,))
-    told = descriptions or {}
+    texts = descriptions or {}
     names: dict[str, int] = {}
     for i, item in enumerate(results):
-        if isinstance(item, Field) and names.setdefault(item.name, i) != i:
+        if isinstance(item, RecordField) and names.setdefault(item.name, i) != i:
             results[i] = Undescribed(item.name, "another field has this name")
-    fields = [item for item in results if isinstance(item, Field)]
-    fields = [msgspec.structs.replace(f, description=sentence(told.get(f.name) or f.type.description)) for f in fields]
+    fields = [item for item in results if isinstance(item, RecordField)]
+    fields = [msgspec.structs.replace(f, description=sentence(texts.get(f.name) or f.type.description)) for f in fields]
     return fields, [item for item in results if isinstance(item, Undescribed)]
 
 
 _EMPTY = "its objects have no keys"
 
 
-def _flat(name: str, type_: Type, column: str, keys: tuple[str, ...]) -> Iterator[Field | Undescribed]:
+def _flat(name: str, type_: Type, column: str, keys: tuple[str, ...]) -> Iterator[RecordField | Undescribed]:
     inner = bare(type_)
     if why := _refusal(inner) or ("its key is none of JSON paths" if (keys or (column,))[-1] in _NO_KEYS else ""):
         yield Undescribed(name, why)
@@ -188,7 +188,7 @@ def _flat(name: str, type_: Type, column: str, keys: tuple[str, ...]) -> Iterato
     elif inner.kind == "object":
         here = [(key, t) for key, t in inner.fields if _is_leaf(key, t)]
         if here:
-            yield Field(name, column, keys, Type("object", fields=tuple(here), description=inner.description))
+            yield RecordField(name, column, keys, Type("object", fields=tuple(here), description=inner.description))
         for key, t in inner.fields:
             if not _is_leaf(key, t):
                 yield from _flat(f"{name}.{key}", t, column, (*keys, key))
@@ -198,16 +198,16 @@ def _flat(name: str, type_: Type, column: str, keys: tuple[str, ...]) -> Iterato
         here = [(key, t) for key, t in item.fields if bare(t).kind in SCALARS and key not in _NO_KEYS]
         if here:
             objects = Type("object", fields=tuple(here))
-            yield Field(name, column, keys, Type("list", objects, description=inner.description))
+            yield RecordField(name, column, keys, Type("list", objects, description=inner.description))
         for key, t in item.fields:
             if (key, t) not in here:
                 yield Undescribed(f"{name}.{key}", "it lies in objects of a list")
     else:
-        yield Field(name, column, keys, inner)
+        yield RecordField(name, column, keys, inner)
 
 
 def _is_leaf(key: str, type_: Type) -> bool:
-    """Return whether a value can be a field of a struct."""
+    """Return true if a value fits into a field of a struct."""
     inner = bare(type_)
     many = inner.kind == "list" and bare(inner.item or ANY).kind in SCALARS
     return key not in _NO_KEYS and (inner.kind in SCALARS or many)
@@ -237,5 +237,5 @@ NO_TYPE = {"bytes": "bytes", "duration": "durations"}
 
 
 def is_label(name: str, type_: Type) -> bool:
-    """Return whether a field holds what something was found to be."""
+    """Return true if a field is the label of a result."""
     return name.rpartition(".")[2] == "label" and bare(type_).kind == "str"

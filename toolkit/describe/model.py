@@ -11,7 +11,7 @@ from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
 from toolkit.records.origins import Origin
 
 
-class File(msgspec.Struct, frozen=True):
+class DataFile(msgspec.Struct, frozen=True):
     """A file below the root.
 
     Attributes:
@@ -21,7 +21,7 @@ class File(msgspec.Struct, frozen=True):
         media_type: Type of the content, whether compressed or not.
         rows: Documents that it holds, if that is known.
         content_size: Uncompressed bytes, if that is known.
-        lines: Number and digest of its lines (see `look.joined`), if these are known.
+        lines: Number and digest of its lines (see `scan.join_digests`), if these are known.
         split: Split that the file is of, where a mix has divided its files by split; else empty.
     """
 
@@ -35,7 +35,7 @@ class File(msgspec.Struct, frozen=True):
     split: str = ""
 
 
-class Row(NamedTuple):
+class ExampleRow(NamedTuple):
     """A row, decoded, with its file and its number there from 0."""
 
     path: str
@@ -43,7 +43,7 @@ class Row(NamedTuple):
     value: dict[str, Any]
 
 
-class Group(msgspec.Struct, frozen=True):
+class FileGroup(msgspec.Struct, frozen=True):
     """Files of one kind.
 
     Attributes:
@@ -60,7 +60,7 @@ class Group(msgspec.Struct, frozen=True):
     columns: dict[str, Type] = {}
 
 
-class Field(msgspec.Struct, frozen=True):
+class RecordField(msgspec.Struct, frozen=True):
     """A field of a record type: a value in a column of its rows.
 
     Attributes:
@@ -83,11 +83,11 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class PathField(msgspec.Struct, frozen=True):
-    """A field that is read from where the row lies: from the file's path by a pattern of one group, or its number.
+    """A field from the place of a row: from the path of its file by a pattern of one group, or its number.
 
     Attributes:
         pattern: None for the row's number in the file, from 0, or another property as it is.
-        references: Id as of `Field`.
+        references: Id as of `RecordField`.
         property: Property of the file, by Croissant's name; empty for the path, or without a pattern the number.
     """
 
@@ -99,7 +99,7 @@ class PathField(msgspec.Struct, frozen=True):
 
 
 class Undescribed(NamedTuple):
-    """A value in the rows that cannot be described, and why."""
+    """A value of the rows without description, and the reason."""
 
     name: str
     why: str
@@ -120,14 +120,14 @@ class RecordType(msgspec.Struct, frozen=True):
     group: str
     key: list[str]
     places: list[PathField]
-    fields: list[Field]
+    fields: list[RecordField]
     scales: dict[str, Scale] = {}
     undescribed: list[Undescribed] = []
-    examples: list[Row] = []
+    examples: list[ExampleRow] = []
 
 
 class Label(msgspec.Struct, frozen=True):
-    """A label by which an output is divided, with its documents, if they have been counted, and its files."""
+    """A label of an output, with its files and, if counted, documents."""
 
     label: str
     documents: int | None
@@ -143,14 +143,14 @@ class Split(NamedTuple):
 
 
 class Ingested(msgspec.Struct, frozen=True):
-    """Inputs that were read with the same settings.
+    """Inputs with the same ingest settings.
 
     Attributes:
         names: Names of the input files, without their folders.
         crawls: Crawls of Common Crawl, by the names of the inputs' paths.
         settings: Settings of the entry, with its format.
         counts: Counts by reason.
-        in_place: Whether the files themselves are the documents, and none were written.
+        in_place: True for files that are the documents themselves: none were written.
     """
 
     names: list[str]
@@ -162,7 +162,7 @@ class Ingested(msgspec.Struct, frozen=True):
 
 
 class Crawled(msgspec.Struct):
-    """Documents of a source that are of WARC records, as the headers that were kept tell.
+    """Documents of a source with WARC headers.
 
     Attributes:
         documents: Number of them.
@@ -189,7 +189,7 @@ class Tagged(msgspec.Struct, frozen=True):
     Attributes:
         made_by: Tagger, version, options as recorded, models with their names where these are known; None for a set
             of which nothing is recorded.
-        in_rows: Whether something of its values is in the rows that are described; else only rules have read them.
+        in_rows: True if the described rows hold part of its values; else only rules have read them.
     """
 
     set: str
@@ -216,7 +216,7 @@ class Mixture(msgspec.Struct, frozen=True):
     statistics: SizesByLabel = {}
 
 
-class Takedown(msgspec.Struct, frozen=True):
+class ClearedDocuments(msgspec.Struct, frozen=True):
     """Takedowns: sha256 of their lists, and the number of documents that were cleared, or dropped by a mix."""
 
     lists: list[str]
@@ -224,7 +224,7 @@ class Takedown(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """All that is known of a dataset or an output.
+    """Known facts of a dataset or an output.
 
     Attributes:
         root: Folder that all paths are below.
@@ -238,7 +238,7 @@ class Facts(msgspec.Struct, frozen=True):
         id_keys: Keys that lead to the id of a row of the first group.
         prefix: Folder of that group's files, with a slash.
         format: Format of the files of an output; None of documents.
-        is_output: Whether it is the output of a mix, or a release in that form; else a dataset.
+        is_output: True for the output of a mix, or a release in that form; else it is a dataset.
         taggers: Taggers of the attributes beside the documents that are described, or were mixed, by these' names.
         splits: Splits by hash of the id, if they were asked for.
         notes: Notes for whoever asked for the description.
@@ -246,14 +246,14 @@ class Facts(msgspec.Struct, frozen=True):
     """
 
     root: str
-    groups: list[Group]
-    files: list[File]
+    groups: list[FileGroup]
+    files: list[DataFile]
     records: list[RecordType]
     labels: list[Label] = []
     label_name: str = "language"
     languages: list[str] = []
     ingested: list[Ingested] = []
-    takedown: Takedown | None = None
+    takedown: ClearedDocuments | None = None
     tagged: list[Tagged] = []
     mixture: Mixture | None = None
     crawled: dict[str, Crawled] = {}

@@ -1,4 +1,4 @@
-"""The facts about the output of a mix, or a release in the same form; its labels, and where rows have them."""
+"""Gather the facts about an output or a similar release."""
 
 import contextlib
 import hashlib
@@ -13,11 +13,22 @@ from toolkit.config.scale import Scale, declared_in
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
-from toolkit.describe import made, records
+from toolkit.describe import provenance, records
 from toolkit.describe.fields import bare, completed, fields_of, with_maps
-from toolkit.describe.look import Looked, LookJob, sha256_of
-from toolkit.describe.model import Facts, Field, File, Group, Label, PathField, RecordType, Row, Split, Undescribed
-from toolkit.describe.records import DOCUMENT, MEDIA_TYPES, Asked, media_type
+from toolkit.describe.model import (
+    DataFile,
+    ExampleRow,
+    Facts,
+    FileGroup,
+    Label,
+    PathField,
+    RecordField,
+    RecordType,
+    Split,
+    Undescribed,
+)
+from toolkit.describe.records import DOCUMENT, MEDIA_TYPES, DescribeRequest, media_type
+from toolkit.describe.scan import FileScan, ScanJob, sha256_of
 from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
 from toolkit.inspect import targets
 from toolkit.inspect.documents import FileDocuments, expected_format
@@ -35,19 +46,19 @@ ANY_LABEL = "LABEL"
 
 
 def codes_of(name: str) -> str:
-    """Return the field that lists the labels of an output, by what labels are."""
+    """Return the field with the labels of an output. Its name is `language` or `label`."""
     return f"{name}s/code"
 
 
-class Labelling(NamedTuple):
+class OutputLabels(NamedTuple):
     """The labels of an output.
 
     Attributes:
-        name: what labels are: ``language``, or ``label``.
-        labels: by which files are cut, sorted; none if they are not cut by one.
+        name: Name of the labels: ``language``, or ``label``.
+        labels: Labels of the files, sorted; none if files are not divided by label.
         languages: labels of languages that documents have, sorted.
         places: the fields that read the label, and the split, from the path, if there are patterns for them.
-        splits: by which files are parted, with their documents.
+        splits: Splits of the files, with their documents.
     """
 
     name: str
@@ -58,30 +69,30 @@ class Labelling(NamedTuple):
 
 
 def labelling(
-    manifest: Manifest | None, writer: Writer, paths: Sequence[str], looked: Sequence[Looked], *, whole: bool
-) -> Labelling:
+    manifest: Manifest | None, writer: Writer, paths: Sequence[str], scans: Sequence[FileScan], *, whole: bool
+) -> OutputLabels:
     """Return the labels of an output: of its manifest, else those that rows say, else those of paths.
 
     Args:
         manifest: None of a release.
         writer: Writer of the files.
         paths: Paths of the files.
-        looked: what was seen in each.
+        scans: Scan of each file.
         whole: True if that is all rows of all of them.
     """
-    labels = _of_manifest(manifest, writer) if manifest else _of_files(paths, looked, whole=whole)
+    labels = _of_manifest(manifest, writer) if manifest else _of_files(paths, scans, whole=whole)
     if manifest and manifest.splits:
         return _parted(manifest, writer, paths, labels)
-    said = {label for item in looked for label in item.labels}
+    row_labels = {label for item in scans for label in item.labels}
     if not _is_language(manifest, writer, labels):
-        languages = sorted(said) if writer.READING.is_language else []
-        return Labelling("label", labels, languages, _places("label", writer, paths, labels), [])
-    languages = sorted({label.label for label in labels} if labels else said)
-    return Labelling("language", labels, languages, _places("language", writer, paths, labels), [])
+        languages = sorted(row_labels) if writer.READING.is_language else []
+        return OutputLabels("label", labels, languages, _places("label", writer, paths, labels), [])
+    languages = sorted({label.label for label in labels} if labels else row_labels)
+    return OutputLabels("language", labels, languages, _places("language", writer, paths, labels), [])
 
 
-def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> Labelling:
-    """Return the labels of files that lie in a folder for each split.
+def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> OutputLabels:
+    """Return the labels of files in folders by split.
 
     The label is read from the file's name: readers take a field that refers to another one, as that of the split does,
     and any other by the same property of the file, for one.
@@ -111,13 +122,13 @@ def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Se
     if results and all(match and match[1] == label for match, label in matches):
         about = f"The {name} that the file is of, from its name."
         places.append(PathField(name, about, pattern, property="filename"))
-    return Labelling(name, results, [label.label for label in results] if name == "language" else [], places, splits)
+    return OutputLabels(name, results, [label.label for label in results] if name == "language" else [], places, splits)
 
 
 def _of_manifest(manifest: Manifest, writer: Writer) -> list[Label]:
-    given = writer.label()
-    by_one = given is not None and given.startswith("'") and not manifest.relabels
-    if by_one or (given is None and not writer.parts_documents()):
+    expression = writer.label()
+    by_one = expression is not None and expression.startswith("'") and not manifest.relabels
+    if by_one or (expression is None and not writer.parts_documents()):
         return []
     return [
         Label(label, totals.documents, [part.path for part in manifest.parts if part.label == label])
@@ -126,9 +137,9 @@ def _of_manifest(manifest: Manifest, writer: Writer) -> list[Label]:
     ]
 
 
-def _of_files(paths: Sequence[str], looked: Sequence[Looked], *, whole: bool) -> list[Label]:
+def _of_files(paths: Sequence[str], scans: Sequence[FileScan], *, whole: bool) -> list[Label]:
     results: dict[str, list[tuple[str, int]]] = {}
-    for path, item in zip(paths, looked, strict=True):
+    for path, item in zip(paths, scans, strict=True):
         label = _of_file(path, item)
         if label is None:
             return []
@@ -139,24 +150,24 @@ def _of_files(paths: Sequence[str], looked: Sequence[Looked], *, whole: bool) ->
     ]
 
 
-def _of_file(path: str, looked: Looked) -> str | None:
-    """Return the one label of a file's rows, in the spelling of the path; None if there are several, or none."""
+def _of_file(path: str, scans: FileScan) -> str | None:
+    """Return the only label of a file's rows; None for several or none. It is spelled as in the path."""
     by_path = label_of_path(path)
-    if len(looked.labels) > 1:
+    if len(scans.labels) > 1:
         return None
-    said = next(iter(looked.labels), None)
-    return by_path if said is None or (by_path and by_path.lower() == said.lower()) else said
+    row_label = next(iter(scans.labels), None)
+    return by_path if row_label is None or (by_path and by_path.lower() == row_label.lower()) else row_label
 
 
 def _is_language(manifest: Manifest | None, writer: Writer, labels: Sequence[Label]) -> bool:
     if manifest is None:
         return not labels or any(is_known(label.label) for label in labels)
-    by = manifest.settings["label"] or writer.label() or " ".join(wanted.path for wanted in writer.wants().values())
+    by = manifest.settings["label"] or writer.label() or " ".join(value.path for value in writer.wants().values())
     return "language" in by and not manifest.routes
 
 
 def _places(name: str, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> list[PathField]:
-    """Return the field that reads the label from the path; none if no pattern gives each file's."""
+    """Return the path field for the label; none if no pattern fits all files."""
     suffix = _suffix(paths)
     by_path = {path: label.label for label in labels for path in label.paths}
     if not suffix or set(by_path) != set(paths):
@@ -191,24 +202,24 @@ def _patterns(writer: Writer, suffix: str, labels: Sequence[str]) -> Iterator[st
 
 
 def _suffix(paths: Sequence[str]) -> str:
-    """Return the suffix that all data files have; empty if they have several."""
+    """Return the common suffix of all data files; empty for several."""
     results = {suffix_in(path) for path in paths}
     return results.pop() if len(results) == 1 else ""
 
 
 def suffix_in(path: str) -> str:
-    """Return the suffix of a data file, with that of its compression; empty if it has none that is known."""
+    """Return the suffix of a data file, with its compression; empty if unknown."""
     match = re.search(r"\.(jsonl|json|txt|parquet)(\.(gz|zst|zstd))?$", os.path.basename(path))
     return match[0] if match else ""
 
 
-def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Facts:
-    """Return the facts about the output of a mix, or about a release in the same form.
+def output_facts(folder: str, datasets: Sequence[Dataset], request: DescribeRequest) -> Facts:
+    """Return the facts about an output or a similar release.
 
     Args:
         folder: Path of the output.
         datasets: Datasets that it was made from, where these are known.
-        asked: What is asked of the description.
+        request: Request for the description.
 
     Raises:
         ConfigError: if nothing is there, or nobody knows what it is.
@@ -221,25 +232,26 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
         _check_columns(writer, join(folder, paths[0]))
     readable = writer.has_json_lines()
     works = [
-        look_job(join(folder, path), format_, asked.max_bytes, asked.first, digest=path not in parts) for path in paths
+        scan_job(join(folder, path), format_, request.max_bytes, request.first, digest=path not in parts)
+        for path in paths
     ]
-    looked = asked.looks(works)
-    whole = readable and all(item.whole for item in looked)
-    in_rows = {label for item in looked for label in item.labels}
+    scans = request.looks(works)
+    whole = readable and all(item.whole for item in scans)
+    in_rows = {label for item in scans for label in item.labels}
     if manifest and not manifest.relabels:  # files have the labels that the manifest gives
-        result = labelling(manifest, writer, paths, [Looked(0)] * len(paths), whole=whole)
+        result = labelling(manifest, writer, paths, [FileScan(0)] * len(paths), whole=whole)
     else:
-        result = labelling(manifest, writer, paths, looked, whole=whole)
+        result = labelling(manifest, writer, paths, scans, whole=whole)
     group = _output_group(folder, writer, paths)
-    parted = [_file(path, item, parts.get(path), readable) for path, item in zip(paths, looked, strict=True)]
+    parted = [_file(path, item, parts.get(path), readable) for path, item in zip(paths, scans, strict=True)]
     files = _files(folder, manifest, parted)
-    types, absent = records.merge_types(looked)
-    shown, example, notes = _examples(folder, writer, paths, asked.examples, asked.max_bytes * 2)
+    types, absent = records.merge_types(scans)
+    rows, example, notes = _examples(folder, writer, paths, request.examples, request.max_bytes * 2)
     if whole or group.media_type == MEDIA_TYPES[".parquet"]:
         group = msgspec.structs.replace(group, columns=_columns(writer, types))
     if manifest and writer.takes_all():
         types = _with_declared_maps(types, manifest)
-    record = _output_record(writer, group, types, absent, shown, result.places)
+    record = _output_record(writer, group, types, absent, rows, result.places)
     if record and manifest:
         record = _as_mixed(record, manifest)
     if record and whole and in_rows and in_rows <= {label.label for label in result.labels}:
@@ -248,7 +260,7 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
             for field in record.fields
         ]
         record = msgspec.structs.replace(record, fields=fields)
-    notes += records.notes_of(paths, looked, record)
+    notes += records.notes_of(paths, scans, record)
     notes += [] if record else [records.not_read("documents", paths)]
     notes += [_LINES] if record and record.name == "lines" else []
     return Facts(
@@ -260,24 +272,24 @@ def output_facts(folder: str, datasets: Sequence[Dataset], asked: Asked) -> Fact
         label_name=result.name,
         languages=result.languages,
         splits=result.splits,
-        ingested=made.ingested(datasets),
-        tagged=made.mixed_sets(manifest, writer) if manifest else [],
-        taggers=made.mixed_taggers(manifest) if manifest else {},
-        mixture=made.mixture(manifest) if manifest else None,
-        takedown=made.dropped(made.mixture(manifest)) if manifest else None,
+        ingested=provenance.ingested(datasets),
+        tagged=provenance.mixed_sets(manifest, writer) if manifest else [],
+        taggers=provenance.mixed_taggers(manifest) if manifest else {},
+        mixture=provenance.mixture(manifest) if manifest else None,
+        takedown=provenance.dropped(provenance.mixture(manifest)) if manifest else None,
         id_keys=writer.ID,
         format=format_,
         notes=[*notes, *records.odd_paths_note(file.path for file in files)],
         example=example,
         is_output=True,
-        **records.origins(looked, whole=whole),
+        **records.origins(scans, whole=whole),
     )
 
 
-def look_job(path: str, format_: Format | None, max_bytes: int, first: int | None = None, *, digest: bool) -> LookJob:
+def scan_job(path: str, format_: Format | None, max_bytes: int, first: int | None = None, *, digest: bool) -> ScanJob:
     """Return the look at a file of an output, by its format; None for documents."""
     writer = format_.writer() if format_ else Writer()
-    return LookJob(
+    return ScanJob(
         path=path,
         max_bytes=max_bytes * 2,
         digest=digest,
@@ -290,7 +302,7 @@ def look_job(path: str, format_: Format | None, max_bytes: int, first: int | Non
 
 
 def _published(folder: str) -> tuple[publish.Manifest | None, list[str]]:
-    """Return what was recorded of an output, None for a release, and the paths of its files."""
+    """Return an output's manifest and file paths. A release has no manifest."""
     if exists(publish.intent_path(folder)):
         raise ConfigError(
             f"{folder}: expected a finished output, got one whose publication is not complete; run "
@@ -310,18 +322,18 @@ def _published(folder: str) -> tuple[publish.Manifest | None, list[str]]:
     return manifest, paths
 
 
-def _files(folder: str, manifest: publish.Manifest | None, files: list[File]) -> list[File]:
+def _files(folder: str, manifest: publish.Manifest | None, files: list[DataFile]) -> list[DataFile]:
     """Return the files of an output: its parts, now with their splits, then lists of checksums."""
     if manifest:
         labels = {part.path: part.label for part in manifest.parts}
         files = [msgspec.structs.replace(file, split=manifest.split_of_files(labels[file.path])) for file in files]
     return files + [
-        File(p, size_of(join(folder, p)), sha256, "text/plain") for p, sha256 in _checksum_files(folder, manifest)
+        DataFile(p, size_of(join(folder, p)), sha256, "text/plain") for p, sha256 in _checksum_files(folder, manifest)
     ]
 
 
 def _check_columns(writer: Writer, path: str) -> None:
-    """Raise ConfigError for an external file, whose rows are not as the format declares them."""
+    """Raise ConfigError if an external file's columns differ from the declared ones."""
     with contextlib.suppress(MissingExtra):  # who has not the package cannot read rows, and describes the files
         for row, fault in writer.check_file(path, first=1):
             place = path if row is None else f"{path}:{row}"
@@ -330,30 +342,24 @@ def _check_columns(writer: Writer, path: str) -> None:
 
 def _examples(
     folder: str, writer: Writer, paths: Sequence[str], number: int, max_bytes: int
-) -> tuple[list[Row], tuple[str, dict[str, Any] | str] | None, list[str]]:
-    """Return the first rows, the first document, and a note if they cannot be read."""
+) -> tuple[list[ExampleRow], tuple[str, dict[str, Any] | str] | None, list[str]]:
+    """Return the first rows and document, and a note on unreadable files."""
     if not number:
         return [], None, []
     if writer.CONCATENATES and not writer.has_json_lines():
-        texts = ((path, _first_text(writer, join(folder, path), max_bytes)) for path in paths)
-        return [], next((text for text in texts if text[1]), None), []
+        readers = ((path, FileDocuments(join(folder, path), writer, max_bytes, {})) for path in paths)
+        firsts = ((path, next((document.text for document, _ in reader), "")) for path, reader in readers)
+        return [], next((first for first in firsts if first[1]), None), []
     rows = records.json_rows(max_bytes) if writer.CONCATENATES else writer.read_rows
     try:
-        shown = records.first_rows(folder, paths, number, rows)
+        examples = records.first_rows(folder, paths, number, rows)
     except MissingExtra as error:
         return [], None, [f"no examples: {error}"]
-    return shown, (shown[0].path, shown[0].value) if shown else None, []
-
-
-def _first_text(writer: Writer, path: str, max_bytes: int) -> str:
-    """Return the text of the first document, or piece of one, of a format whose lines are no JSON."""
-    for document, _ in FileDocuments(path, writer, max_bytes, {}):
-        return document.text
-    return ""
+    return examples, (examples[0].path, examples[0].value) if examples else None, []
 
 
 def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> dict[str, Type]:
-    """Return the types with maps where attributes are declared so, whatever keys the data have."""
+    """Return the types with maps in place of attributes declared as maps."""
     declared: dict[str, Type] = {}
     for keys in manifest.sets.values():
         for key in keys:
@@ -379,10 +385,10 @@ def _released(folder: str) -> list[str]:
 
 def _output_record(
     writer: Writer,
-    group: Group,
+    group: FileGroup,
     types: dict[str, Type],
     absent: set[str],
-    examples: list[Row],
+    examples: list[ExampleRow],
     places: list[PathField],
 ) -> RecordType | None:
     """Return the record type of an output's lines; None for what is compressed so that no reader takes it."""
@@ -393,18 +399,18 @@ def _output_record(
     line = writer.line()
     if line is None:
         return records.documents(group, types, absent, examples, places)
-    seen, refused = [*_columns(writer, types).items()], []
+    columns, refused = [*_columns(writer, types).items()], []
     if group.media_type == MEDIA_TYPES[".parquet"]:
         refused = [Undescribed(name, "some files have no such column") for name in sorted(absent)]
-        seen = [(name, type_) for name, type_ in seen if name not in absent]
+        columns = [(name, type_) for name, type_ in columns if name not in absent]
     opened = [name for name, type_ in _declared(writer) if type_.kind == "object"]
     descriptions = {**(DOCUMENT if writer.COLUMNS else {}), **writer.ABOUT}
-    fields, undescribed = fields_of(seen, opened, descriptions, ("file", "row", "language", "label"))
+    fields, undescribed = fields_of(columns, opened, descriptions, ("file", "row", "language", "label"))
     return RecordType(
         name="documents",
         description="One record a document.",
         group=group.name,
-        key=["source", "id"] if {"source", "id"} <= {name for name, _ in seen} else _id_key(writer, dict(seen)),
+        key=["source", "id"] if {"source", "id"} <= {name for name, _ in columns} else _id_key(writer, dict(columns)),
         places=records.apart(places, fields),
         fields=fields,
         undescribed=[*refused, *undescribed],
@@ -413,7 +419,7 @@ def _output_record(
 
 
 def _as_mixed(record: RecordType, manifest: publish.Manifest) -> RecordType:
-    """Return the record type with what a mix knows of its rows: copies, ids that are not unique, scales."""
+    """Return the record type with a mix's knowledge: copies, ids that are not unique, scales."""
     if COPY in MixSettings.added_fields(manifest.settings):
         record = _by_copy(record)
     if any(setting.get("duplicate_ids") == "allow" for setting in manifest.settings["streams"]):
@@ -428,7 +434,7 @@ def _as_mixed(record: RecordType, manifest: publish.Manifest) -> RecordType:
 
 
 def _by_copy(record: RecordType) -> RecordType:
-    """Return the record type of an output with repeated documents, which are told apart by the numbers of copies."""
+    """Return the record type of repeated documents. Its keys include the number of the copy."""
     key, fields = record.key, []
     for field in record.fields:
         type_ = bare(field.type)
@@ -447,14 +453,14 @@ def _by_copy(record: RecordType) -> RecordType:
 _COPY = "Number of the copy, from 1: the mix writes some documents several times."
 
 
-def _has_label(field: Field) -> bool:
-    """Return whether a field is the identification of a document, whose label the paths of files have, too."""
+def _has_label(field: RecordField) -> bool:
+    """Return true for a document's identification. The path repeats its label."""
     return field.name == "identification" and field.type.kind == "object"
 
 
-def _id_key(writer: Writer, seen: Mapping[str, Type]) -> list[str]:
-    """Return the field that a format has the id in, if all rows that were looked at have one there."""
-    type_: Type | None = Type("object", fields=tuple(seen.items()))
+def _id_key(writer: Writer, types: Mapping[str, Type]) -> list[str]:
+    """Return the format's id field, if all scanned rows have an id."""
+    type_: Type | None = Type("object", fields=tuple(types.items()))
     for name in writer.ID:
         type_ = type_.get(name) if type_ and type_.kind == "object" else None
     return ["/".join(writer.ID)] if type_ and type_.kind != "nullable" and len(writer.ID) == 2 else []
@@ -463,8 +469,8 @@ def _id_key(writer: Writer, seen: Mapping[str, Type]) -> list[str]:
 _LINES = "lines: described as the specification has it; mlcroissant takes lines of text for CSV, and fails at commas"
 
 
-def _text_lines(group: Group, places: list[PathField]) -> RecordType:
-    """Return the record type of lines of text as they stand in the files."""
+def _text_lines(group: FileGroup, places: list[PathField]) -> RecordType:
+    """Return the record type of plain lines of text."""
     return RecordType(
         name="lines",
         description="One record a line of text; a blank line ends a document, or a piece of one.",
@@ -480,39 +486,39 @@ def _text_lines(group: Group, places: list[PathField]) -> RecordType:
 
 
 def _columns(writer: Writer, types: dict[str, Type]) -> dict[str, Type]:
-    """Return the types of a line's keys, as far as the format declares them as it does; those of a table's columns."""
+    """Return the declared types of a line's keys, completed by the data. Columns of tables are those of the data."""
     if writer.line() is None:
         return types
     declared = dict(_declared(writer))
     if writer.CONCATENATES or not types:
         return {name: completed(type_, types.get(name)) for name, type_ in declared.items()}
-    kept = {name for name in types.keys() & declared if bare(types[name]).kind == bare(declared[name]).kind != "object"}
-    return {name: declared[name] if writer.COLUMNS and name in kept else type_ for name, type_ in types.items()}
+    same = {name for name in types.keys() & declared if bare(types[name]).kind == bare(declared[name]).kind != "object"}
+    return {name: declared[name] if writer.COLUMNS and name in same else type_ for name, type_ in types.items()}
 
 
 def _declared(writer: Writer) -> tuple[tuple[str, Type], ...]:
     return schema.from_annotation(writer.line(), type(writer).__name__).fields
 
 
-def _file(path: str, looked: Looked, part: PartRecord | None, readable: bool) -> File:
+def _file(path: str, scans: FileScan, part: PartRecord | None, readable: bool) -> DataFile:
     if part:
-        return File(path, looked.size, part.sha256, media_type(path), part.documents, part.content_size, looked.lines)
-    rows, content = (looked.number, looked.content_size) if readable and looked.whole else (None, None)
-    return File(path, looked.size, looked.sha256, media_type(path), rows, content, looked.lines)
+        return DataFile(path, scans.size, part.sha256, media_type(path), part.documents, part.content_size, scans.lines)
+    rows, content = (scans.number, scans.content_size) if readable and scans.whole else (None, None)
+    return DataFile(path, scans.size, scans.sha256, media_type(path), rows, content, scans.lines)
 
 
-def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> Group:
-    there = list(list_files(folder, hidden=True))
+def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> FileGroup:
+    present = list(list_files(folder, hidden=True))
     suffixes = dict.fromkeys(suffix_in(path) for path in paths)
     stem = writer.stem(ANY_LABEL).replace(ANY_LABEL, "*")
     deep = stem.count("/") < max(path.count("/") for path in paths)
     stems = [stem, *([f"**/{stem}"] if deep else [])]
     globs = [stem + suffix for suffix in suffixes for stem in stems]
-    return records.group_of("documents-files", "Documents, one a line.", paths, globs, there)
+    return records.group_of("documents-files", "Documents, one a line.", paths, globs, present)
 
 
 def _described(manifest: publish.Manifest) -> publish.Manifest:
-    """Return the manifest without what was dropped, which lies elsewhere, and may be deleted."""
+    """Return the manifest without dropped documents. These lie elsewhere and may be deleted."""
     parts = [part for part in manifest.parts if part.label != REJECTED]
     files = {path: text for path, text in manifest.files.items() if not path.startswith("../")}
     return msgspec.structs.replace(manifest, parts=parts, files=files)

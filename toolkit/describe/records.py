@@ -1,11 +1,11 @@
 """Files and their rows in groups: globs, media types, the record type of documents, and notes about values."""
 
 import contextlib
-import fnmatch
 import itertools
 import os
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from glob import escape
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -17,8 +17,8 @@ from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
 from toolkit.describe.fields import INTEGERS, SCALARS, TEXTS, bare, by_place, fields_of, merged, sentence
-from toolkit.describe.look import Looked, LookJob
-from toolkit.describe.model import Crawled, Field, Group, PathField, RecordType, Row, Undescribed
+from toolkit.describe.model import Crawled, ExampleRow, FileGroup, PathField, RecordField, RecordType, Undescribed
+from toolkit.describe.scan import FileScan, ScanJob
 from toolkit.storage.paths import join, strip_suffix
 from toolkit.storage.reading import Lines
 
@@ -34,69 +34,66 @@ def media_type(path: str) -> str:
     return MEDIA_TYPES.get(suffix or (".jsonl" if path.endswith(".gz") else ""), _ANY_TYPE)
 
 
-def matches(path: str, pattern: str) -> bool:
-    """Return whether a path matches, as mlcroissant does it: ``*`` spans folders."""
-    return fnmatch.fnmatchcase(path, pattern)
-
-
 def matching(paths: Iterable[str], globs: Iterable[str]) -> list[str]:
-    """Return the paths that some glob matches."""
+    """Return the paths with a matching glob, as in mlcroissant: ``*`` spans folders."""
     listed = list(globs)
     plain = {glob for glob in listed if not re.search(r"[*?\[]", glob)}
-    others = [glob for glob in listed if glob not in plain]
-    return [path for path in paths if path in plain or any(matches(path, glob) for glob in others)]
+    patterns = [glob for glob in listed if glob not in plain]
+    return [path for path in paths if path in plain or any(fnmatchcase(path, glob) for glob in patterns)]
 
 
-def group_of(name: str, description: str, paths: Sequence[str], globs: Iterable[str], there: Sequence[str]) -> Group:
-    """Return files as globs, if these match no others of those that are there; else each by its path."""
-    includes = [glob for glob in globs if any(matches(path, glob) for path in paths)]
-    if set(matching(there, includes)) != set(paths):
+def group_of(
+    name: str, description: str, paths: Sequence[str], globs: Iterable[str], present: Sequence[str]
+) -> FileGroup:
+    """Return files as globs for exactly these; else each by its path."""
+    includes = [glob for glob in globs if any(fnmatchcase(path, glob) for path in paths)]
+    if set(matching(present, includes)) != set(paths):
         includes = [escape(path) for path in paths]
     types = {media_type(path) for path in paths}
-    return Group(name, description, types.pop() if len(types) == 1 else _ANY_TYPE, includes, list(paths))
+    return FileGroup(name, description, types.pop() if len(types) == 1 else _ANY_TYPE, includes, list(paths))
 
 
 def suffix_of(paths: Sequence[str], suffixes: Sequence[str]) -> str:
-    """Return the suffix that all paths have; empty if they have several."""
+    """Return the common suffix of all paths; empty for several."""
     results = suffixes_of(paths, suffixes)
     return results[0] if len(results) == 1 else ""
 
 
 def suffixes_of(paths: Sequence[str], suffixes: Sequence[str]) -> list[str]:
-    """Return the suffixes, out of some, that paths have, in the order of the paths."""
+    """Return the suffixes of paths, in their order, out of a choice."""
     return list(dict.fromkeys(path[len(strip_suffix(path, suffixes)) :] for path in paths))
 
 
-def not_read(what: str, paths: Sequence[str]) -> str:
-    """Return why there is no record set of these files, by the first one that is not read."""
-    others = [path for path in paths if media_type(path) != MEDIA_TYPES[".jsonl"]]
-    more = f" and {len(others) - 1:,} more" if others[1:] else ""
+def not_read(subject: str, paths: Sequence[str]) -> str:
+    """Return the reason for a missing record set, with an unread file."""
+    unread = [path for path in paths if media_type(path) != MEDIA_TYPES[".jsonl"]]
+    more = f" and {len(unread) - 1:,} more" if unread[1:] else ""
     return (
-        f"{what}: no record set, because Croissant's reader does not take files such as {others[0]}{more}; they are "
+        f"{subject}: no record set, because Croissant's reader does not take files such as {unread[0]}{more}; they are "
         "listed"
     )
 
 
 def odd_paths_note(paths: Iterable[str]) -> list[str]:
-    """Return a note that a path is no URL, if one is not: readers take ``contentUrl`` for a path as it is."""
+    """Return a note on paths with characters outside URLs: readers take ``contentUrl`` for a path as it is."""
     odd = [path for path in paths if quote(path, safe="/~!$&'()*+,;=:@") != path]
     more = f" (and {len(odd) - 1:,} more)" if odd[1:] else ""
     text = "has signs that a URL may not have; Croissant's reader wants it as it is, other programs may not take it"
     return [f"{odd[0]}: its path {text}{more}"] if odd else []
 
 
-def merge_types(found: Sequence[Looked]) -> tuple[dict[str, Type], set[str]]:
-    """Return the types of all files together, and the keys that some file has not in any row."""
+def merge_types(scans: Sequence[FileScan]) -> tuple[dict[str, Type], set[str]]:
+    """Return the types over all files, and keys missing from some file."""
     types: dict[str, Type] = {}
-    files = [looked for looked in found if looked.types]
-    for looked in files:
-        for key, type_ in looked.types.items():
+    files = [scan for scan in scans if scan.types]
+    for scan in files:
+        for key, type_ in scan.types.items():
             types[key] = merged(types[key], type_) if key in types else type_
-    absent = {key for key in types if any(key not in looked.types for looked in files)}
+    absent = {key for key in types if any(key not in scan.types for scan in files)}
     return types, absent
 
 
-class Asked(NamedTuple):
+class DescribeRequest(NamedTuple):
     """The request for a description, and how files are looked at.
 
     Attributes:
@@ -107,7 +104,7 @@ class Asked(NamedTuple):
         max_bytes: Limit of a document.
     """
 
-    looks: Callable[[list[LookJob]], list[Looked]]
+    looks: Callable[[list[ScanJob]], list[FileScan]]
     aligns: Callable[[Dataset, str, Sequence[str]], object]
     first: int | None
     examples: int
@@ -127,10 +124,10 @@ DOCUMENT = {
 }
 
 
-def apart(places: Iterable[PathField], fields: Iterable[Field]) -> list[PathField]:
-    """Return the fields that say where a row lies, under other names where a field of the rows has theirs."""
-    taken = {field.name for field in fields}
-    return [msgspec.structs.replace(p, name=f"path_{p.name}") if p.name in taken else p for p in places]
+def apart(places: Iterable[PathField], fields: Iterable[RecordField]) -> list[PathField]:
+    """Return the fields of places. A field gets another name if the rows have one of that name."""
+    names = {field.name for field in fields}
+    return [msgspec.structs.replace(p, name=f"path_{p.name}") if p.name in names else p for p in places]
 
 
 Rows = Callable[[str], Generator[dict[str, Any], None, None]]
@@ -138,7 +135,7 @@ Rows = Callable[[str], Generator[dict[str, Any], None, None]]
 
 
 def json_rows(max_bytes: int) -> Rows:
-    """Return a reader of files whose lines are objects."""
+    """Return a reader of files with a JSON object a line."""
 
     def rows(path: str) -> Generator[dict[str, Any], None, None]:
         with Lines(path, max_bytes) as lines:
@@ -147,22 +144,22 @@ def json_rows(max_bytes: int) -> Rows:
     return rows
 
 
-def first_rows(root: str, paths: Iterable[str], number: int, rows: Rows) -> list[Row]:
-    """Return the first rows over the files in order, each with its file's path and its number in it."""
-    results: list[Row] = []
+def first_rows(root: str, paths: Iterable[str], number: int, rows: Rows) -> list[ExampleRow]:
+    """Return the first rows of files in order, with path and number."""
+    results: list[ExampleRow] = []
     for path in paths:
         if len(results) == number:
             break
         with contextlib.closing(rows(join(root, path))) as some:
-            results += [Row(path, i, row) for i, row in enumerate(itertools.islice(some, number - len(results)))]
+            results += [ExampleRow(path, i, row) for i, row in enumerate(itertools.islice(some, number - len(results)))]
     return results
 
 
 def documents(
-    group: Group,
+    group: FileGroup,
     types: dict[str, Type],
     absent: set[str],
-    examples: list[Row],
+    examples: list[ExampleRow],
     places: list[PathField],
 ) -> RecordType:
     """Return the record type of documents."""
@@ -182,7 +179,7 @@ def documents(
 
 
 def columns(types: dict[str, Type], absent: set[str]) -> tuple[dict[str, Type], list[Undescribed]]:
-    """Return the columns that pandas reads as they are, and the others."""
+    """Return the columns unchanged by pandas, and the others."""
     described, refused = {}, []
     for name, type_ in types.items():
         if name in absent:
@@ -194,12 +191,12 @@ def columns(types: dict[str, Type], absent: set[str]) -> tuple[dict[str, Type], 
     return described, refused
 
 
-def changed_notes(paths: Sequence[str], looked: Sequence[Looked], record: RecordType | None) -> list[str]:
-    """Return notes about values at top level that readers change; they leave what lies deeper as it is."""
+def changed_notes(paths: Sequence[str], scans: Sequence[FileScan], record: RecordType | None) -> list[str]:
+    """Return notes on top-level values changed by readers. Deeper ones stay."""
     kinds = {field.column: field.type.kind for field in record.fields if not field.keys} if record else {}
     texts = [column for column, kind in kinds.items() if kind in TEXTS and kind != "digits"]
     numbers = [column for column, kind in kinds.items() if kind in (*INTEGERS, "float")]
-    results = list(zip(paths, looked, strict=True))
+    results = list(zip(paths, scans, strict=True))
     changed = "every `{}` is a number; Croissant's reader changes such texts (0001 becomes 1)"
     rounded = "`{}` has integers beyond 2^53, and rows without one; Croissant's reader rounds such integers"
     notes = [_note([path for path, item in results if name in item.numeric], changed.format(name)) for name in texts]
@@ -207,15 +204,15 @@ def changed_notes(paths: Sequence[str], looked: Sequence[Looked], record: Record
     return [note for note in notes if note]
 
 
-def notes_of(paths: Sequence[str], looked: Sequence[Looked], record: RecordType | None) -> list[str]:
-    """Return notes about values that readers change, and about those because of which they take nothing of a file."""
-    large = [f"{path}:{item.too_large}" for path, item in zip(paths, looked, strict=True) if item.too_large]
+def notes_of(paths: Sequence[str], scans: Sequence[FileScan], record: RecordType | None) -> list[str]:
+    """Return notes on values changed by readers, and on unreadable files."""
+    large = [f"{path}:{item.too_large}" for path, item in zip(paths, scans, strict=True) if item.too_large]
     note = _note(large, "an integer of 2^64 or more; Croissant's reader cannot read the file")
-    return [*changed_notes(paths, looked, record), *([note] if note else [])]
+    return [*changed_notes(paths, scans, record), *([note] if note else [])]
 
 
 def on_scales(record: RecordType, scales: Mapping[str, tuple[str, Scale]]) -> RecordType:
-    """Return a record type whose attributes are on scales: each names the record set that lists the values.
+    """Return a record type with scales: each attribute names the record set of its values.
 
     It is no `references`: mlcroissant joins by the whole column `attributes`, and loses all its values.
 
@@ -225,8 +222,8 @@ def on_scales(record: RecordType, scales: Mapping[str, tuple[str, Scale]]) -> Re
     """
     fields, used = [], dict[str, Scale]()
 
-    def told(key: str, about: str, place: tuple[str, ...]) -> str:
-        """Return what an attribute is, with its scale; the same without one."""
+    def with_scale(key: str, about: str, place: tuple[str, ...]) -> str:
+        """Return the description of an attribute with its scale; unchanged without one."""
         name, scale = scales.get(key, ("", None))
         if scale is None or not scale.grades:
             return about
@@ -235,11 +232,11 @@ def on_scales(record: RecordType, scales: Mapping[str, tuple[str, Scale]]) -> Re
 
     for field in record.fields:
         if field.column == "attributes" and field.keys:
-            about = told(field.keys[0], field.description, field.keys)
+            about = with_scale(field.keys[0], field.description, field.keys)
             labels: tuple[str, ...] = ("", "score") if about != field.description else ()
             fields.append(msgspec.structs.replace(field, description=about, labels=labels))
         elif field.column == "attributes" and field.type.kind == "object":
-            parts = [(key, type_, told(key, type_.description, (key,))) for key, type_ in field.type.fields]
+            parts = [(key, type_, with_scale(key, type_.description, (key,))) for key, type_ in field.type.fields]
             labels = tuple(key for key, type_, about in parts if about != type_.description)
             inner = tuple((key, schema.about(type_, about) if about else type_) for key, type_, about in parts)
             type_of = Type("object", fields=inner, description=field.type.description)
@@ -254,14 +251,14 @@ def _note(places: Sequence[str], text: str) -> str:
     return f"{places[0]}: {text}{more}" if places else ""
 
 
-def origins(looked: Sequence[Looked], *, whole: bool) -> dict[str, Any]:
-    """Return what the rows of documents tell of where they come from, as facts; whole: whether these are all."""
+def origins(scans: Sequence[FileScan], *, whole: bool) -> dict[str, Any]:
+    """Return the origins of documents by their rows, as facts. `whole` is true for all rows."""
     sources: dict[str, Crawled] = {}
-    for item in looked:
+    for item in scans:
         for source, result in item.warc.items():
             sources.setdefault(source, Crawled()).add(result)
     return {
         "crawled": dict(sorted(sources.items())),
-        "crawls": sorted({crawl for item in looked for crawl in item.crawls}),
-        "rows": sum(item.number for item in looked) if whole else None,
+        "crawls": sorted({crawl for item in scans for crawl in item.crawls}),
+        "rows": sum(item.number for item in scans) if whole else None,
     }

@@ -14,7 +14,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import STR
-from toolkit.describe.model import Facts, Field, File, PathField, RecordType, Row, Split
+from toolkit.describe.model import DataFile, ExampleRow, Facts, PathField, RecordField, RecordType, Split
 from toolkit.describe.records import MEDIA_TYPES, apart, group_of, media_type, suffix_of
 from toolkit.errors import ConfigError, DataError
 from toolkit.execution.executors import Report
@@ -36,7 +36,7 @@ REFERENCES = "splits/name"
 
 
 class SplitJob(ConfigStruct):
-    """A data file whose rows are split.
+    """A data file to split by rows.
 
     Attributes:
         path: Path of the file.
@@ -64,7 +64,7 @@ class SplitFile(NamedTuple):
     examples: list[dict[str, Any]]
 
 
-class _Row(msgspec.Struct):
+class _SplitRow(msgspec.Struct):
     id: str | None
     split: str
 
@@ -78,7 +78,7 @@ def write(work: SplitJob, report: Report) -> SplitFile:
     examples: list[dict[str, Any]] = []
     with RowOutput(work.target) as out, contextlib.closing(_identified(work, report)) as rows:
         for id_, data in rows:
-            row = _Row(id_, split_of(data if id_ is None else id_.encode(), work.shares))
+            row = _SplitRow(id_, split_of(data if id_ is None else id_.encode(), work.shares))
             counts[row.split] += 1
             out.write_row(msgspec.json.encode(row))
             if len(examples) < work.examples:
@@ -87,13 +87,18 @@ def write(work: SplitJob, report: Report) -> SplitFile:
 
 
 def _identified(work: SplitJob, report: Report) -> Generator[tuple[str | None, bytes], None, None]:
-    """Yield the id of each row, None where it has none, and all that the row has."""
+    """Yield the id of each row, or None, and its bytes."""
     if work.format is None:
         with Lines(work.path, work.max_bytes) as lines:
-            done = Position(report, lines.stored)
+            position = Position(report, lines.stored)
             for line in lines:
-                yield _id_of(line, work, lines.number), line
-                done(1)
+                try:
+                    row_id = text_at(msgspec.Raw(line), work.id) if work.id else None
+                except BAD_ROW as error:
+                    message = f"expected an id at {'.'.join(work.id)}, got: {error}"
+                    raise DataError(message, path=work.path, line=lines.number) from None
+                yield row_id, line
+                position(1)
         return
     with contextlib.closing(work.format.writer().read_rows(work.path)) as rows:
         for row in rows:
@@ -102,16 +107,6 @@ def _identified(work: SplitJob, report: Report) -> Generator[tuple[str | None, b
                 id_ = id_.get(key) if isinstance(id_, dict) else None
             yield (None, msgspec.json.encode(row, enc_hook=repr)) if id_ is None else (str(id_), b"")
             report(1, 0)
-
-
-def _id_of(line: bytes, work: SplitJob, number: int) -> str | None:
-    if not work.id:
-        return None
-    try:
-        return text_at(msgspec.Raw(line), work.id)
-    except BAD_ROW as error:
-        message = f"expected an id at {'.'.join(work.id)}, got: {error}"
-        raise DataError(message, path=work.path, line=number) from None
 
 
 def plan(facts: Facts, shares: dict[str, float], max_bytes: int, examples: int, *, dry_run: bool) -> list[SplitJob]:
@@ -149,14 +144,14 @@ def _split_paths(facts: Facts) -> list[str]:
     return [join(FOLDER, path.removeprefix(facts.prefix).removesuffix(suffix) + SUFFIX) for path in paths]
 
 
-def added(facts: Facts, shares: dict[str, float], done: Sequence[SplitFile]) -> Facts:
+def added(facts: Facts, shares: dict[str, float], split_files: Sequence[SplitFile]) -> Facts:
     """Return the facts with the splits."""
     paths = _split_paths(facts)
-    there = [*(path for path in list_files(facts.root, hidden=True) if not path.startswith(FOLDER + "/")), *paths]
+    present = [*(path for path in list_files(facts.root, hidden=True) if not path.startswith(FOLDER + "/")), *paths]
     globs = [f"{FOLDER}/*{SUFFIX}"]
     media = MEDIA_TYPES[".jsonl"]
     group = group_of(
-        "splits-files", "The split of each document, one a line, in the order of the data.", paths, globs, there
+        "splits-files", "The split of each document, one a line, in the order of the data.", paths, globs, present
     )
     group = msgspec.structs.replace(group, media_type=media)
     record = RecordType(
@@ -166,23 +161,25 @@ def added(facts: Facts, shares: dict[str, float], done: Sequence[SplitFile]) -> 
         key=["file", "row"],
         places=_places(rf"^{FOLDER}/(.+)\.split\.gz$"),
         fields=[
-            Field("id", "id", (), STR, "The id of the document; null if it has none."),
-            Field("split", "split", (), STR, "The split of the document, by hash of its id.", REFERENCES),
+            RecordField("id", "id", (), STR, "The id of the document; null if it has none."),
+            RecordField("split", "split", (), STR, "The split of the document, by hash of its id.", REFERENCES),
         ],
         examples=[
-            Row(path, i, row) for path, item in zip(paths, done, strict=True) for i, row in enumerate(item.examples)
+            ExampleRow(path, i, row)
+            for path, item in zip(paths, split_files, strict=True)
+            for i, row in enumerate(item.examples)
         ],
     )
     records = list(facts.records)
     if records and all(place.pattern for place in records[0].places):  # none says which row it is
         suffix = suffix_of(facts.groups[0].paths, _SUFFIXES).replace(".", r"\.")
         more = apart(_places(f"^(.+){suffix}$"), records[0].fields)
-        kept = [
+        own = [
             msgspec.structs.replace(place, references="") for place in records[0].places
         ]  # mlcroissant changes `file`
-        records[0] = msgspec.structs.replace(records[0], places=[*kept, *more])
-    files = [File(path, item.size, item.sha256, media) for path, item in zip(paths, done, strict=True)]
-    results = [Split(name, share, sum(item.documents[name] for item in done)) for name, share in shares.items()]
+        records[0] = msgspec.structs.replace(records[0], places=[*own, *more])
+    files = [DataFile(path, item.size, item.sha256, media) for path, item in zip(paths, split_files, strict=True)]
+    results = [Split(name, share, sum(item.documents[name] for item in split_files)) for name, share in shares.items()]
     return msgspec.structs.replace(
         facts, groups=[*facts.groups, group], files=[*facts.files, *files], records=[*records, record], splits=results
     )
@@ -196,9 +193,9 @@ def _places(pattern: str) -> list[PathField]:
 
 
 def remove_others(root: str, facts: Facts) -> None:
-    """Delete split files that are not described any more."""
-    known = {file.path for file in facts.files}
+    """Delete split files without a description."""
+    described = {file.path for file in facts.files}
     for relative in list(list_files(join(root, FOLDER))):
         path = join(FOLDER, relative)
-        if path not in known and path.endswith(SUFFIX):
+        if path not in described and path.endswith(SUFFIX):
             remove_with_folders(join(root, path), root)

@@ -1,4 +1,4 @@
-"""The part of a version that is due, by what has changed since the last description.
+"""Compare a description with the last one, and find the due version.
 
 Source: Croissant specification, "Versioning": PATCH, the same data in another form; MINOR, more data, the old still
 there; MAJOR, data changed or removed. A document of another shape than ours raises an error of Python's (`TypeError`,
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit.describe.about import VERSION, listed
+from toolkit.describe.about import VERSION, as_list
 from toolkit.describe.croissant import path_part
 from toolkit.describe.records import matching
 
@@ -20,7 +20,7 @@ _LEVELS: tuple[Level, ...] = ("none", "PATCH", "MINOR", "MAJOR")
 
 
 def due(old: dict[str, Any], new: dict[str, Any]) -> tuple[Level, list[str]]:
-    """Return what is due, and why, most important first."""
+    """Return the level to raise, and the reasons, most important first."""
     reasons = list(_reasons(old, new))
     if not reasons:
         ignored = ("version", "datePublished", "dateModified", "@context")
@@ -33,7 +33,7 @@ def due(old: dict[str, Any], new: dict[str, Any]) -> tuple[Level, list[str]]:
 
 
 def fault(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Return what is wrong with a new version that goes down, or stays although data have changed; empty if nothing."""
+    """Return the fault of a version, if any. It must not go down, nor stay when data have changed."""
     before, after = old.get("version"), new.get("version")
     left, right = _numbers(before), _numbers(after)
     if left is None:
@@ -60,7 +60,7 @@ _PARTS = {"MAJOR": 1, "MINOR": 2, "PATCH": 3}
 
 
 def is_enough(old: str | None, new: str | None, level: Level) -> bool:
-    """Return whether the new version is raised as is due."""
+    """Return true if the new version is raised enough."""
     left, right = _numbers(old), _numbers(new)
     if level == "none" or left is None:
         return True
@@ -91,52 +91,52 @@ def _reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, 
 
 
 def _file_reasons(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[Level, str]]:
-    """Yield what has changed of the data, as far as it is known: for files that grow, it is not, nor are new ones news.
+    """Yield the known changes of the data. Files that grow have unknown changes, and new ones are no news.
 
     Where the lines of all files of a label are the same as before, the files were only cut or compressed otherwise. A
     file that is gone has another name now only if there are as many as before, and its bytes are under the same label:
     nobody is to miss a file, or find it under another language.
     """
-    before, after, known, there = _files(old), _files(new), _paths(old), _paths(new)
+    before, after, old_paths, new_paths = _files(old), _files(new), _paths(old), _paths(new)
     live = any(item.get("isLiveDataset") is True for item in (old, new))
-    contents = _contents(old), _contents(new)
-    kept = {place for place, _ in contents[0].items() & contents[1].items()}
-    kept |= {(id_, "") for id_, _ in kept if all(p in kept for content in contents for p in content if p[0] == id_)}
+    left, right = _contents(old), _contents(new)
+    same = {(id_, label) for id_, lines in left.items() for label, _ in lines.items() & right.get(id_, {}).items()}
+    same |= {(id_, "") for id_, lines in left.items() if lines and lines == right.get(id_)}
     places: dict[tuple[str, str], list[str]] = {}
     for path, digest in after.items():
-        if path not in known and len(after) == len(before):
+        if path not in old_paths and len(after) == len(before):
             places.setdefault((digest, _label(new, path)), []).append(path)
     renamed: set[str] = set()
     for path, digest in before.items():
-        if after.get(path) == digest or (path in there and path not in after):
+        if after.get(path) == digest or (path in new_paths and path not in after):
             continue
-        if _place(old, path) in kept:
+        if _place(old, path) in same:
             yield "PATCH", f"{path} has the same content in other parts, or compressed otherwise"
         elif path in after:
             yield "MAJOR", f"{path} has changed"
-        elif others := places.get((digest, _label(old, path))):
-            renamed.add(others.pop(0))
+        elif paths := places.get((digest, _label(old, path))):
+            renamed.add(paths.pop(0))
             yield "PATCH", f"{path} has another name"
         else:
             yield "MAJOR", f"{path} is gone"
     for path in after if not live else ():
-        if path not in known and path not in renamed and _place(new, path) not in kept:
+        if path not in old_paths and path not in renamed and _place(new, path) not in same:
             yield "MINOR", f"{path} is new"
 
 
-def _contents(document: dict[str, Any]) -> dict[tuple[str, str], str]:
+def _contents(document: dict[str, Any]) -> dict[str, dict[str, str]]:
     """Return digests of the lines of file sets, by set and label; see `toolkit.describe.croissant`."""
     return {
-        (str(node.get("@id")), str(item.get("name", ""))): str(item.get("value"))
+        str(node.get("@id")): {str(item.get("name", "")): str(item.get("value")) for item in node["identifier"]}
         for node in document.get("distribution", ())
-        for item in node.get("identifier") or ()
+        if node.get("identifier")
     }
 
 
 def _place(document: dict[str, Any], path: str) -> tuple[str, str]:
-    """Return the file set that a file belongs to, and its label."""
+    """Return the file set of a file, and its label."""
     for node in document.get("distribution", ()):
-        if node.get("includes") and matching([path], listed(node["includes"])):
+        if node.get("includes") and matching([path], as_list(node["includes"])):
             return str(node.get("@id")), _label(document, path)
     return "", ""
 
@@ -145,7 +145,7 @@ _LABELS = ("language", "label")
 
 
 def _label(document: dict[str, Any], path: str) -> str:
-    """Return the label of a file, as the field reads it that is read from paths; empty if none does."""
+    """Return a file's label by its path field; empty without one."""
     for record in document.get("recordSet", ()):
         for field in record.get("field", ()):
             source = field.get("source") or {}
@@ -166,29 +166,23 @@ def _files(document: dict[str, Any]) -> dict[str, str]:
 
 
 def _paths(document: dict[str, Any]) -> set[str]:
-    """Return all files that are listed, with a checksum or without."""
+    """Return all files of the list, with or without a checksum."""
     return {str(file.get("contentUrl")) for file in document.get("distribution", ()) if "contentUrl" in file}
 
 
 def _stored_otherwise(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
-    """Return file sets of the same content in another format, which alone may be why readers take them, or not."""
+    """Return file sets with the same content in another format. Readers may take one of them only."""
     formats = [
         {str(n.get("@id")): n.get("encodingFormat") for n in item.get("distribution", ()) if "includes" in n}
         for item in (old, new)
     ]
-    contents = [
-        {id_: {place: value for place, value in _contents(item).items() if place[0] == id_} for id_ in formats[0]}
-        for item in (old, new)
-    ]
-    return {
-        id_
-        for id_, format_ in formats[0].items()
-        if contents[0][id_] and contents[0][id_] == contents[1][id_] and format_ != formats[1].get(id_)
-    }
+    after = _contents(new)
+    same = (id_ for id_, lines in _contents(old).items() if lines == after.get(id_))
+    return {id_ for id_ in same if formats[0].get(id_) != formats[1].get(id_)}
 
 
 def _fields(document: dict[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
-    """Return the types of the fields of record sets, by id, but not of those that are read from some file sets."""
+    """Return the fields' types by id, except those of some file sets."""
     results: dict[str, Any] = {}
 
     def add(field: dict[str, Any]) -> None:

@@ -1,1 +1,1 @@
-"""Checks of what is on disk: documents, attribute sets, outputs. Findings: ``path:line: expected …, got …``."""
+"""Checks of files on disk: documents, attribute sets, outputs. Findings: ``path:line: expected …, got …``."""

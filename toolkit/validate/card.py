@@ -1,4 +1,4 @@
-"""Checks of a dataset card that `toolkit card` wrote: its head is made again from the data; its body has a digest."""
+"""Check a card of ours: a new head, and the digest of its body."""
 
 import re
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from toolkit.errors import ToolkitError
 from toolkit.pages import card as html
 from toolkit.storage import store_of
 from toolkit.storage.paths import exists, join, list_files, missing_reason
+from toolkit.validate.reader import text_of
 
 _HEAD = re.compile(r"---\s*\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
 
@@ -30,7 +31,7 @@ _OF_ABOUT = ("pretty_name", "license", "license_name", "license_link", "tags", "
 
 
 def described_by(folder: str) -> Literal["dataset", "output"] | None:
-    """Return what the card in a folder describes; None without one that `toolkit card` wrote."""
+    """Return the subject of a folder's card; None without a card by `toolkit card`."""
     text = _read(folder)
     if not card_marks.is_ours(text):
         return None
@@ -38,7 +39,7 @@ def described_by(folder: str) -> Literal["dataset", "output"] | None:
 
 
 def check(folder: str, facts: Facts) -> Iterator[str]:
-    """Yield what the card in a folder says that is not so.
+    """Yield the errors in a folder's card.
 
     Args:
         folder: Folder with a card of ours.
@@ -51,7 +52,7 @@ def check(folder: str, facts: Facts) -> Iterator[str]:
         yield f"{path}:1: expected a head between two lines ---, got none"
         return
     try:
-        kept = card_marks.read(path, text, card_head.KEYS, ())
+        parts = card_marks.read(path, text, card_head.KEYS, ())
         source = settings.parse("\n" + match[1], path)
         if not card_marks.is_as_written(path, text):
             yield (
@@ -66,57 +67,54 @@ def check(folder: str, facts: Facts) -> Iterator[str]:
     only = got.get("configs")
     if facts.is_output and len(facts.labels) < 2 and isinstance(only, list) and len(only) == len(configurations) == 1:
         configurations = [configurations[0]._replace(name=_name(only[0], "configs"))]  # files alone do not tell it
-    wanted = card_head.head(facts, About(), configurations)
-    given = [key for key in ("language", "language_bcp47") if card_head.is_given("language", match[1])]
-    for key in {**wanted, **got}:
-        told = key in got or key in ("configs", "language")  # of some files alone, or of data that grow, others are not
-        told = told and (key in wanted or key not in _COUNTED)
-        if told and key in card_head.KEYS and key not in (*_OF_ABOUT, *given, *kept.keys):
-            yield from _differences(source, (key,), got.get(key), wanted.get(key))
+    expected = card_head.head(facts, About(), configurations)
+    stated = [key for key in ("language", "language_bcp47") if card_head.is_given("language", match[1])]
+    for key in {**expected, **got}:
+        # of some files alone, or of data that grow, other keys are not known
+        if key not in got and key not in ("configs", "language"):
+            continue
+        if (
+            (key in expected or key not in _COUNTED)
+            and key in card_head.KEYS
+            and key not in (*_OF_ABOUT, *stated, *parts.keys)
+        ):
+            yield from _differences(source, (key,), got.get(key), expected.get(key))
 
 
-def _differences(source: ConfigNode, at: tuple[str | int, ...], got: Any, wanted: Any) -> Iterator[str]:
+def _differences(source: ConfigNode, at: tuple[str | int, ...], got: Any, expected: Any) -> Iterator[str]:
     """Yield the differences of a value of the head; data that grow have no numbers there."""
     name = next((key for key in reversed(at) if isinstance(key, str)), "")
     got = [got] if at == ("dataset_info",) and isinstance(got, dict) else got
-    if isinstance(wanted, dict) and isinstance(got, dict):
-        for key in {**wanted, **got} if at[0] == "configs" else got:
+    if isinstance(expected, dict) and isinstance(got, dict):
+        for key in {**expected, **got} if at[0] == "configs" else got:
             if key != "features" or "splits" in got:
-                yield from _differences(source, (*at, key), got.get(key), wanted.get(key))
-    elif name in _NAMED and isinstance(wanted, list) and isinstance(got, list):
-        there = {_name(item, name): (number, item) for number, item in enumerate(got)}
-        results = {_name(item, name): item for item in wanted}
-        for item in {**results, **there}:
-            number, value = there.get(item, (len(got), None))
+                yield from _differences(source, (*at, key), got.get(key), expected.get(key))
+    elif name in _NAMED and isinstance(expected, list) and isinstance(got, list):
+        entries = {_name(item, name): (number, item) for number, item in enumerate(got)}
+        results = {_name(item, name): item for item in expected}
+        for item in {**results, **entries}:
+            number, value = entries.get(item, (len(got), None))
             if value is None and at[0] == "configs":
                 yield f"{source.where(at)}: expected {item!r}, which the data have, got none"
             elif value is not None and item not in results:
                 yield f"{source.where((*at, number))}: expected what the data have, got {item!r}, which they have not"
             elif value is not None:
                 yield from _differences(source, (*at, number), value, results[item])
-    elif got != wanted:
-        yield f"{source.where(at)}: expected {_shown(wanted)}, got {_shown(got)}"
+    elif got != expected:
+        yield f"{source.where(at)}: expected {text_of(expected)}, got {text_of(got)}"
 
 
 def _name(entry: Any, of: str) -> str:
     return str(entry.get(_NAMED[of], "default")) if isinstance(entry, dict) else str(entry)
 
 
-def _shown(value: Any) -> str:
-    return (
-        "none"
-        if value is None
-        else f"{msgspec.json.encode(value).decode() if not isinstance(value, str) else value:.200}"
-    )
-
-
 def _of_files_beside(folder: str, text: str) -> Iterator[str]:
-    """Yield that the picture which a card shows is not there, or that its page is that of another card."""
+    """Yield faults of the files beside a card: a missing picture, or the page of another card."""
     picture = join(folder, PICTURE)
     if f"]({PICTURE})" in text and not exists(picture):
         number = text[: text.index(f"]({PICTURE})")].count("\n") + 1
-        wanted = f"expected the picture {picture} beside it, got {missing_reason(picture)}; run `toolkit card`"
-        yield f"{join(folder, card.NAME)}:{number}: {wanted}"
+        message = f"expected the picture {picture} beside it, got {missing_reason(picture)}; run `toolkit card`"
+        yield f"{join(folder, card.NAME)}:{number}: {message}"
     path, described = join(folder, html.NAME), join(folder, croissant.NAME)
     if exists(path) and exists(described):
         data = store_of(path).read(path).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Checksum files, in all the spellings that releases of OSCAR had.
+"""Parse checksum files in all spellings of OSCAR's releases.
 
 ``<hex><two spaces><name>`` and ``<hex> *<name>`` (sha256sum), ``<hex> <name>`` (ungoliant), ``<name><TAB><hex>``
 (2019), SHA-256 or SHA-384.
@@ -16,7 +16,7 @@ _FORMS = (
 
 
 def parsed(line: str) -> tuple[str, str] | None:
-    """Return the digest (hex, lower case) and the file's name that a line has; None if it is no such line."""
+    """Return the digest (lower case) and file name of a line; None otherwise."""
     for form in _FORMS:
         if (match := form.fullmatch(line.rstrip("\r"))) and len(match["hex"]) in (64, 96):
             return match["hex"].lower(), match["name"]
@@ -24,10 +24,10 @@ def parsed(line: str) -> tuple[str, str] | None:
 
 
 def algorithm(digest: str) -> str:
-    """Return the name that hashlib has for the algorithm of a digest (hex)."""
+    """Return hashlib's name for the algorithm of a digest (hex)."""
     return "sha384" if len(digest) == 96 else "sha256"
 
 
 def stored(path: str, digest: str) -> str:
-    """Return the digest (hex) of the bytes of a file as they are stored, by the algorithm of another digest."""
+    """Return the digest (hex) of stored bytes, by another digest's algorithm."""
     return stored_digest(path, hashlib.new(algorithm(digest)))

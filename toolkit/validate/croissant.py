@@ -13,7 +13,7 @@ import xxhash
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.describe import croissant
-from toolkit.describe.about import About, listed, read_about
+from toolkit.describe.about import About, as_list, read_about
 from toolkit.describe.dataset import IN_PLACE, ROW
 from toolkit.describe.model import Facts
 from toolkit.describe.records import MEDIA_TYPES, Rows, json_rows, matching
@@ -25,7 +25,7 @@ from toolkit.records import identity
 from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join
 from toolkit.text.languages.labels import code_of, tag_of
 from toolkit.validate import reader
-from toolkit.validate.reader import Finding, Node, check_files, extract_of, kind_of, nodes, read
+from toolkit.validate.reader import Finding, Node, check_files, extract_of, kind_of, nodes, read, text_of
 
 Describe = Callable[[Dataset | str, About, int | None], Facts]
 """Returns the facts about a dataset, or an output by its folder; the last argument limits the rows of each file."""
@@ -40,14 +40,14 @@ SHOWN = 20
 def check(
     path: str, describe: Describe, datasets: Sequence[Dataset], first: int | None, *, data: bool
 ) -> list[Finding]:
-    """Return the findings about a Croissant document and the files that it describes.
+    """Return the findings about a Croissant document and its files.
 
     Args:
         path: Path of the document.
         describe: Makes the facts about a dataset or an output.
         datasets: Datasets of the configuration, one of which it may describe.
         first: Rows of each file that are read; None for all. With a number, types and counts are not compared.
-        data: Whether the files of an external description must be there, and all its records are read.
+        data: True if the files of an external description must be there, and all its records are read.
     """
     try:
         document, findings = read(path)
@@ -61,7 +61,7 @@ def check(
 
 
 def _is_ours(path: str, document: Node) -> bool:
-    """Return whether we wrote a document and something that it describes, or a record of it, is beside it."""
+    """Return true for a document of ours beside its files or records."""
     folder, files = path.rpartition("/")[0] or ".", nodes(document, "distribution")
     if not any(node.get("@id") == "documents-files" and kind_of(node) == "FileSet" for node in files):
         return False
@@ -72,7 +72,7 @@ def _is_ours(path: str, document: Node) -> bool:
 def _check_ours(
     path: str, document: Node, describe: Describe, datasets: Sequence[Dataset], first: int | None
 ) -> Iterator[Finding]:
-    """Yield the differences of a description from the one that its data have now, and what its keys are not."""
+    """Yield differences from a new description of the data, and repeated keys."""
     for fault in _about_faults(document):
         yield Finding(f"{path}: {fault}")
     folder = path.rpartition("/")[0] or "."
@@ -104,7 +104,7 @@ def _check_ours(
 
 
 def _target(folder: str, document: Node, datasets: Sequence[Dataset]) -> Dataset | str | None:
-    """Return the dataset, or the folder of the output, that a document describes; None if nothing tells how to read it.
+    """Return the subject of a document: a dataset or the folder of an output; None if nothing tells how to read it.
 
     Its places are those that the globs of the document name.
     """
@@ -114,23 +114,23 @@ def _target(folder: str, document: Node, datasets: Sequence[Dataset]) -> Dataset
         if absolute(dataset.documents).rpartition("/")[0] == absolute(folder):
             return dataset
     sets = {str(node.get("@id")): node for node in nodes(document, "distribution") if kind_of(node) == "FileSet"}
-    documents, *others = [sets["documents-files"], *(sets[id_] for id_ in sets if id_.startswith("attributes-"))]
+    documents, *set_nodes = [sets["documents-files"], *(sets[id_] for id_ in sets if id_.startswith("attributes-"))]
     if documents.get("description") == IN_PLACE:
         return None
     target = targets.target_of(folder)
     rows = [field.get("description") for record in nodes(document, "recordSet") for field in nodes(record, "field")]
     is_dataset = target is not None and target.kind == "dataset"
-    if not (others or ROW in rows):
+    if not (set_nodes or ROW in rows):
         if rows and is_dataset:
             return None  # a published output with its parts in `documents/`
         if not is_dataset:
             return folder
     name = _folder_of(documents) or "documents"
-    result = Dataset(join(folder, name), join(folder, next(filter(None, map(_folder_of, others)), "attributes")))
-    globs = [str(glob) for glob in listed(documents.get("includes"))]
+    result = Dataset(join(folder, name), join(folder, next(filter(None, map(_folder_of, set_nodes)), "attributes")))
+    globs = [str(glob) for glob in as_list(documents.get("includes"))]
     shards = result.shards()
-    known = {str(node.get("contentUrl")) for node in nodes(document, "distribution")}
-    chosen = [shard for shard in shards if (path := join(name, shard)) in known or matching([path], globs)]
+    urls = {str(node.get("contentUrl")) for node in nodes(document, "distribution")}
+    chosen = [shard for shard in shards if (path := join(name, shard)) in urls or matching([path], globs)]
     if chosen and len(chosen) < len(shards):  # the configuration leaves others out
         return Dataset(result.documents, result.attributes, include=tuple(map(escape, chosen)))
     return result
@@ -138,17 +138,17 @@ def _target(folder: str, document: Node, datasets: Sequence[Dataset]) -> Dataset
 
 def _folder_of(node: Node) -> str:
     """Return the first folder in the globs of a file set."""
-    return next((str(glob).partition("/")[0] for glob in listed(node.get("includes")) if "/" in str(glob)), "")
+    return next((str(glob).partition("/")[0] for glob in as_list(node.get("includes")) if "/" in str(glob)), "")
 
 
 # --- the section `about:` ---------------------------------------------------------------------------------------------
 
 
 def _about(path: str, document: Node, *, recorded: bool) -> About:
-    """Return the settings by which a document was made, as far as they decide what it says of its data."""
+    """Return a document's settings, as far as its data depend on them."""
     files = [node for node in nodes(document, "distribution") if kind_of(node) == "FileObject"]
     growing = [str(node.get("contentUrl")) for node in files if not (node.get("contentSize") or node.get("sha256"))]
-    examples = [len(listed(record.get("examples"))) for record in nodes(document, "recordSet")]
+    examples = [len(as_list(record.get("examples"))) for record in nodes(document, "recordSet")]
     splits: dict[str, float | str] = {}
     for row in nodes(next(iter(_records(document, "splits")), {}), "data"):
         splits[str(row.get("splits/name"))] = row.get("splits/share", 0.0)
@@ -156,7 +156,7 @@ def _about(path: str, document: Node, *, recorded: bool) -> About:
         splits = splits | {"by": "file"} if recorded else {}
     about = {"splits": splits, "url": str(document.get("url") or "")}
     result = msgspec.convert(about, About) if not splits else read_about(ConfigNode(about, path), required=())
-    version = "1.1" if f"{croissant.BASE}1.1" in listed(document.get("conformsTo")) else "1.0"
+    version = "1.1" if f"{croissant.BASE}1.1" in as_list(document.get("conformsTo")) else "1.0"
     live = list(map(escape, growing)) if document.get("isLiveDataset") is True else False
     return msgspec.structs.replace(result, live=live, examples=max(examples, default=0), croissant=version)
 
@@ -166,14 +166,14 @@ def _records(document: Node, id_: str) -> Iterator[Node]:
 
 
 def _about_faults(document: Node) -> Iterator[str]:
-    """Yield the properties of the dataset that the section `about:` could not have."""
+    """Yield properties without an equivalent in the section `about:`."""
     for name in croissant.REQUIRED:
         if not document.get(name):
             yield f"expected {name}, which Croissant requires, got none"
     for name, key in croissant.PROPERTIES.items():
         value: Any = document.get(name)
         if name in ("creator", "publisher"):
-            value = croissant.one_or_list([_agent(item) for item in listed(value)])
+            value = croissant.one_or_list([_agent(item) for item in as_list(value)])
         if value and name not in ("conformsTo", "isLiveDataset"):
             yield from _faults({key: value}, name)
     for name, value in document.items():
@@ -182,7 +182,7 @@ def _about_faults(document: Node) -> Iterator[str]:
     if not isinstance(document.get("isLiveDataset"), bool):
         yield f"expected true or false as isLiveDataset, got {document.get('isLiveDataset')!r}"
     versions = [f"{croissant.BASE}1.0", f"{croissant.BASE}1.1"]
-    names = listed(document.get("conformsTo"))
+    names = as_list(document.get("conformsTo"))
     if len([name for name in names if name in versions]) != 1 or {*map(str, names)} - {*versions, croissant.RAI}:
         yield f"expected conformsTo {' or '.join(versions)}, got {names[0] if len(names) == 1 else names!r}"
 
@@ -202,16 +202,16 @@ def _faults(about: dict[str, Any], name: str) -> Iterator[str]:
 
 
 def _language_faults(document: Node, facts: Facts) -> Iterator[str]:
-    """Yield the languages of a dataset that none of its labels is, and the labels that are none of its languages."""
-    given = {str(item): _language(str(item)) or str(item) for item in listed(document.get("inLanguage"))}
+    """Yield the languages without a label, and the labels without their language."""
+    stated = {str(item): _language(str(item)) or str(item) for item in as_list(document.get("inLanguage"))}
     labels = {label: language for label in facts.languages if (language := _language(label))}
-    if not given or not labels:
+    if not stated or not labels:
         return
-    for language, code in given.items():
+    for language, code in stated.items():
         if code not in labels.values():
             yield f"expected languages of its labels as inLanguage, got {language!r}"
     for label, code in labels.items():
-        if code not in given.values():
+        if code not in stated.values():
             yield f"expected the language of {label!r}, a label of its files, as inLanguage, too, got none"
 
 
@@ -225,12 +225,12 @@ def _language(label: str) -> str:
 
 
 class _Comparison(msgspec.Struct):
-    """The comparison of a description with the one that is made again.
+    """The comparison of two descriptions of the same data.
 
     Attributes:
-        live: Whether the data grow: files and numbers that are new are no faults.
+        live: True for data that grow: new files and numbers are no faults.
         first: Rows of each file that were read for the new one; None for all.
-        recorded: Whether the records of the run are there, and not only the files that it made.
+        recorded: True if the records of the run are there, and not only its files.
         paths: Paths of the data files.
     """
 
@@ -244,37 +244,37 @@ class _Comparison(msgspec.Struct):
         yield from map(Finding, _context_faults(old.get("@context"), new["@context"]))
         if old.get("@type") != new["@type"]:
             yield Finding(f"expected @type {new['@type']}, got {old.get('@type')!r}")
-        known = [*croissant.PROPERTIES, *new]
-        for key in old.keys() - {*known}:
+        keys = [*croissant.PROPERTIES, *new]
+        for key in old.keys() - {*keys}:
             if not key.startswith(("rai:", "prov:")):
-                hint = did_you_mean(key, known)
+                hint = did_you_mean(key, keys)
                 yield Finding(f"expected a key that `toolkit croissant` writes, got {key!r}{hint}")
         paths = [str(node["contentUrl"]) for node in nodes(new, "distribution") if "contentUrl" in node]
         globs = [node["includes"] for node in nodes(new, "distribution") if "includes" in node]
-        self.paths = matching(paths, [glob for item in globs for glob in listed(item)])
+        self.paths = matching(paths, [glob for item in globs for glob in as_list(item)])
         yield from self._nodes("", old, new, "distribution")
         yield from self._nodes("", old, new, "recordSet")
 
     def _nodes(self, place: str, old: Node, new: Node, key: str) -> Iterator[Finding]:
-        """Yield the differences of nodes that have ids."""
-        there = {str(node.get("@id")): node for node in nodes(old, key)}
-        wanted = {str(node["@id"]): node for node in nodes(new, key)}
+        """Yield the differences of nodes with ids."""
+        present = {str(node.get("@id")): node for node in nodes(old, key)}
+        expected = {str(node["@id"]): node for node in nodes(new, key)}
         where = f"{place}: " if place else ""
-        if strays := [item for item in listed(old.get(key)) if not isinstance(item, dict)]:
+        if strays := [item for item in as_list(old.get(key)) if not isinstance(item, dict)]:
             yield Finding(f"{where}expected objects in {key}, got {strays[0]!r:.80}")
-        for id_, node in wanted.items():
-            if id_ in there:
-                yield from self._node(id_, there[id_], node)
+        for id_, node in expected.items():
+            if id_ in present:
+                yield from self._node(id_, present[id_], node)
             elif key != "distribution":
                 yield Finding(f"{where}expected {id_}, which the data have, in {key}, got none", "advice")
             elif not self.live:
                 yield Finding(f"{where}expected {id_}, which is there, in {key}, got none")
-        for id_, node in there.items():
-            if id_ not in wanted and not self._is_unknown(node):
+        for id_, node in present.items():
+            if id_ not in expected and not self._is_unknown(node):
                 yield Finding(f"{id_}: expected only what the data have in {key}, got one that is not there")
 
     def _is_unknown(self, node: Node) -> bool:
-        """Return whether nothing tells if the data have what a node describes."""
+        """Return true for a node beyond the known facts of the data."""
         from_path = "fileProperty" in extract_of(node)
         if self.first is not None and (
             kind_of(node) == "Field" or str(node.get("@id")).startswith(("splits", "document-splits"))
@@ -285,37 +285,37 @@ class _Comparison(msgspec.Struct):
 
     def _node(self, id_: str, old: Node, new: Node) -> Iterator[Finding]:
         for key in {**new, **old}:
-            got, wanted = old.get(key), new.get(key)
+            got, expected = old.get(key), new.get(key)
             if key in ("field", "subField"):
                 yield from self._nodes(id_, old, new, key)
             elif key == "data":
                 yield from self._rows(id_, old, new)
             elif key == "examples":
                 yield from self._examples(id_, old, new)
-            elif got != wanted and not self._is_free(key, got, wanted):
-                if wanted is None:
+            elif got != expected and not self._is_free(key, got, expected):
+                if expected is None:
                     hint = did_you_mean(key, new)
                     yield Finding(f"{id_}: expected a key that `toolkit croissant` writes, got {key!r}{hint}")
                 else:
-                    yield Finding(f"{id_}: expected {key} {_shown(wanted)}, got {_shown(got)}")
+                    yield Finding(f"{id_}: expected {key} {text_of(expected)}, got {text_of(got)}")
 
-    def _is_free(self, key: str, got: Any, wanted: Any) -> bool:
-        if key in _TEXTS or (key in ("identifier", "key") and None in (got, wanted)):
+    def _is_free(self, key: str, got: Any, expected: Any) -> bool:
+        if key in _TEXTS or (key in ("identifier", "key") and None in (got, expected)):
             return True
         if self.first is not None and key in ("dataType", "repeated", "isArray", "arrayShape", "references"):
             return True
         if self.live and key in ("contentSize", "sha256", "identifier"):
-            return key == "identifier" or wanted is None
+            return key == "identifier" or expected is None
         if self.recorded:
             return False
         if key == "includes":  # where a format writes its parts is an option of it
-            return matching(self.paths, map(str, listed(got))) == matching(self.paths, listed(wanted))
-        if key == "source" and wanted is not None and "fileProperty" in wanted["extract"]:
-            return self._parts(got) == self._parts(wanted)
-        return key in ("references", "key") and wanted is None
+            return matching(self.paths, map(str, as_list(got))) == matching(self.paths, as_list(expected))
+        if key == "source" and expected is not None and "fileProperty" in expected["extract"]:
+            return self._parts(got) == self._parts(expected)
+        return key in ("references", "key") and expected is None
 
     def _parts(self, source: Any) -> list[str]:
-        """Return what the expression of a source reads from the paths of files."""
+        """Return the matches of a source's expression in the paths of files."""
         try:
             pattern, property_ = re.compile(source["transform"]["regex"]), source["extract"]["fileProperty"]
         except (TypeError, KeyError, re.error):
@@ -324,36 +324,36 @@ class _Comparison(msgspec.Struct):
         return [match[1] if match and pattern.groups else "" for match in matches]
 
     def _rows(self, id_: str, old: Node, new: Node) -> Iterator[Finding]:
-        """Yield the differences of the rows that list labels or splits."""
+        """Yield the differences of the rows with labels or splits."""
         if self.live or self.first is not None:
             return
         key = str(new.get("key", {}).get("@id"))
-        there = {str(row.get(key)): row for row in nodes(old, "data")}
-        wanted = {str(row[key]): row for row in nodes(new, "data")}
-        for label in there.keys() - wanted.keys():
+        present = {str(row.get(key)): row for row in nodes(old, "data")}
+        expected = {str(row[key]): row for row in nodes(new, "data")}
+        for label in present.keys() - expected.keys():
             yield Finding(f"{id_}: expected what there are files of, got {label!r}")
-        for label, row in wanted.items():
-            if label not in there:
+        for label, row in expected.items():
+            if label not in present:
                 yield Finding(f"{id_}: expected {label!r}, which files have, among its data, got none")
                 continue
-            for name, value in there[label].items():
+            for name, value in present[label].items():
                 if name not in row and not name.endswith("/documents"):
                     yield Finding(f"{id_}: expected data with exactly its fields, got {name!r}")
                 elif name in row and value != row[name]:
-                    yield Finding(f"{name}: expected {_shown(row[name])} for {label!r}, got {_shown(value)}")
+                    yield Finding(f"{name}: expected {text_of(row[name])} for {label!r}, got {text_of(value)}")
 
     def _examples(self, id_: str, old: Node, new: Node) -> Iterator[Finding]:
-        """Yield the examples that are not the first rows."""
+        """Yield the examples with other values than the first rows."""
         if self.live or self.first is not None or "examples" not in new:
             return  # parts of them depend on all rows; or the package that reads them is not installed
-        for number, (got, wanted) in enumerate(zip(listed(old.get("examples")), new["examples"], strict=False), 1):
-            if got != wanted:
-                wrong = f"expected the first rows of the data, got {_difference(got, wanted)}"
+        for number, (got, expected) in enumerate(zip(as_list(old.get("examples")), new["examples"], strict=False), 1):
+            if got != expected:
+                wrong = f"expected the first rows of the data, got {_difference(got, expected)}"
                 yield Finding(f"{id_}: example {number}: {wrong}")
 
 
 def _context_faults(old: Any, new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the terms of the context that are not those of the specification."""
+    """Yield the context's deviations from the specification."""
     if not isinstance(old, dict):
         yield f"expected an object as @context, got {old!r:.80}"
         return
@@ -361,38 +361,22 @@ def _context_faults(old: Any, new: Mapping[str, Any]) -> Iterator[str]:
         yield f"expected {', '.join(lost)} in @context, got none"
     for term, meaning in new.items():
         if term in old and old[term] != meaning and term != "@language":
-            yield f"expected {term} as {_shown(meaning)} in @context, got {_shown(old[term])}"
+            yield f"expected {term} as {text_of(meaning)} in @context, got {text_of(old[term])}"
 
 
-def _difference(got: Any, wanted: Mapping[str, Any]) -> str:
-    """Return the value of an example that is another one."""
+def _difference(got: Any, expected: Mapping[str, Any]) -> str:
+    """Return the first differing value of an example."""
     if not isinstance(got, dict):
-        return _shown(got)
-    keys = [key for key in {**got, **wanted} if got.get(key) != wanted.get(key)]
-    return f"{keys[0]} {_shown(got.get(keys[0]))}" if keys else "another order"
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "none"
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return f"{text:.200}"
+        return text_of(got)
+    keys = [key for key in {**got, **expected} if got.get(key) != expected.get(key)]
+    return f"{keys[0]} {text_of(got.get(keys[0]))}" if keys else "another order"
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 
-def _reader(target: Dataset | str, path: str, media_type: str) -> Rows:
-    """Return what reads the rows of a file."""
-    manifest = publish.load_manifest(target) if isinstance(target, str) else None
-    format_ = targets.recorded_format(manifest.settings) if manifest else targets.format_of(path)
-    if format_ is None or media_type == MEDIA_TYPES[".jsonl"]:
-        return json_rows(targets.LONGEST)
-    return format_.writer().read_rows
-
-
 def _repeated_keys(target: Dataset | str, facts: Facts) -> Iterator[str]:
-    """Yield the rows of documents that have the key of an earlier one; those of attributes are aligned with them."""
+    """Yield documents with the key of an earlier one. Attributes are aligned with them."""
     for record in facts.records:
         if record.name != "documents" or not record.key:
             continue
@@ -401,7 +385,12 @@ def _repeated_keys(target: Dataset | str, facts: Facts) -> Iterator[str]:
         for name in record.key:
             field, part = fields[name.partition("/")[0]], name.split("/")[1:]
             paths.append((field.column, *field.keys, *part))
-        read = _reader(target, join(facts.root, group.paths[0]), group.media_type)
+        read: Rows = json_rows(targets.LONGEST)
+        if group.media_type != MEDIA_TYPES[".jsonl"]:
+            manifest = publish.load_manifest(target) if isinstance(target, str) else None
+            path = join(facts.root, group.paths[0])
+            format_ = targets.recorded_format(manifest.settings) if manifest else targets.format_of(path)
+            read = format_.writer().read_rows if format_ else read
         rows = {file.path: file.rows or 0 for file in facts.files}
         keyed = [_KeyedRows(join(facts.root, path), rows[path], read, tuple(paths)) for path in group.paths]
         for number, duplicate in enumerate(identity.find_duplicate_ids(keyed)):
@@ -409,8 +398,8 @@ def _repeated_keys(target: Dataset | str, facts: Facts) -> Iterator[str]:
                 yield f"{facts.root}: more rows have the key of an earlier one"
                 return
             (first, place), (second, again) = duplicate
-            wanted = f"expected each ({', '.join(record.key)}) once, as the Croissant file says"
-            yield f"{keyed[second].name}:{again + 1}: {wanted}, got that of {keyed[first].name}:{place + 1} again"
+            rule = f"expected each ({', '.join(record.key)}) once, as the Croissant file says"
+            yield f"{keyed[second].name}:{again + 1}: {rule}, got that of {keyed[first].name}:{place + 1} again"
 
 
 _BLOCK = 1 << 12

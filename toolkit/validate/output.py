@@ -23,7 +23,7 @@ from toolkit.storage.reading import Lines, content_digest, open_stored, stored_d
 from toolkit.storage.threads import for_each
 from toolkit.text.languages.labels import label_of_path
 from toolkit.validate import checksums
-from toolkit.validate.one_file import Findings
+from toolkit.validate.file_checks import Findings
 
 _OF = (".jsonl", ".json", ".gz", ".zst", ".zstd")
 
@@ -31,7 +31,7 @@ _MAGIC_BYTES = 16
 
 
 def check(path: str, first: int | None, limit: int) -> list[str]:
-    """Return what is wrong with an index: it lists other lines than its file has, or is no index.
+    """Return the faults of a line index: other lines than its file has, or another content.
 
     Args:
         path: Path of the index.
@@ -60,11 +60,11 @@ def check(path: str, first: int | None, limit: int) -> list[str]:
                 result.add(f"{path}: line {number} of {of}: {finding}")
     except ToolkitError as error:
         result.add(error)
-    return result.listed(path)
+    return result.as_list(path)
 
 
 def _of_lines(pairs: Iterable[tuple[int, int]], lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str]]:
-    """Yield what differs, with the number of the line."""
+    """Yield the differences, with the number of the line."""
     for number, (pair, line) in enumerate(zip_longest(pairs, lines), 1):
         if line is None:
             yield number, f"expected no entry, because there is no such line, got {pair}"
@@ -72,18 +72,15 @@ def _of_lines(pairs: Iterable[tuple[int, int]], lines: Iterable[tuple[int, bytes
         is_ = line[0], len(line[1])
         if pair != is_:
             chars = len(line[1].decode("utf-8", "replace"))
-            hint = "; it counts characters, as Modalities did up to 0.3.2; make it again" if _chars(pair, chars) else ""
+            by_chars = pair is not None and pair[1] == chars
+            hint = "; it counts characters, as Modalities did up to 0.3.2; make it again" if by_chars else ""
             yield number, f"expected {is_}, got {pair or 'no entry'}{hint}"
-
-
-def _chars(pair: tuple[int, int] | None, chars: int) -> bool:
-    return pair is not None and pair[1] == chars
 
 
 def _of_members(
     pairs: Iterable[tuple[int, int]], stream: IO[bytes], compression: str, limit: int, *, whole: bool
 ) -> Iterator[tuple[int, str]]:
-    """Yield what is wrong with the first entry that is; where those behind it are, nothing tells."""
+    """Yield the first wrong entry. The offsets of later ones are unknown then."""
     at, number = 0, 0
     for number, (offset, length) in enumerate(pairs, 1):
         if offset != at:
@@ -116,15 +113,15 @@ def _lines(stream: IO[bytes], limit: int) -> Iterator[tuple[int, bytes]]:
 
 
 def extra_files(dataset: Dataset, set_name: str, shards: Iterable[str]) -> list[str]:
-    """Return the files of a set that belong to no shard."""
+    """Return the files of a set without a shard."""
     ways = (dataset.attribute_path, dataset.attribute_table)
-    known = {way(set_name, shard) for shard in shards for way in ways}
+    expected = {way(set_name, shard) for shard in shards for way in ways}
     folder = join(dataset.attributes, set_name)
-    return [path for path in list_files(folder) if join(folder, path) not in known]
+    return [path for path in list_files(folder) if join(folder, path) not in expected]
 
 
 def check_ingested(dataset: Dataset, shards: Iterable[str]) -> list[str]:
-    """Return findings about shards that are not what ingest made, or are gone; those that are there are given."""
+    """Return findings about missing shards, and differences from ingest's records."""
     inputs, findings = ingested.load_each(dataset)
     deleted = {shard for record in inputs.values() if record.deleted for shard in record.shards}
     findings += [fault for shard, fault in lost_shards(dataset, shards, inputs).items() if shard not in deleted]
@@ -138,7 +135,7 @@ def check_ingested(dataset: Dataset, shards: Iterable[str]) -> list[str]:
 
 
 def duplicates(dataset: Dataset, shards: list[str]) -> Iterator[Callable[[], DataError]]:
-    """Yield what makes the error of each document whose (source, id) an earlier one has, within or across shards.
+    """Yield a function for the error of each repeated (source, id). It may be in another shard.
 
     Shards without index (those in which something else was found) are left out.
     """
@@ -148,30 +145,30 @@ def duplicates(dataset: Dataset, shards: list[str]) -> Iterator[Callable[[], Dat
         yield partial(duplicate.error, indexed)
 
 
-def check_lock(folder: str, wanted: Lock) -> list[str]:
-    """Return in what an output differs from a lock, a line each.
+def check_lock(folder: str, expected: Lock) -> list[str]:
+    """Return the differences of an output from a lock, a line each.
 
     The manifest, if there is one, tells what it was made of; the files are read, and tell what it holds.
     """
     manifest = publish.load_manifest(folder)
     if manifest is not None:
-        result = lock.lock_of(manifest, concatenates=not any(part.files for part in wanted.parts.values()))
-        lines = [*lock.differences(wanted, result), *lock.part_differences(wanted, result)]
-        parts = {name: part for name, part in wanted.parts.items() if result.parts.get(name) == part}
+        result = lock.lock_of(manifest, concatenates=not any(part.files for part in expected.parts.values()))
+        lines = [*lock.differences(expected, result), *lock.part_differences(expected, result)]
+        parts = {name: part for name, part in expected.parts.items() if result.parts.get(name) == part}
     else:
-        lines, parts = [], wanted.parts
-        known = {*parts, *(name for part in parts.values() for name in part.files)}
+        lines, parts = [], expected.parts
+        names = {*parts, *(name for part in parts.values() for name in part.files)}
         lines += [
-            f"part {name}: expected none, it is not in the lock" for name in data_files(folder) if name not in known
+            f"part {name}: expected none, it is not in the lock" for name in data_files(folder) if name not in names
         ]
     for faults in for_each(partial(_faults, folder), parts.items()):
         lines += faults
     return lines
 
 
-def _faults(folder: str, given: tuple[str, LockedPart]) -> list[str]:
-    """Return what is wrong with the files of a part."""
-    name, part = given
+def _faults(folder: str, item: tuple[str, LockedPart]) -> list[str]:
+    """Return the faults of a part's files."""
+    name, part = item
     faults = []
     for file, digest in (part.files or {name: part.sha256}).items():
         path = below(folder, file)
@@ -184,21 +181,26 @@ def _faults(folder: str, given: tuple[str, LockedPart]) -> list[str]:
             faults.append(f"part {name}: {error}")
             continue
         if got != digest:
-            what = "" if part.files else " (uncompressed)"
-            faults.append(f"part {name}: expected {path} with the sha256 {digest}{what}, got {got}")
+            note = "" if part.files else " (uncompressed)"
+            faults.append(f"part {name}: expected {path} with the sha256 {digest}{note}, got {got}")
     return faults
 
 
 def check_folder(folder: str) -> list[str]:
     """Return findings about an output as a whole: checksums, parts, manifest."""
-    return [*_check_checksums(folder), *_check_numbers(folder), *_check_manifest(folder)]
+    manifest = publish.load_manifest(folder)
+    findings = list(_check_checksums(folder, has_manifest=manifest is not None))
+    if manifest is None:  # which lists the parts, and knows labels that look like parts (`en_part_1`) from those
+        findings += _check_numbers(folder)
+    if exists(path := publish.intent_path(folder)):
+        findings.append(f"{path}: expected a finished publication; run `toolkit mix` again to finish it")
+    return [*findings, *(_check_manifest(folder, manifest) if manifest else ())]
 
 
-def _check_checksums(folder: str) -> Iterator[str]:
-    """Check checksum files."""
+def _check_checksums(folder: str, *, has_manifest: bool) -> Iterator[str]:
+    """Check checksum files. A manifest lists them, and is checked itself."""
     listed: set[str] = set()
     folders: set[str] = set()
-    has_manifest = publish.load_manifest(folder) is not None  # which lists checksum files, and is checked itself
     for relative in list_files(folder):
         if not is_checksum_file(relative):
             continue
@@ -213,12 +215,12 @@ def _check_checksums(folder: str) -> Iterator[str]:
                 digest, name = parsed
                 target = os.path.normpath(join(base, name))
                 listed.add(target)
-                there = join(folder, target)
-                if not exists(there):
-                    yield f"{path}:{lines.number}: expected the file {name}, got {missing_reason(there)}; {DAMAGED}"
-                elif (got := checksums.stored(there, digest)) != digest:
+                file = join(folder, target)
+                if not exists(file):
+                    yield f"{path}:{lines.number}: expected the file {name}, got {missing_reason(file)}; {DAMAGED}"
+                elif (got := checksums.stored(file, digest)) != digest:
                     expected = f"expected the checksum {digest} of {path}:{lines.number}, got {got}"
-                    yield f"{there}: {expected}; {DAMAGED}"
+                    yield f"{file}: {expected}; {DAMAGED}"
     bare: set[str] = set()
     for name in data_files(folder):
         base = os.path.dirname(name)
@@ -230,7 +232,7 @@ def _check_checksums(folder: str) -> Iterator[str]:
 
 
 def _is_of_label(path: str) -> bool:
-    """Return whether a file lies in the folder of its label, as releases have them, each with its checksums.
+    """Return true for a file in its label's folder, as in releases.
 
     Parts of releases are counted from 1, without zeros before the number; others (CulturaX) have no checksums.
     """
@@ -242,8 +244,6 @@ def _is_of_label(path: str) -> bool:
 
 
 def _check_numbers(folder: str) -> Iterator[str]:
-    if publish.load_manifest(folder) is not None:
-        return  # it lists the parts, and knows labels that look like parts (`en_part_1`) from those
     parts: dict[tuple[str, str], list[int | None]] = {}
     for path in data_files(folder):
         match = as_part(path)
@@ -260,13 +260,8 @@ def _check_numbers(folder: str) -> Iterator[str]:
             yield f"{path}: expected the parts 1 to {numbered[-1]}, got none of this number"
 
 
-def _check_manifest(folder: str) -> Iterator[str]:
-    if exists(publish.intent_path(folder)):
-        yield f"{publish.intent_path(folder)}: expected a finished publication; run `toolkit mix` again to finish it"
-    manifest = publish.load_manifest(folder)
-    if manifest is None:
-        return
-    known = manifest.paths
+def _check_manifest(folder: str, manifest: publish.Manifest) -> Iterator[str]:
+    paths = manifest.paths
     for file in (file for part in manifest.parts for file in part.files):
         path = below(folder, file.path)
         result = stat(path)
@@ -285,5 +280,5 @@ def _check_manifest(folder: str) -> Iterator[str]:
                 if stream.read() != text.encode():
                     yield f"{path}: expected the checksums of the manifest, got others; {DAMAGED}"
     for name in list_files(folder):
-        if name not in known and not is_description(name):
+        if name not in paths and not is_description(name):
             yield f"{join(folder, name)}: expected only files that the manifest lists, got another"

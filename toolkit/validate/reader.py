@@ -1,4 +1,4 @@
-"""A Croissant document as it is read, whatever is wrong with it: its nodes, its files, and records by mlcroissant."""
+"""Read any Croissant document, also a faulty one: its nodes, files, and records by mlcroissant."""
 
 import contextlib
 import hashlib
@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import msgspec
 
 from toolkit.data.documents import BAD_ROW
-from toolkit.describe.about import listed
+from toolkit.describe.about import as_list
 from toolkit.describe.croissant import REQUIRED
 from toolkit.describe.records import matching
 from toolkit.distribution import missing_extra
@@ -57,7 +57,7 @@ _HEAD = 1 << 16
 
 
 def is_croissant(path: str) -> bool:
-    """Return whether a file is a Croissant document, by its content, or at least by its name."""
+    """Return true for a Croissant document, by content or name."""
     if path.endswith("croissant.json"):
         return True
     if not exists(path) or is_folder(path) or size_of(path) > LARGEST:
@@ -73,7 +73,7 @@ def is_croissant(path: str) -> bool:
 
 
 def read(path: str) -> tuple[Node, list[str]]:
-    """Return the document of a file, and findings about keys that one of its objects has twice, and ids that several.
+    """Return a file's document, and findings about repeated keys and ids.
 
     Raises:
         DataError: if there is no such file, or it holds no JSON object.
@@ -103,9 +103,16 @@ def read(path: str) -> tuple[Node, list[str]]:
     return document, findings
 
 
+def text_of(value: Any) -> str:
+    """Return the beginning of a value as text, for messages."""
+    if value is None:
+        return "none"
+    return f"{value if isinstance(value, str) else msgspec.json.encode(value).decode():.200}"
+
+
 def nodes(node: Node, key: str) -> list[Node]:
-    """Return the objects at a key, which may have one or several values."""
-    return [item for item in listed(node.get(key)) if isinstance(item, dict)]
+    """Return the objects at a key with one or several values."""
+    return [item for item in as_list(node.get(key)) if isinstance(item, dict)]
 
 
 def kind_of(node: Node) -> str:
@@ -121,7 +128,7 @@ def fields_of(record: Node) -> Iterator[Node]:
 
 
 def extract_of(field: Node) -> Node:
-    """Return where in a file the values of a field are; empty if no object says it."""
+    """Return the place of a field's values in a file; empty if no object gives it."""
     source = field.get("source")
     extract = source.get("extract") if isinstance(source, dict) else None
     return extract if isinstance(extract, dict) else {}
@@ -136,7 +143,7 @@ def _all_nodes(document: Node) -> Iterator[Node]:
 
 
 def references_in(node: Any) -> Iterator[str]:
-    """Yield the ids of the nodes that a node refers to in its fields, sources and `containedIn`."""
+    """Yield the ids in a node's fields, sources and `containedIn`."""
     if isinstance(node, list):
         for item in node:
             yield from references_in(item)
@@ -154,13 +161,13 @@ _BYTES = re.compile(r"(\d+)\s*(?:B|bytes)?", re.IGNORECASE)
 
 
 def check_files(path: str, document: Node, first: int | None, *, data: bool) -> tuple[list[Finding], set[str]]:
-    """Return the findings about the files of an external description, and the ids of those that can be read.
+    """Return findings about an external description's files, and readable files' ids.
 
     Args:
         path: Path of the document.
         document: Its content.
         first: Rows that are read; with a number, no checksums are computed.
-        data: Whether files that are not here are faults, and files of the web may be read.
+        data: True if missing files are faults, and files of the web may be read.
     """
     missing: Severity = "specification" if data else "advice"
     findings = [
@@ -174,13 +181,13 @@ def check_files(path: str, document: Node, first: int | None, *, data: bool) -> 
         if node.get("containedIn"):  # read where what it is in can be
             present.add(id_)
         elif kind_of(node) == "FileSet":
-            globs = [str(glob) for glob in listed(node.get("includes"))]
-            there = list(list_files(folder, hidden=True)) if globs and is_folder(folder) else []
-            if matching(there, globs):
+            globs = [str(glob) for glob in as_list(node.get("includes"))]
+            present_paths = list(list_files(folder, hidden=True)) if globs and is_folder(folder) else []
+            if matching(present_paths, globs):
                 present.add(id_)
             elif globs:
-                wanted = " or ".join(map(repr, globs))
-                findings.append(Finding(f"{path}: {id_}: expected files that match {wanted}, got none", missing))
+                expected = " or ".join(map(repr, globs))
+                findings.append(Finding(f"{path}: {id_}: expected files that match {expected}, got none", missing))
         elif isinstance(url, str) and re.match(r"[a-z][a-z0-9+.-]*://", url):
             present |= {id_} if data else set()
         elif isinstance(url, str) and url:
@@ -200,13 +207,13 @@ def check_files(path: str, document: Node, first: int | None, *, data: bool) -> 
 
 
 def bytes_of(node: Node) -> int | None:
-    """Return the size that a file states; None if it is not stated in bytes."""
+    """Return the stated size of a file; None if it is not in bytes."""
     match = _BYTES.fullmatch(str(node.get("contentSize", "")).strip())
     return int(match[1]) if match else None
 
 
 def _faults(node: Node, path: str, *, digests: bool) -> Iterator[str]:
-    """Yield the differences of a file from the size and the checksums that are stated."""
+    """Yield the differences of a file from its stated size and checksums."""
     size = bytes_of(node)
     if size is not None and size != (got := size_of(path)):
         yield f"{path}: expected {size} bytes by the Croissant file, got {got}"
@@ -241,7 +248,7 @@ def check(path: str, document: Node, present: set[str] | None, first: int | None
         document: Its content.
         present: Ids of the files that can be read; None for a description of ours, whose files are all here.
         first: Records of each record set; None for `RECORDS`, and none if a file is large.
-        data: Whether all records are read.
+        data: True to read all records.
     """
     if not is_installed():
         missing = missing_extra("croissant", "reading by Croissant", "mlcroissant")
@@ -275,7 +282,7 @@ def check(path: str, document: Node, present: set[str] | None, first: int | None
 
 
 def _listed(path: str, text: str) -> Iterator[Finding]:
-    """Yield the errors and warnings that the text of a `ValidationError` lists."""
+    """Yield the errors and warnings in the text of a `ValidationError`."""
     severity: Severity = "specification"
     for number, line in enumerate(text.splitlines()):
         if line.startswith("Found the following"):
@@ -337,16 +344,16 @@ class _Records:
     def _check_set(self, id_: str, record: Node) -> Iterator[Finding]:
         keys = [str(node.get("@id")) for node in nodes(record, "key")]
         fields = [field for field in self._values if self._homes.get(field) == id_]
-        seen: set[tuple[Any, ...]] = set()
+        keys_before: set[tuple[Any, ...]] = set()
         count = 0
         try:
             for row in itertools.islice(self._dataset.records(id_), self._number):
                 count += 1
                 key = tuple(_value(row, name) for name in keys)
-                if key in seen and any(part is not None for part in key):
-                    shown = ", ".join(map(repr, key))
-                    yield Finding(f"{self._path}: {id_}: expected each key once, got {shown} again in record {count}")
-                seen.add(key)
+                if key in keys_before and any(part is not None for part in key):
+                    text = ", ".join(map(repr, key))
+                    yield Finding(f"{self._path}: {id_}: expected each key once, got {text} again in record {count}")
+                keys_before.add(key)
                 for field in fields:
                     if (value := _value(row, field)) is not None:
                         self._values[field].add(value)
@@ -357,14 +364,14 @@ class _Records:
             self._whole.add(id_)
 
     def _sources(self, id_: str) -> set[str]:
-        """Return the ids of the files that the records of a set are read from, directly or through other sets."""
+        """Return the ids of a set's files, directly or through other sets."""
         results: set[str] = set()
-        waiting, done = [id_], set[str]()
+        waiting, visited = [id_], set[str]()
         while waiting:
             name = waiting.pop()
-            if name in done:
+            if name in visited:
                 continue
-            done.add(name)
+            visited.add(name)
             if name in self._files:
                 results.add(name)
                 waiting += references_in({"containedIn": self._files[name].get("containedIn")})
@@ -376,7 +383,7 @@ class _Records:
 
 
 def _value(row: dict[str, Any], id_: str) -> Any:
-    """Return the value of a field of a record, or of a part of one, so that it can be compared."""
+    """Return a comparable value of a record's field or its part."""
     value = row.get(id_)
     if id_ not in row:
         structs = (item for item in row.values() if isinstance(item, dict) and id_ in item)

@@ -33,6 +33,7 @@ from toolkit.whole_corpus.kind import KINDS
 
 Schema = dict[str, Any]
 
+
 VARIABLE: Schema = {"type": "string", "pattern": r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"}
 """A setting that the environment gives, in whole or in part."""
 
@@ -61,19 +62,26 @@ class Definitions:
     """The ``$defs`` of a schema, as its parts need them.
 
     Attributes:
-        found: by name.
+        schemas: Schemas by name.
     """
 
     def __init__(self) -> None:
-        self.found: dict[str, Schema] = {}
+        self.schemas: dict[str, Schema] = {}
 
     def add(self, name: str, schema: Schema) -> Schema:
-        """Add a definition, and return what refers to it."""
-        self.found[name] = schema
+        """Add a definition; return its reference."""
+        self.schemas[name] = schema
         return {"$ref": f"#/$defs/{name}"}
 
+    def add_plugin(
+        self, name: str, class_: type[Any], before: Mapping[str, Schema] = {}, after: Mapping[str, Schema] = {}
+    ) -> Schema:
+        """Add the schema of a plugin with its options between others; return its reference."""
+        options = {**before, **self.properties(class_), **after}
+        return self.add(name, {"description": about(class_), **closed(options, required(class_))})
+
     def properties(self, class_: type[msgspec.Struct], other: Mapping[str, Schema] = {}) -> dict[str, Schema]:
-        """Return the schema of each option of a Struct, by its name in YAML, with its default.
+        """Return the schemas of a Struct's options, by YAML name, with defaults.
 
         Args:
             class_: Class of the options.
@@ -81,8 +89,8 @@ class Definitions:
         """
         results, documented = {}, attributes_of(class_)
         for field in msgspec.structs.fields(class_):
-            known = other.get(field.encode_name)
-            schema = self.of_type(field.type, class_.__name__) if known is None else {**_described(field.type), **known}
+            own = other.get(field.encode_name)
+            schema = self.of_type(field.type, class_.__name__) if own is None else {**_described(field.type), **own}
             if description := documented.get(field.encode_name):
                 schema.pop("description", None)
                 schema = {"description": description, **schema}
@@ -97,13 +105,13 @@ class Definitions:
             [type_], schema_hook=_worded, ref_template=f"#/$defs/{owner}.{{name}}"
         )
         for name, definition in inner.items():
-            self.found[f"{owner}.{name}"] = _with_variables(definition)
+            self.schemas[f"{owner}.{name}"] = _with_variables(definition)
         results: Schema = _with_variables(schema)
         return results
 
 
 def required(class_: type[msgspec.Struct]) -> list[str]:
-    """Return the options of a Struct that have no default."""
+    """Return the options of a Struct without a default."""
     return [field.encode_name for field in msgspec.structs.fields(class_) if field.required]
 
 
@@ -116,22 +124,22 @@ def closed(properties: Mapping[str, Schema], required: Iterable[str] = ()) -> Sc
 
 
 def when(condition: Schema, then: Schema) -> Schema:
-    """Return a schema that says something of those values alone for which a condition holds."""
+    """Return a schema with a condition."""
     return {"if": condition, "then": then}
 
 
 def has(key: str, *values: str) -> Schema:
-    """Return the condition that a mapping has a key, with one of these values if there are any."""
+    """Return the condition of a mapping with a key and certain values."""
     return {"required": [key]} | ({"properties": {key: {"enum": [*values]}}} if values else {})
 
 
 def named(names: Iterable[str], about: str) -> Schema:
-    """Return the schema of the name of a plugin, or a reference to one."""
+    """Return the schema of a plugin's name or reference."""
     return {"description": about, "anyOf": [{"enum": [*names]}, {"type": "string", "pattern": r"[:$]"}]}
 
 
 def classes(kind: Kind[Any]) -> dict[str, type[Any]]:
-    """Return the plugins of a kind that can be used here, by name."""
+    """Return the usable plugins of a kind, by name."""
     results = {}
     for name in kind.names():
         try:
@@ -141,31 +149,33 @@ def classes(kind: Kind[Any]) -> dict[str, type[Any]]:
     return results
 
 
-def by_name(key: str, found: Mapping[str, type[Any]], about: str, inside: Callable[[str, type[Any]], Schema]) -> Schema:
-    """Return the schema of a mapping of which one key names a plugin, and so what else it may have.
+def by_name(
+    key: str, plugins: Mapping[str, type[Any]], about: str, inside: Callable[[str, type[Any]], Schema]
+) -> Schema:
+    """Return the schema of a mapping with a plugin's name and options.
 
     Args:
         key: Key that names it.
-        found: the plugins.
-        about: what the key is.
+        plugins: the plugins.
+        about: Description of the key.
         inside: gives the schema of the mapping for a plugin, by its name and class.
     """
     return {
         "type": "object",
-        "properties": {key: named(found, about)},
-        "allOf": [when(has(key, name), inside(name, class_)) for name, class_ in found.items()],
+        "properties": {key: named(plugins, about)},
+        "allOf": [when(has(key, name), inside(name, class_)) for name, class_ in plugins.items()],
     }
 
 
 def about(class_: type[Any]) -> str:
-    """Return what a plugin is, in a sentence."""
+    """Return the description of a plugin, in a sentence."""
     return first_line(class_).replace("``", "`")
 
 
 def _described(type_: Any) -> Schema:
-    """Return what an annotated type says of itself."""
-    said = (meta.description for meta in getattr(type_, "__metadata__", ()) if isinstance(meta, msgspec.Meta))
-    return next(({"description": item} for item in said if item), {})
+    """Return the description of an annotated type."""
+    texts = (meta.description for meta in getattr(type_, "__metadata__", ()) if isinstance(meta, msgspec.Meta))
+    return next(({"description": item} for item in texts if item), {})
 
 
 def _worded(type_: type[Any]) -> Schema:
@@ -173,7 +183,7 @@ def _worded(type_: type[Any]) -> Schema:
 
 
 def _with_variables(schema: Any) -> Any:
-    """Return a schema whose numbers, words of a list, and true and false may be given as ``${NAME}``; without names.
+    """Return a schema with ``${NAME}`` in place of scalars, without titles.
 
     What docstrings say of a Struct is left out, too: it is written for who reads the code.
     """
@@ -217,7 +227,7 @@ _SCOPE: dict[str, Schema] = {
 
 
 def whole() -> Schema:
-    """Return the JSON Schema (draft 2020-12) of a configuration, with the plugins that are installed.
+    """Return the JSON Schema (draft 2020-12) of a configuration, with installed plugins.
 
     It accepts whatever the toolkit accepts. What depends on data, on other files, or on several settings together, such
     as the names of attributes in a rule, it does not look at.
@@ -241,7 +251,7 @@ def whole() -> Schema:
         "$schema": DIALECT,
         "title": "Configuration of toolkit",
         **closed(definitions.properties(Config, sections)),
-        "$defs": definitions.found,
+        "$defs": definitions.schemas,
     }
 
 
@@ -305,8 +315,7 @@ def _set(definitions: Definitions) -> Schema:
     own = {"tagger": _TEXT, "as": {"description": "the key, in place of the tagger's name", **_TEXT}, **of_sets}
 
     def of(name: str, class_: type[Any]) -> Schema:
-        schema = {"description": about(class_), **closed({**definitions.properties(class_), **own}, required(class_))}
-        return definitions.add(f"tagger.{name}", schema)
+        return definitions.add_plugin(f"tagger.{name}", class_, after=own)
 
     alone = [name for name, class_ in results.items() if not required(class_)]
     tagger = definitions.add(
@@ -329,11 +338,7 @@ def _stages(definitions: Definitions) -> Schema:
     beside = {"as": {"description": "the key, in place of the stage's name", **_TEXT}, "stage": _TEXT, "dataset": _TEXT}
 
     def of(name: str, class_: type[Any]) -> Schema:
-        schema = {
-            "description": about(class_),
-            **closed({**definitions.properties(class_), **beside}, required(class_)),
-        }
-        return definitions.add(f"stage.{name}", schema)
+        return definitions.add_plugin(f"stage.{name}", class_, after=beside)
 
     results = classes(STAGES)
     entry = (
@@ -344,7 +349,7 @@ def _stages(definitions: Definitions) -> Schema:
 
 
 def _of_whole(definitions: Definitions, section: str) -> Schema:
-    """Return the schema of a section whose sets are made of the whole dataset."""
+    """Return the schema of a section with corpus-wide sets."""
     results = {name: class_ for name, class_ in classes(KINDS).items() if section == class_.SECTION}
     joined = {"type": "array", "items": _joined(definitions)}
     shared = definitions.properties(dedup_section.Common, {"attributes": joined})
@@ -363,7 +368,7 @@ def _of_whole(definitions: Definitions, section: str) -> Schema:
 
 
 def _annotations(definitions: Definitions) -> Schema:
-    """Return the schema of the sets of what language models say; a prompt is a file, or stands there."""
+    """Return the schema of the sets by language models. A prompt is a file, or stands there."""
     prompt = {"anyOf": [_TEXT, closed(definitions.properties(Prompt), required(Prompt))]}
     sets = {"description": "sets that `when` reads", "type": "array", "items": _TEXT}
     key = {"description": "the key, in place of the prompt's name", **_TEXT}
@@ -374,7 +379,7 @@ def _annotations(definitions: Definitions) -> Schema:
 
 
 def _models(definitions: Definitions) -> Schema:
-    """Return the schema of the section of models that are trained."""
+    """Return the schema of the section of trained models."""
     joined = {"type": "array", "items": _joined(definitions)}
     shared: Schema = {"kind": _TEXT, "when": {"anyOf": [_TEXT, {"type": "null"}]}, "attributes": joined}
 
@@ -408,8 +413,8 @@ def _mix(definitions: Definitions) -> Schema:
         ]
     }
     budget = definitions.add("budget", closed(definitions.properties(BudgetForm)))
-    given = {**joining, "streams": streams, "budget": budget, "output": _output(definitions)}
-    properties = definitions.properties(SectionForm, given)
+    forms = {**joining, "streams": streams, "budget": budget, "output": _output(definitions)}
+    properties = definitions.properties(SectionForm, forms)
     return closed(properties)
 
 
@@ -425,11 +430,7 @@ def _output(definitions: Definitions) -> Schema:
 
     def of(name: str, class_: type[Any]) -> Schema:
         common = {key: schema for key, schema in shared.items() if key != "compression" or class_.CONCATENATES}
-        schema = {
-            "description": about(class_),
-            **closed({**common, **definitions.properties(class_)}, required(class_)),
-        }
-        return definitions.add(f"output.{name}", schema)
+        return definitions.add_plugin(f"output.{name}", class_, before=common)
 
     return {**by_name("format", classes(WRITERS), "the output format", of), "required": ["format", "path"]}
 
@@ -441,8 +442,8 @@ def _rules(definitions: Definitions) -> Schema:
     entries = []
     for form in forms:
         schema = _form(definitions, form, {})
-        others = [other.WORD for other in forms if other.KEY == form.KEY and other.WORD and not form.WORD]
-        is_other = [{"not": has(form.KEY, *others)}] if others else []
+        siblings = [other.WORD for other in forms if other.KEY == form.KEY and other.WORD and not form.WORD]
+        is_other = [{"not": has(form.KEY, *siblings)}] if siblings else []
         is_it = has(form.KEY, form.WORD) if form.WORD else {"allOf": [has(form.KEY), *is_other]}
         entries.append(when(is_it, schema))
     for form_, key in ((GroupForm, "group"), (IncludeForm, "include")):

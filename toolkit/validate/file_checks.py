@@ -16,7 +16,7 @@ from toolkit.data import row_index, schema
 from toolkit.data.alignment import MAX_ROW, AttributeRows, missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, Document, DocumentRow, Rows, Span, to_document
-from toolkit.describe.look import Look, Looked, LookJob
+from toolkit.describe.scan import FileScan, RowScanner, ScanJob
 from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Position
@@ -64,7 +64,7 @@ class CopyCheck:
         return None
 
     def repeated(self) -> Iterator[tuple[int, int]]:
-        """Yield the rows, from 1, that have the source, id and copy of an earlier one, each with that one."""
+        """Yield rows with a repeated (source, id, copy), and the earlier rows. They count from 1."""
         import numpy as np
 
         result = np.frombuffer(self._hashes, dtype=np.uint64)
@@ -82,21 +82,21 @@ INDEX_ROWS = 1 << 12
 
 
 class Findings:
-    """Findings about one file, of which the first ones are kept."""
+    """Findings about one file; the first ones are kept."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.shown: list[str] = []
+        self.first: list[str] = []
 
     def add(self, finding: object) -> None:
         self.count += 1
-        if len(self.shown) < SHOWN:
-            self.shown.append(str(finding))
+        if len(self.first) < SHOWN:
+            self.first.append(str(finding))
 
-    def listed(self, path: str) -> list[str]:
-        """Return the findings that are shown."""
-        more = self.count - len(self.shown)
-        return [*self.shown, f"{path}: {more:,} more findings"] if more else self.shown
+    def as_list(self, path: str) -> list[str]:
+        """Return the first findings and the number of others."""
+        more = self.count - len(self.first)
+        return [*self.first, f"{path}: {more:,} more findings"] if more else self.first
 
 
 class ValidateJob(ConfigStruct):
@@ -110,9 +110,9 @@ class ValidateJob(ConfigStruct):
         fields: Fields that its rules have added to the metadata.
         documents: Documents that the output should have, if that is known.
         label: Label that rows of the output should have, if that is known; compared without regard to case.
-        labels: whether rows may have ``any`` label, or only those that are ``known``.
+        labels: Choice of labels: ``any``, or only ``known`` ones.
         first: at most so many rows; then nothing is said about what comes after them.
-        look: what a description looks for in the rows of documents or an output, so that they are read once.
+        scan_job: Scan of the rows for a description, so that they are read once.
         judges_spans: True if spans of an external set must lie in the text, because no mix says what becomes of others.
     """
 
@@ -128,7 +128,7 @@ class ValidateJob(ConfigStruct):
     labels: Literal["known", "any"] = "any"
     first: int | None = None
     judges_spans: bool = False
-    look: LookJob | None = None
+    scan_job: ScanJob | None = None
 
     @property
     def file(self) -> str:
@@ -140,24 +140,24 @@ class ValidateJob(ConfigStruct):
         return self.dataset.shard_path(self.path)
 
 
-class Checked(NamedTuple):
-    """The findings of a check, and what the look found that was asked for, of a file without findings."""
+class CheckResult(NamedTuple):
+    """The findings of a check, and the scan of a sound file."""
 
     findings: list[str]
-    looked: Looked | None = None
+    scan: FileScan | None = None
 
 
-def check_file(work: ValidateJob, report: Report) -> Checked:
-    """Return the findings about one file, and what was seen in it."""
+def check_file(work: ValidateJob, report: Report) -> CheckResult:
+    """Return the findings about one file, and its scan."""
     findings = Findings()
-    look = Look(work.look, Looked(size_of(work.look.path))) if work.look else None
+    scanner = RowScanner(work.scan_job, FileScan(size_of(work.scan_job.path))) if work.scan_job else None
     whole = None
     try:
-        whole = _CHECKS[work.kind](work, findings, report, look)
+        whole = _CHECKS[work.kind](work, findings, report, scanner)
     except ToolkitError as error:
         findings.add(error)
-    looked = look.finish() if look and whole and not findings.count else None
-    return Checked(findings.listed(work.path), looked)
+    scan = scanner.finish() if scanner and whole and not findings.count else None
+    return CheckResult(findings.as_list(work.path), scan)
 
 
 def check_aligned(work: ValidateJob, report: Report) -> bool:
@@ -177,17 +177,17 @@ def check_aligned(work: ValidateJob, report: Report) -> bool:
             record = _check_record(work, dataset, path, findings, documents)
             rows = record.rows if record else 0
         if findings.count:
-            raise ToolkitError("\n".join(findings.shown))
+            raise ToolkitError("\n".join(findings.first))
         if documents and documents.rows != rows:
-            wanted = f"{documents.rows:,} rows, as many as {dataset.shard_path(work.path)} has"
-            raise DataError(f"expected {wanted}, got {rows:,}", path=path)
+            expected = f"{documents.rows:,} rows, as many as {dataset.shard_path(work.path)} has"
+            raise DataError(f"expected {expected}, got {rows:,}", path=path)
     return True
 
 
 # --- documents and attributes -----------------------------------------------------------------------------------------
 
 
-def _check_documents(work: ValidateJob, findings: Findings, report: Report, look: Look | None) -> bool:
+def _check_documents(work: ValidateJob, findings: Findings, report: Report, scanner: RowScanner | None) -> bool:
     """Check types and mandatory fields of each row; a shard without findings is indexed on the way."""
     dataset, shard = work.dataset, work.path
     assert dataset
@@ -196,22 +196,22 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report, look
         for _ in _documents(dataset, work, findings):
             report(1, 0)
         return False
-    known, before = row_index.current(dataset, shard), stat(path)
+    before_state, before = row_index.current(dataset, shard), stat(path)
     try:
         with (
             row_index.RowIndexOutput(dataset, shard) as index,
             dataset.lines(shard, work.max_document_bytes, digest=True) as lines,
         ):
-            offset, done = 0, Position(report, lines.stored)
+            offset, position = 0, Position(report, lines.stored)
             for row, _, line in _rows(lines, path, findings):
                 try:
                     index.add(row_index.entry_of(row, line), offset)
                 except DataError as error:
                     findings.add(DataError(error.message, path=path, line=lines.number, id=error.id))
-                if look:
-                    look.add(line, lines.number)
+                if scanner:
+                    scanner.add(line, lines.number)
                 offset += len(line) + 1
-                done(1)
+                position(1)
             if findings.count:
                 raise _Unindexed
     except _Unindexed:
@@ -223,7 +223,7 @@ def _check_documents(work: ValidateJob, findings: Findings, report: Report, look
         findings.add(error)
         return False
     state = index.finish(read, content, lines)
-    if known and known.content != state.content:
+    if before_state and before_state.content != state.content:
         message = (
             f"expected the content that {row_index.path_of(dataset, shard)} describes, got other "
             f"content with the same size and time: the documents or this index were damaged. Check "
@@ -261,7 +261,7 @@ def _rows(
                 return
 
 
-def _check_attributes(work: ValidateJob, findings: Findings, report: Report, look: Look | None) -> None:
+def _check_attributes(work: ValidateJob, findings: Findings, report: Report, scanner: RowScanner | None) -> None:
     dataset, shard = work.dataset, work.path
     assert dataset
     path, documents_path = dataset.attribute_file(work.set, shard), dataset.shard_path(shard)
@@ -284,7 +284,7 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report, loo
     bad_documents = Findings()  # they are reported where the documents are checked
     number = 0
     with rows:
-        done = Position(report, rows.stored)
+        position = Position(report, rows.stored)
         for document, number in _documents(dataset, work, bad_documents):
             try:
                 row, _ = rows.take(document.id, document.source, number)
@@ -297,7 +297,7 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report, loo
                 findings.add(error)
                 if not rows.can_go_on(error):
                     return
-            done(1)
+            position(1)
         if work.first is None and not bad_documents.count:
             rows.finish(number)
     if work.first is None and ours and not findings.count:
@@ -305,7 +305,7 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report, loo
 
 
 def _check_spans(values: Any, document: Document, path: str, number: int) -> None:
-    """Raise DataError for a value of a row that has spans which do not lie in the text of its document."""
+    """Raise DataError for spans outside the text."""
     for key, value in values.items() if isinstance(values, dict) else ():
         if isinstance(value, list) and value and schema.infer(value) == schema.SPANS:
             try:
@@ -315,16 +315,16 @@ def _check_spans(values: Any, document: Document, path: str, number: int) -> Non
 
 
 def _fits_index(dataset: Dataset, work: ValidateJob, ours: sets.SetSchema, report: Report) -> bool:
-    """Return whether all rows are sound, and of the documents as indexed; if not, a closer look says why."""
+    """Return true if all rows are sound and match the row index. If not, a closer look gives the reason."""
     if row_index.current(dataset, work.path) is None:
         return False
     path = dataset.attribute_path(work.set, work.path)
     blocks = (block["hash"].tolist() for block in row_index.read(dataset, work.path, INDEX_ROWS))
     try:
         with AttributeRows(path, dataset.shard_path(work.path), msgspec.json.Decoder(_row_type(ours))) as rows:
-            done = Position(report, rows.stored)
+            position = Position(report, rows.stored)
             for block in rows.indexed(blocks):
-                done(len(block))
+                position(len(block))
     except DataError:
         return False
     return True
@@ -365,7 +365,7 @@ def _row_type(ours: sets.SetSchema | None) -> Any:
 # --- outputs ----------------------------------------------------------------------------------------------------------
 
 
-def _check_output(work: ValidateJob, findings: Findings, report: Report, look: Look | None) -> bool:
+def _check_output(work: ValidateJob, findings: Findings, report: Report, scanner: RowScanner | None) -> bool:
     assert work.format
     writer = work.format.writer()
     if not writer.CONCATENATES:
@@ -373,19 +373,19 @@ def _check_output(work: ValidateJob, findings: Findings, report: Report, look: L
             findings.add(DataError(fault, path=work.path, line=row))
         report(work.documents or 0, 0)
         return False
-    labels = _Labels(work, writer, findings)
+    labels = _LabelCheck(work, writer, findings)
     copies = CopyCheck(writer) if COPY in work.fields and writer.has_json_lines() else None
     with Lines(work.path, work.max_document_bytes * 2) as lines:
-        done = Position(report, lines.stored)
+        position = Position(report, lines.stored)
         for line in lines:
             if (wrong := writer.check(_without(line, work.fields) if work.fields else line)) is not None:
                 findings.add(DataError(wrong, path=work.path, line=lines.number))
             if copies and (wrong := copies.add(line)) is not None:
                 findings.add(DataError(wrong, path=work.path, line=lines.number))
             labels.check(line, lines.number)
-            if look and not findings.count:
-                look.add(line, lines.number)
-            done(1)
+            if scanner and not findings.count:
+                scanner.add(line, lines.number)
+            position(1)
             if work.first is not None and lines.number >= work.first:
                 return False
         if not lines.ended:
@@ -396,11 +396,11 @@ def _check_output(work: ValidateJob, findings: Findings, report: Report, look: L
     return True
 
 
-class _Labels:
+class _LabelCheck:
     """A check of the labels of rows: that each is the one of the folder, and that it is known."""
 
     def __init__(self, work: ValidateJob, writer: Writer, findings: Findings) -> None:
-        self._seen: set[str] = set()
+        self._labels: set[str] = set()
         self._work = work
         self._findings = findings
         self._place = f"$.{writer.READING.values}.{writer.READING.label}"
@@ -412,13 +412,13 @@ class _Labels:
         label = self._reader(line) if self._reader else None
         if not label:
             return
-        work, wanted = self._work, self._work.label
-        is_new = label not in self._seen
-        self._seen.add(label)
+        work, label_of_path = self._work, self._work.label
+        is_new = label not in self._labels
+        self._labels.add(label)
         if not self._is_language:
             return
-        if wanted is not None and label.lower() != wanted.lower():
-            wrong = f"expected the label {wanted!r}, as the path says it, got {label!r} - at {self._place}"
+        if label_of_path is not None and label.lower() != label_of_path.lower():
+            wrong = f"expected the label {label_of_path!r}, as the path says it, got {label!r} - at {self._place}"
         elif work.labels == "known" and is_new and not is_known(label):
             wrong = (
                 f"expected a label of lid.176, or `multi`, got {label!r} - at {self._place}; --labels any allows others"
@@ -435,8 +435,8 @@ def _without(line: bytes, fields: Collection[str]) -> bytes:
         metadata = msgspec.json.decode(keys["metadata"], type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
         return line
-    kept = {name: value for name, value in metadata.items() if name not in fields}
-    return msgspec.json.encode({**keys, "metadata": kept})
+    rest = {name: value for name, value in metadata.items() if name not in fields}
+    return msgspec.json.encode({**keys, "metadata": rest})
 
 
 class _Rejection(msgspec.Struct):
@@ -444,28 +444,28 @@ class _Rejection(msgspec.Struct):
     values: dict[str, Any]
 
 
-class _RejectedRow(msgspec.Struct):
+class _RejectionRow(msgspec.Struct):
     rejected: _Rejection
 
 
-_REJECTED = msgspec.json.Decoder(_RejectedRow)
+_REJECTED = msgspec.json.Decoder(_RejectionRow)
 
 
-def _check_rejected(work: ValidateJob, findings: Findings, report: Report, look: Look | None) -> None:
-    """Check documents that a mix dropped: they are as they were, each with the rule that dropped it."""
+def _check_rejected(work: ValidateJob, findings: Findings, report: Report, scanner: RowScanner | None) -> None:
+    """Check dropped documents of a mix: unchanged rows, each with its rule."""
     with Lines(work.path, work.max_document_bytes * 2) as lines:
-        done = Position(report, lines.stored)
+        position = Position(report, lines.stored)
         for row, _, line in _rows(lines, work.path, findings, work.first):
             try:
                 _REJECTED.decode(line)
             except msgspec.DecodeError as error:
                 message = f"expected the rule that dropped the document and the values that it saw, got: {error}"
                 findings.add(DataError(message, path=work.path, line=lines.number, id=row.id))
-            done(1)
+            position(1)
 
 
 def is_rejected(path: str) -> bool:
-    """Return whether the rows of a file are documents that a mix dropped, by the first one."""
+    """Return true for a mix's dropped documents, by the first row."""
     if ".jsonl" not in os.path.basename(path):
         return False
     try:
@@ -478,7 +478,7 @@ def is_rejected(path: str) -> bool:
     return True
 
 
-_CHECKS: dict[str, Callable[[ValidateJob, Findings, Report, Look | None], bool | None]] = {
+_CHECKS: dict[str, Callable[[ValidateJob, Findings, Report, RowScanner | None], bool | None]] = {
     "documents": _check_documents,
     "attributes": _check_attributes,
     "output": _check_output,

@@ -59,14 +59,14 @@ SOURCES = 100
 """Of documents of WARC records in one file, that are told apart."""
 
 
-class LookJob(ConfigStruct):
+class ScanJob(ConfigStruct):
     """A file to look at.
 
     Attributes:
         path: Path of the file.
         digest: True if its checksum is wanted.
         rows: True if its rows are; they are JSON objects.
-        columns: Whether the types of its columns are; it is a Parquet file.
+        columns: True for a Parquet file, whose column types are read.
         lines: True if the digest of its lines is wanted, though they are no rows that are described.
         first: at most so many rows.
         max_bytes: Maximum bytes of a row.
@@ -84,23 +84,23 @@ class LookJob(ConfigStruct):
 
 
 @dataclass
-class Looked:
+class FileScan:
     """The outcome of a look.
 
     Attributes:
         size: stored bytes.
         sha256: Sha256 of these, if it was wanted.
         types: Types of the top-level keys that some row has; null where a row has not.
-        number: Number of rows that were looked at.
-        content_size: of their bytes, with line ends.
+        number: Number of rows that were scan at.
+        content_size: Bytes of the rows, with line ends.
         whole: True if there are no more rows.
         numeric: top-level keys whose texts are all numbers.
         rounded: top-level keys with integers that readers change, because other rows have none there, or fractions.
         too_large: first row that has an integer of `LARGEST` or more, from 1; 0 if none has.
         warc: documents of WARC records, by source; empty if there is none, or there are more than `SOURCES`.
         crawls: Crawls that the metadata name.
-        lines: number of the lines, but blank ones between rows, and the digest of these (see `joined`), if all were
-            read.
+        lines: number of the lines, but blank ones between rows, and the digest of these (see `join_digests`), if all
+            were read.
         labels: Labels that rows say, with the number of these.
     """
 
@@ -119,8 +119,8 @@ class Looked:
     labels: dict[str, int] = field(default_factory=dict)
 
 
-def look(work: LookJob, report: Report) -> Looked:
-    """Look at a file; return what was found.
+def scan_file(work: ScanJob, report: Report) -> FileScan:
+    """RowScanner at a file; return what was found.
 
     Raises:
         DataError: if it is not there, or a row is no object.
@@ -128,23 +128,23 @@ def look(work: LookJob, report: Report) -> Looked:
     result = stat(work.path)
     if result is None:
         raise DataError(f"expected a data file, got {missing_reason(work.path)}; {DAMAGED}", path=work.path)
-    looked = Looked(result.size)
+    scan = FileScan(result.size)
     if work.rows or (work.lines and work.first is None):
-        looking = Look(work, looked)
+        scanner = RowScanner(work, scan)
         with Lines(work.path, work.max_bytes) as lines:
-            done = Position(report, lines.stored)
+            position = Position(report, lines.stored)
             for line in lines:
-                if work.first is not None and looked.number >= work.first:
-                    looked.whole = False
+                if work.first is not None and scan.number >= work.first:
+                    scan.whole = False
                     break
-                looking.add(line, lines.number)
-                done(1)
-        looking.finish()
+                scanner.add(line, lines.number)
+                position(1)
+        scanner.finish()
     elif work.columns:
-        looked.types = _column_types(work.path)
+        scan.types = _column_types(work.path)
     if work.digest:
-        looked.sha256 = sha256_of(work.path)
-    return looked
+        scan.sha256 = sha256_of(work.path)
+    return scan
 
 
 _BASE, _PRIME = 0x9E3779B97F4A7C15F39CC0605CEDC835, (1 << 127) - 1
@@ -154,8 +154,8 @@ def _with(before: tuple[int, int], line: bytes) -> tuple[int, int]:
     return before[0] + 1, (before[1] * _BASE + xxhash.xxh3_128_intdigest(line)) % _PRIME
 
 
-def joined(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Return the number and digest of the lines of files one behind the other, from those of each.
+def join_digests(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Return the number and digest of the lines of concatenated files.
 
     The digest is a polynomial of the lines' xxh3-128: it depends on the lines and their order, and not on where one
     file ends and another begins, nor on how they are compressed.
@@ -167,7 +167,7 @@ def joined(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _column_types(path: str) -> dict[str, Type]:
-    """Return the types of the columns of a Parquet file by its footer; none where pyarrow is not installed."""
+    """Return a Parquet file's column types by its footer; none without pyarrow."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -184,12 +184,12 @@ def _column_types(path: str) -> dict[str, Type]:
 
 
 def _read_type(type_: Type, arrow: Any, *, null: bool = True) -> Type:
-    """Return the type of values of Arrow as readers of Parquet give them, which have more than JSON has.
+    """Return the JSON type with Arrow's own types, as readers give it.
 
     Args:
         type_: Type of their JSON.
         arrow: Type of Arrow.
-        null: Whether some may be null, where the type of the JSON does not say so.
+        null: True if some values may be null although the JSON type does not say so.
     """
     import pyarrow as pa
 
@@ -223,17 +223,17 @@ def sha256_of(path: str) -> str:
     return stored_digest(path, hashlib.sha256())
 
 
-class Look:
+class RowScanner:
     """A look at the lines of a file, one after the other.
 
     Args:
         work: Asks for it.
-        looked: Gets what is found.
+        scan: Gets what is found.
     """
 
-    def __init__(self, work: LookJob, looked: Looked) -> None:
+    def __init__(self, work: ScanJob, scan: FileScan) -> None:
         self._work = work
-        self.looked = looked
+        self.scan = scan
         self._decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
         self._large: set[str] = set()  # keys with integers beyond `EXACT`
         self._texts: dict[str, bool] = {}  # whether all were numbers
@@ -247,7 +247,7 @@ class Look:
         Raises:
             DataError: if a row is no object.
         """
-        work, looked = self._work, self.looked
+        work, scan = self._work, self.scan
         if not work.rows:
             self._lines = _with(self._lines, line)  # in text, blank ones end documents
             return
@@ -255,26 +255,26 @@ class Look:
             return
         row = self._row(line, number)
         self._lines = _with(self._lines, line)
-        looked.number += 1
-        looked.content_size += len(line) + 1
+        scan.number += 1
+        scan.content_size += len(line) + 1
         for key, raw in row.items():
             if self._texts.get(key, True) and bytes(memoryview(raw)[:1]) == b'"':
                 self._texts[key] = _is_numeric(raw)
         self._add(row)
         if self._label and (label := self._label(line)):
-            looked.labels[label] = looked.labels.get(label, 0) + 1
+            scan.labels[label] = scan.labels.get(label, 0) + 1
 
-    def finish(self) -> Looked:
-        """Return what all lines tell together."""
-        looked = self.looked
-        looked.lines = self._lines if looked.whole else None
-        looked.numeric = sorted(key for key, numeric in self._texts.items() if numeric)
-        looked.rounded = sorted(
+    def finish(self) -> FileScan:
+        """Return the results over all lines."""
+        scan = self.scan
+        scan.lines = self._lines if scan.whole else None
+        scan.numeric = sorted(key for key, numeric in self._texts.items() if numeric)
+        scan.rounded = sorted(
             key
             for key in self._large
-            if (type_ := looked.types[key]).kind not in INTEGERS and bare(type_).kind in (*INTEGERS, "float")
+            if (type_ := scan.types[key]).kind not in INTEGERS and bare(type_).kind in (*INTEGERS, "float")
         )
-        return looked
+        return scan
 
     def _row(self, line: bytes, number: int) -> dict[str, msgspec.Raw]:
         try:
@@ -283,8 +283,8 @@ class Look:
             raise DataError(f"expected a JSON object, got: {error}", path=self._work.path, line=number) from None
 
     def _add(self, row: dict[str, msgspec.Raw]) -> None:
-        types = self.looked.types
-        first = self.looked.number == 1
+        types = self.scan.types
+        first = self.scan.number == 1
         self._headers = {}
         for key, raw in row.items():
             type_ = self._type_of(key, raw)
@@ -296,7 +296,7 @@ class Look:
 
     def _add_warc(self, source: msgspec.Raw | None) -> None:
         name = "" if source is None else _text_of(source)
-        warc = self.looked.warc
+        warc = self.scan.warc
         result = warc.setdefault(name if name in warc or len(warc) < SOURCES else "", Crawled())
         result.documents += 1
         if len(result.headers) <= KEYS:
@@ -307,7 +307,7 @@ class Look:
             result.dates = (min(first, date), max(last, date))
 
     def _note(self, key: str, value: Any) -> None:
-        """Note what metadata, or headers, tell of where the row comes from."""
+        """Note the origin of the row by its metadata or headers."""
         if not isinstance(value, dict):
             return
         headers = value if key == "warc_headers" else value.get("warc_headers")
@@ -315,7 +315,7 @@ class Look:
             self._headers = headers
         for name in folders.FIELDS if key == "metadata" else ():
             if isinstance(value.get(name), str):
-                self.looked.crawls.update(folders.NAMES.findall(value[name]))
+                self.scan.crawls.update(folders.NAMES.findall(value[name]))
 
     def _type_of(self, key: str, raw: msgspec.Raw) -> Type:
         if key not in _WELL_KNOWN and bytes(memoryview(raw)[:1]) == b'"':
@@ -336,7 +336,7 @@ class Look:
                 return _PLAIN[type(value)]
             case int():
                 if not -LARGEST // 2 <= value < LARGEST:
-                    self.looked.too_large = self.looked.too_large or self.looked.number
+                    self.scan.too_large = self.scan.too_large or self.scan.number
                 return INT if -(2**63) <= value < 2**63 else LONG if 0 <= value < 2**64 else HUGE
             case str():
                 form = _WELL_KNOWN.get(key)

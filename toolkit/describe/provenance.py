@@ -1,4 +1,4 @@
-"""How a dataset or an output was made, by the records of the runs: as facts, in words, and as provenance.
+"""Tell the provenance of a dataset or an output: as facts, in words, and as PROV-O.
 
 Source: Croissant RAI Vocabulary 1.0 (docs.mlcommons.org/croissant); PROV-O.
 """
@@ -16,7 +16,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.in_place import InPlace
 from toolkit.describe.about import About
 from toolkit.describe.fields import KEYS
-from toolkit.describe.model import Facts, Ingested, Mixture, Tagged, Takedown
+from toolkit.describe.model import ClearedDocuments, Facts, Ingested, Mixture, Tagged
 from toolkit.distribution import NAME
 from toolkit.errors import amount
 from toolkit.ingest import folders
@@ -61,16 +61,16 @@ _WORDS: dict[str, str] = {
 
 def counted(counts: Mapping[str, int]) -> str:
     """Return the counts of ingest beside documents, in words; counts of a user's own reader keep their names."""
-    told = [_told(name, number) for name, number in counts.items() if name != "documents" and number]
-    return ", ".join(told)
+    texts = [_in_words(name, number) for name, number in counts.items() if name != "documents" and number]
+    return ", ".join(texts)
 
 
-def _told(name: str, number: int) -> str:
-    for known in sorted(_WORDS, key=len, reverse=True):
-        if name == known or (known[-1] in "._" and name.startswith(known)):
-            words = _WORDS[known].replace("@", "s" if number != 1 else "")
-            rest = name.removeprefix(known)
-            return f"{number:,} {words.replace('{}', rest if known == 'not_finite.' else rest.replace('_', ' '))}"
+def _in_words(name: str, number: int) -> str:
+    for key in sorted(_WORDS, key=len, reverse=True):
+        if name == key or (key[-1] in "._" and name.startswith(key)):
+            words = _WORDS[key].replace("@", "s" if number != 1 else "")
+            rest = name.removeprefix(key)
+            return f"{number:,} {words.replace('{}', rest if key == 'not_finite.' else rest.replace('_', ' '))}"
     return f"{name}: {number:,}"
 
 
@@ -100,7 +100,7 @@ def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
 
 
 def _read_in_place(dataset: Dataset, in_place: InPlace) -> Ingested:
-    """Return the files of a dataset in place, with the documents of those that have been read."""
+    """Return the files of an in-place dataset, and documents read so far."""
     shards = dataset.shards()
     counts = row_index.counts(dataset, shards)
     files = [dataset.shard_path(shard) for shard in shards]
@@ -130,10 +130,10 @@ def tagged_sets(dataset: Dataset) -> list[Tagged]:
 
 
 def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
-    """Return the keys of the sets that a mix has used, by its manifest; what was joined for nothing is left out."""
+    """Return the keys of a mix's sets, by its manifest. A join without effect does not count."""
     streams = manifest.settings["streams"]
     rules = [rule for stream in streams for rule in stream["rules"]]
-    written = [wanted.path for wanted in writer.wants().values()]
+    written = [value.path for value in writer.wants().values()]
     written += [_text(rule) for rule in rules if kind_called(str(rule.get("kind"))).ROLE in _WRITE]
     read = [*map(_text, rules), str(writer.label() or ""), str(manifest.settings.get("label") or "")]
     whole = writer.takes_all() or bool(manifest.settings.get("provenance"))
@@ -154,7 +154,7 @@ def mixed_sets(manifest: Manifest, writer: Writer) -> list[Tagged]:
 
 
 def mixed_taggers(manifest: Manifest) -> dict[str, str]:
-    """Return the taggers of all attributes that a mix has joined, by the names that rules have for these."""
+    """Return the taggers of all joined attributes, by the names in rules."""
     keys = (key for keys in manifest.sets.values() for key in keys)
     return {key["name"]: str((key.get("settings") or {}).get("tagger", "")) for key in keys}
 
@@ -168,7 +168,7 @@ def _text(rule: Mapping[str, Any]) -> str:
 
 
 def names_key(text: str, key: str) -> bool:
-    """Return whether an expression, or a path, has the name of a key."""
+    """Return true if an expression, or a path, names a key."""
     return re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", text) is not None
 
 
@@ -176,7 +176,7 @@ _KNOWN = {digest: name for name, digest in models.SHA256.items()}
 
 
 def _made_by(settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings of a tagger with its models' names, and without the folders that its own file lies in."""
+    """Return a tagger's settings with model names and without folders."""
     options = settings.get("options") or {}
     named = {
         option: {"name": name, **value}
@@ -190,26 +190,24 @@ def _made_by(settings: Mapping[str, Any], names: Mapping[str, str]) -> dict[str,
     return results | ({"options": options | named} if named else {})
 
 
-def cleared(dataset: Dataset) -> Takedown | None:
+def cleared(dataset: Dataset) -> ClearedDocuments | None:
     """Return the takedowns of a dataset; None without any."""
     lists = takedown.lists_of(dataset)
     shards = takedown.load_all(dataset).values()
-    return Takedown(lists, sum(len(shard.documents) for shard in shards)) if lists else None
+    return ClearedDocuments(lists, sum(len(shard.documents) for shard in shards)) if lists else None
 
 
-def dropped(mixed: Mixture) -> Takedown | None:
-    """Return what takedowns had dropped by a mix; None without any."""
-    rules = [(effect.documents, given["files"]) for effect, given in mixed.rules if given.get("cleared")]
+def dropped(mixed: Mixture) -> ClearedDocuments | None:
+    """Return the effect of takedowns on a mix; None without any."""
+    rules = [(effect.documents, rule["files"]) for effect, rule in mixed.rules if rule.get("cleared")]
     lists = sorted({digest for _, digests in rules for digest in digests})
-    return Takedown(lists, sum(documents for documents, _ in rules)) if rules else None
+    return ClearedDocuments(lists, sum(documents for documents, _ in rules)) if rules else None
 
 
 def mixture(manifest: Manifest) -> Mixture:
-    """Return what a mix did, from its manifest."""
-    settings = [
-        (rule["name"], stream["name"], rule) for stream in manifest.settings["streams"] for rule in stream["rules"]
-    ]
-    by_name = {(stream, name): rule for name, stream, rule in settings}
+    """Return the work of a mix, by its manifest."""
+    streams = manifest.settings["streams"]
+    by_name = {(stream["name"], rule["name"]): rule for stream in streams for rule in stream["rules"]}
     return Mixture(
         toolkit=manifest.toolkit,
         format=manifest.settings["format"],
@@ -241,66 +239,65 @@ def rai_terms(facts: Facts, about: About) -> dict[str, Any]:
     if result := steps(facts):
         results["dataPreprocessingProtocol"] = result
     rules = facts.mixture.rules if facts.mixture else []
-    if edits := [_rule(effect, given) for effect, given in rules if kind_called(effect.kind).ROLE is Role.EDITS]:
+    if edits := [_rule(effect, rule) for effect, rule in rules if kind_called(effect.kind).ROLE is Role.EDITS]:
         results["dataManipulationProtocol"] = " ".join(edits)
     if protocol := _protocol(facts):
         results["dataAnnotationProtocol"] = protocol
     if tools := tools_of(facts):
         results["machineAnnotationTools"] = tools
-    results |= about.rai.given()
+    results |= about.rai.terms()
     return {f"rai:{name}": value for name, value in results.items()}
 
 
-def collection(each: Ingested) -> str:
+def collection(entry: Ingested) -> str:
     """Return the inputs of the same settings in a sentence."""
-    settings = dict(each.settings)
-    format_, source = settings.pop("format"), settings.pop("source", None)
-    inputs = amount(len(each.names), "input")
-    crawls = f" of {', '.join(each.crawls)}" if each.crawls else ""
-    names = ", ".join(each.names[:_NAMES]) + (", …" if len(each.names) > _NAMES else "")
+    format_, source = entry.settings["format"], entry.settings.get("source")
+    inputs = amount(len(entry.names), "input")
+    crawls = f" of {', '.join(entry.crawls)}" if entry.crawls else ""
+    names = ", ".join(entry.names[:_NAMES]) + (", …" if len(entry.names) > _NAMES else "")
     about = f" as source {source}" if source else ""
-    return f"{amount(each.documents, 'document')}{about} from {inputs}{crawls} in the format {format_} ({names})."
+    return f"{amount(entry.documents, 'document')}{about} from {inputs}{crawls} in the format {format_} ({names})."
 
 
 def _records(facts: Facts) -> dict[str, Any]:
-    """Return the terms that tell of WARC records, which all documents come from, or those of some sources."""
+    """Return the terms about WARC records, of all or some sources."""
     all_of_them = sum(item.documents for item in facts.crawled.values()) == facts.rows
     dates = [date for item in facts.crawled.values() for date in item.dates or ()]
     results: dict[str, Any] = {}
     if all_of_them and dates:
         results["dataCollectionTimeframe"] = list(dict.fromkeys((min(dates), max(dates))))
-    told = []
+    texts = []
     for source, item in list(facts.crawled.items())[:_NAMES]:
-        kept = f"; kept of their headers: {', '.join(item.headers)}" if 0 < len(item.headers) <= KEYS else ""
+        headers = f"; kept of their headers: {', '.join(item.headers)}" if 0 < len(item.headers) <= KEYS else ""
         if all_of_them and len(facts.crawled) == 1:
-            told.append(f"WARC records{kept}.")
+            texts.append(f"WARC records{headers}.")
             continue
         about = ", among the documents that were looked at"
         if facts.rows is not None:
             when = f", made {item.dates[0]} to {item.dates[1]}" if item.dates else ""
             about = f": {amount(item.documents, 'document')}{when}"
-        told.append(f"WARC records{f' of source {source}' if source else ''}{about}{kept}.")
-    if (others := len(facts.crawled) - _NAMES) > 0:
-        told.append(f"WARC records of {others:,} more sources.")
-    return results | {"dataCollectionRawData": " ".join(told)}
+        texts.append(f"WARC records{f' of source {source}' if source else ''}{about}{headers}.")
+    if (more := len(facts.crawled) - _NAMES) > 0:
+        texts.append(f"WARC records of {more:,} more sources.")
+    return results | {"dataCollectionRawData": " ".join(texts)}
 
 
 def _protocol(facts: Facts) -> str:
-    """Return which attributes software made, by the records; of others it is not known."""
+    """Return a sentence on the recorded origin of the attributes."""
     tagged = [item for item in facts.tagged if item.in_rows]
     results = list(dict.fromkeys(item.set for item in tagged if _software(item.made_by or {})))
-    others = list(dict.fromkeys(item.set for item in tagged if not _software(item.made_by or {})))
-    told = [f"The attributes {', '.join(results)} were made by software."] if results else []
-    told += [f"How the attributes {', '.join(others)} were made is not recorded."] if others else []
-    return " ".join(told)
+    unrecorded = list(dict.fromkeys(item.set for item in tagged if not _software(item.made_by or {})))
+    texts = [f"The attributes {', '.join(results)} were made by software."] if results else []
+    texts += [f"How the attributes {', '.join(unrecorded)} were made is not recorded."] if unrecorded else []
+    return " ".join(texts)
 
 
-def _ingest(each: Ingested) -> str:
-    settings = dict(each.settings)
+def _ingest(entry: Ingested) -> str:
+    settings = dict(entry.settings)
     format_ = settings.pop("format")
-    about = f" ({counts})" if (counts := counted(each.counts)) else ""
-    done = "read in place" if each.in_place else "ingest"
-    return f"{done} {format_}{_options(settings)}: {amount(each.documents, 'document')}{about}."
+    about = f" ({counts})" if (counts := counted(entry.counts)) else ""
+    verb = "read in place" if entry.in_place else "ingest"
+    return f"{verb} {format_}{_options(settings)}: {amount(entry.documents, 'document')}{about}."
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -308,8 +305,8 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _options(options: Mapping[str, Any]) -> str:
-    given = [f"{name}: {_value(value)}" for name, value in options.items() if value not in (None, {}, [], "")]
-    return f" ({', '.join(given)})" if given else ""
+    texts = [f"{name}: {_value(value)}" for name, value in options.items() if value not in (None, {}, [], "")]
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def _value(value: Any) -> str:
@@ -321,7 +318,7 @@ def _value(value: Any) -> str:
 
 
 def _software(made_by: Mapping[str, Any]) -> str | None:
-    """Return the tagger that made an attribute, or the kind of its set, such as ``near``; None if neither did."""
+    """Return an attribute's tagger, or its set's kind, such as ``near``; None without either."""
     result = made_by.get("tagger") or made_by.get("kind")
     return None if result is None else str(result)
 
@@ -338,13 +335,13 @@ def _tagger(made_by: Mapping[str, Any]) -> str:
 
 
 def tools_of(facts: Facts) -> list[str]:
-    """Return the taggers, and kinds of sets, of what is in the rows, with versions, options and models."""
+    """Return the rows' taggers and kinds of sets, with versions and options."""
     results = [item.made_by for item in facts.tagged if item.in_rows and item.made_by and _software(item.made_by)]
     return list(dict.fromkeys(map(_tagger, results)))
 
 
 def steps(facts: Facts, *, rules: bool = True) -> list[str]:
-    """Return the steps that were taken, in order.
+    """Return the steps of the work, in order.
 
     Args:
         facts: Facts of a dataset or an output.
@@ -374,18 +371,18 @@ def steps(facts: Facts, *, rules: bool = True) -> list[str]:
 
 def _rule(effect: RuleEffect, settings: Mapping[str, Any]) -> str:
     stream = f" of {effect.stream}" if effect.stream else ""
-    shown = {name: value for name, value in settings.items() if name not in ("name", "kind", "expression", "group")}
-    what = f" {settings['expression']}" if settings.get("expression") else ""
-    done = f"{kind_called(effect.kind).ROLE.participle} {effect.documents:,} of {amount(effect.reached, 'document')}"
-    done += f", {amount(effect.chars, 'character')}"
-    return f"rule {effect.name}{stream}: {effect.kind}{what}{_options(shown)}; {done}."
+    options = {name: value for name, value in settings.items() if name not in ("name", "kind", "expression", "group")}
+    expression = f" {settings['expression']}" if settings.get("expression") else ""
+    effects = f"{kind_called(effect.kind).ROLE.participle} {effect.documents:,} of {amount(effect.reached, 'document')}"
+    effects += f", {amount(effect.chars, 'character')}"
+    return f"rule {effect.name}{stream}: {effect.kind}{expression}{_options(options)}; {effects}."
 
 
 # --- provenance -------------------------------------------------------------------------------------------------------
 
 
-def provenance(facts: Facts) -> dict[str, Any]:
-    """Return what the data were derived from, and by which steps; without times, which records do not have."""
+def prov_terms(facts: Facts) -> dict[str, Any]:
+    """Return the sources and steps of the data as PROV-O; without times, because records have none."""
     crawls = sorted({crawl for item in facts.ingested for crawl in item.crawls} | {*facts.crawls})
     entities = [
         {
@@ -414,6 +411,6 @@ def provenance(facts: Facts) -> dict[str, Any]:
 
 
 def _folder(crawl: str) -> str:
-    """Return the folder of a crawl below that of all crawls; news have one for each month of a year."""
+    """Return the folder of a crawl in the bucket. News have one for each month of a year."""
     kind, name, *date = crawl.split("-")
     return "/".join((f"{kind}-{name}", *date)) if name == "NEWS" else crawl
