@@ -10,7 +10,7 @@ from tests.marks import slow
 PROGRAM = """
 import sys, threading
 import msgspec
-from toolkit.storage.json_files import decoded, decoder_of, know_types
+from toolkit.storage.json_files import decode, decoder_of, know_types
 
 sys.setswitchinterval(1e-6)
 for i in range(300):
@@ -43,13 +43,13 @@ LINE = """b'{"a":{},"b":[{"a":[{}],"b":{"q":[1,{}]}}]}'"""
 @pytest.mark.parametrize(
     ("before", "read"),
     [
-        ("", f"decoded({LINE}, names['C'])"),
+        ("", f"decode({LINE}, names['C'])"),
         *slow(
             ("", "decoder_of(names['BC'[threading.get_ident() % 2]])"),
             ("know_types()", "msgspec.convert({'a': {}, 'b': [{'a': [{}]}]}, names['C'])"),
         ),
     ],
-    ids=["decoded", "decoder_of", "know_types"],
+    ids=["decode", "decoder_of", "know_types"],
 )
 def test_threads_decode_a_type_for_the_first_time_at_once(before: str, read: str) -> None:
     """With msgspec's own functions the process ends by a segmentation fault, in nearly every run."""

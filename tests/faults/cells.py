@@ -26,7 +26,7 @@ DAMAGED = (
 
 SETTINGS = {
     "toolkit.storage.objects.SMALL": 900,
-    "toolkit.storage.retrying.STRANGER": 0.3,
+    "toolkit.storage.retrying.UNKNOWN_HOST": 0.3,
     "toolkit.storage.retrying.FIRST": 0.02,
 }
 """Small enough that the corpus is uploaded in several parts, and that no test waits long for what does not come."""
@@ -158,7 +158,7 @@ class Bench:
             settings = SETTINGS | dict(column.constants) | (IMPATIENT if strike.fault == "hang" else {})
             settings["toolkit.session.DEFAULTS"] = storage["give_up"]
             if not strike.fault:  # a busy server is no fault
-                del settings["toolkit.storage.retrying.STRANGER"]
+                del settings["toolkit.storage.retrying.UNKNOWN_HOST"]
             changes = [each for each in (column.change, change) if each]
             return self.warm.run(arguments, env, disk=disk, settings=settings, changes=changes)
 

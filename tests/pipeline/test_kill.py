@@ -382,7 +382,7 @@ def test_a_publication_that_was_killed_is_finished_before_another_begins(
     project, _, _ = published
     project.config["mix"]["output"]["part_size"] = 3000
     with monkeypatch.context() as patch:
-        patch.setattr(local, "moved", DiesAt(writing.move_file, 2, after=True))
+        patch.setattr(local, "move_file", DiesAt(writing.move_file, 2, after=True))
         with pytest.raises(Killed):
             project("mix")
     findings = project("validate")

@@ -28,7 +28,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     huggingface_hub = pytest.importorskip("huggingface_hub")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
-    monkeypatch.setattr(retrying, "STRANGER", 0.6)  # the first pause is of a quarter of a second
+    monkeypatch.setattr(retrying, "UNKNOWN_HOST", 0.6)  # the first pause is of a quarter of a second
     with serving() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         monkeypatch.setenv("HF_TOKEN", TOKEN)

@@ -26,7 +26,7 @@ DATA = bytes(range(256)) * 4 * (SMALL // 512)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits between attempts are short."""
     monkeypatch.setattr(retrying, "pause", lambda seconds: time.sleep(min(seconds, 0.01)))
-    monkeypatch.setattr(retrying, "STRANGER", 0.5)
+    monkeypatch.setattr(retrying, "UNKNOWN_HOST", 0.5)
 
 
 def test_clouds_keep_the_contract(cloud: Cloud) -> None:
