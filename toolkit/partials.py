@@ -1,4 +1,4 @@
-"""Partials: counts of some documents, which add up in any order and are kept; damaged ones are made anew."""
+"""Partials: counts of some documents, which add up in any order and are kept; damaged ones are made again."""
 
 import copy
 import functools
@@ -44,7 +44,7 @@ def total(first: T, rest: Iterable[T]) -> T:
 
 def save(path: str, partial: Any, together: Together | None = None) -> None:
     """Write a partial. With `together` it appears with other files."""
-    write_file(path, zlib.compress(msgspec.msgpack.encode(partial), 1), together)
+    write_file(path, zlib.compress(msgspec.msgpack.encode(partial), 1), together, durable=False)
 
 
 def load(path: str, type_: type[T]) -> T | None:

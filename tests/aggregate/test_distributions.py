@@ -21,8 +21,8 @@ from toolkit.aggregate.distributions import (
     Distributions,
     Leaf,
     leaves,
+    merge_labels,
     summary,
-    together,
 )
 from toolkit.aggregate.groups import Groups, read, write
 from toolkit.aggregate.histogram import ACCURACY, Histogram, Spread
@@ -134,7 +134,7 @@ def test_merging_gives_the_same_buckets_in_any_order_and_through_a_file() -> Non
         whole = Distributions()
         for part in order:
             whole.merge(msgspec.json.decode(part, type=list[distributions.Distribution]))
-        merged.append(together(whole.finished()).buckets)
+        merged.append(merge_labels(whole.finished()).buckets)
     at_once = Distributions()
     at_once.add("null", NUMBER, values)
     assert merged == [at_once.finished()[0].buckets] * len(merged)
@@ -209,7 +209,7 @@ def test_what_many_documents_have_is_counted_by_itself() -> None:
     counted.add(numbers, labels, np.arange(100) % 2)
     spread = Spread()
     spread.merge(counted.packed(), ["en"])
-    bins = spread.shown(100, {"en"}, whole=False)
+    bins = spread.bins(100, {"en"}, whole=False)
     assert (sum(bins.counts["en"]), bins.counts["en"][-1]) == (100, 21)
     assert (bins.on_edges["en"][0], bins.on_edges["en"][-1], sum(bins.on_edges["en"])) == (70, 20, 90)
     assert (bins.after_on_edges["en"][0], bins.after_on_edges["en"][-1]) == (35, 10)
@@ -296,7 +296,7 @@ def test_a_table_shows_the_largest_and_counts_the_others(tmp_path: Path) -> None
     groups = [(f'"{name}"', [1, 1, 1, size, 1, 0]) for name, size in zip("abcde", (5, 9, 9, 1, 7), strict=True)]
     table = Table.of("host", groups, 2, unicode=False)
     assert [name for name, _ in table.groups] == ["b", "c"]
-    assert (table.others[0], table.others[1].bytes, table.total.bytes) == (3, 13, 31)
+    assert (table.rest[0], table.rest[1].bytes, table.total.bytes) == (3, 13, 31)
     assert table.total.unicode_words is None
 
 
@@ -313,14 +313,14 @@ def test_samples_depend_on_ids_alone_and_are_of_several_labels() -> None:
             found.add("file:1", label, document)
         return found
 
-    whole = kept(documents).kept()
+    whole = kept(documents).finish()
     assert {each.label for each in whole} == {'"a"', '"b"', '"c"'}
-    parts = [kept(documents[start::7]).kept() for start in range(7)]
+    parts = [kept(documents[start::7]).finish() for start in range(7)]
     random.Random(1).shuffle(parts)
     assert chosen((each for part in parts for each in part), 3) == whole
     assert all(len(each.text) == CHARS and each.chars > CHARS for each in whole if not each.id.startswith("more"))
     one = kept([pair for pair in documents if pair[0] == '"a"'])
-    assert len(one.kept()) == 3  # of one label, where there are no others
+    assert len(one.finish()) == 3  # of one label, where there are no others
 
 
 def test_the_least_are_kept_and_ties_go_by_the_rest_of_an_item() -> None:
@@ -328,7 +328,7 @@ def test_the_least_are_kept_and_ties_go_by_the_rest_of_an_item() -> None:
     found = Least[tuple[int, int]]()
     for some in (items[50:], items[:50]):
         found.add("a", 9, some)
-    assert found.found == {"a": sorted(items)[:9]}
+    assert found.items == {"a": sorted(items)[:9]}
     assert found.has_room("a", 9, (0,))
     assert not found.has_room("a", 9, (1,))
     assert not found.has_room("b", 0, (0,))

@@ -61,7 +61,7 @@ def test_a_threshold_is_not_for_labels_that_have_one_of_the_same_comparison() ->
     for_all, serbian = Threshold(0.3, "", "unsure", "prob < 0.3"), Threshold(0.8, "sr", "unsure", "prob < 0.8")
     upper, of_another = Threshold(0.99, "", "unsure", "prob > 0.99"), Threshold(0.5, "fi", "other", "prob < 0.5")
     listed = [for_all, serbian, upper, of_another]
-    assert [each.others(listed) for each in listed] == [["sr"], [], [], []]
+    assert [each.excluded_labels(listed) for each in listed] == [["sr"], [], [], []]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.pipeline import model
 from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
 from tests.pipeline.model import Doc, Modelled
 from toolkit import Document, Span, Tagger
-from toolkit.inspect.comparing import Moments
+from toolkit.aggregate.agreement import Moments
 
 Rules = tuple[list[dict[str, Any]], list[Modelled]]
 

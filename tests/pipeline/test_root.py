@@ -230,3 +230,30 @@ def test_calls_from_python_have_it(folder: Path, run: Run) -> None:
     path = folder / "conf/deep/c.yaml"
     assert run("ingest", "-c", path, "--quiet").code == 0
     assert Dataset(str(path)).shards == ["a.jsonl.gz"]
+
+
+OLD_READER = """
+import msgspec
+from toolkit import Draft, Reader
+
+class Numbered(Reader):
+    TYPES = {"length": int}
+
+    def attribute_sets(self):
+        return ("carried-0",)
+
+    def read(self, source):
+        with source.lines() as lines:
+            for number, line in enumerate(lines, 1):
+                yield Draft(text=line.decode(), number=number, attributes={"length": msgspec.Raw(b"1")})
+"""
+
+
+def test_attributes_without_their_set_are_an_error_of_the_reader(folder: Path, run: Run) -> None:
+    (folder / "plugins/old.py").write_text(OLD_READER)
+    (folder / "lines.txt").write_text("one\n")
+    ingest = [{"format": "plugins/old.py:Numbered", "from": ["lines.txt"], "source": "x"}]
+    (folder / "old.yaml").write_text(yaml.safe_dump({"root": ".", "dataset": "old", "ingest": ingest}))
+    run("ingest", "-c", folder / "old.yaml").fails(
+        1, "lines.txt:1: expected attributes by set, {'carried-0': {KEY: …}}, of each draft, got length; correct Num"
+    )

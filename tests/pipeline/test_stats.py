@@ -622,7 +622,7 @@ def test_what_was_counted_once_is_there_for_every_command(mixed: Project, monkey
     assert found["tables"] == first["tables"][::-1]
     assert found["lengths"] == first["lengths"]
     mixed.config["executor"] = {"type": "local"}
-    monkeypatch.setattr(columns, "_made", None)  # texts are not read again, whatever is grouped by, nor for a report
+    monkeypatch.setattr(columns, "_count", None)  # texts are not read again, whatever is grouped by, nor for a report
     by_rule = mixed.ok("stats", "processes=1", "--by", "crawl", "--by", "language.prob > 0.4", "--json").json["tables"]
     assert [table["total"] for table in by_rule] == [first["tables"][0]["total"]] * 2
     mixed.ok("report", "processes=1", "-o", mixed.root / "report.json")

@@ -1,4 +1,4 @@
-"""Numbers about joined rows, exact and independent of the order of documents, shards and processes.
+"""Numbers about joined rows, exact and independent of their order.
 
 A block of documents is counted into a partial; partials of shards are kept, and add up to those of a corpus:
 

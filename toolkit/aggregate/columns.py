@@ -60,7 +60,7 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def columns_of(work: JoinedShard, folder: str, report: Report, group: Group | None = None) -> Columns:
-    """Return the columns of a shard that has been indexed; read its documents if that has not been done.
+    """Return the columns of an indexed shard; read its documents if that has not been done.
 
     Args:
         work: the shard.
@@ -77,15 +77,15 @@ def columns_of(work: JoinedShard, folder: str, report: Report, group: Group | No
     if columns and columns.version == VERSION and columns.content == state.content:
         return columns
     own = msgspec.structs.replace(work.stream, text=None)  # columns are about the documents' own text
-    result = _made(msgspec.structs.replace(work, sets=[], stream=own), state.content, report)
+    result = _count(msgspec.structs.replace(work, sets=[], stream=own), state.content, report)
     partials.save(path, result, group.files if group else None)
     return result
 
 
-def _made(work: JoinedShard, content: str, report: Report) -> Columns:
+def _count(work: JoinedShard, content: str, report: Report) -> Columns:
     import numpy as np
 
-    seen: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
+    numbers: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
     places: dict[str, list[np.ndarray[Any, Any]]] = {kind: [] for kind in KINDS}
     lines: list[np.ndarray[Any, Any]] = []
     words: list[np.ndarray[Any, Any]] = []
@@ -96,26 +96,26 @@ def _made(work: JoinedShard, content: str, report: Report) -> Columns:
             lines.append(np.array([size[_LINES] for _, size in rows], dtype="<i4"))
             words.append(np.array([size[_WORDS] for _, size in rows], dtype="<i4"))
             for kind, of_document in keys.of_documents(work.path, (row[0] for row, _ in rows)).items():
-                known = seen[kind]
-                places[kind].append(np.array([known.setdefault(key, len(known)) for key in of_document], dtype="<i4"))
+                table = numbers[kind]
+                places[kind].append(np.array([table.setdefault(key, len(table)) for key in of_document], dtype="<i4"))
             report(0, block.documents.stored)
     none = np.zeros(0, dtype="<i4")
     return Columns(
         content=content,
         lines=np.concatenate([none, *lines]).tobytes(),
         words=np.concatenate([none, *words]).tobytes(),
-        values={kind: list(known) for kind, known in seen.items()},
+        values={kind: list(table) for kind, table in numbers.items()},
         places={kind: np.concatenate([none, *place]).tobytes() for kind, place in places.items()},
     )
 
 
 def folder_of(bookkeeping: str) -> str:
-    """Return the folder that columns are kept in."""
+    """Return the folder of columns."""
     return join(bookkeeping, "columns")
 
 
 def decoding(rules: RuleSet, names: Iterable[str]) -> RuleSet:
-    """Return rules for whose documents some more attributes are decoded; the rules are shared in a process."""
+    """Return rules with some more decoded attributes; the rules are shared in a process."""
     result, names = copy.copy(rules), set(names)
     fields = {**rules.needs.fields, **{name: {WHOLE} for name in names}}
     result.needs = dataclasses.replace(rules.needs, keys=rules.needs.keys | names, fields=fields)

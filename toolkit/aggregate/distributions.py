@@ -14,7 +14,7 @@ from toolkit.errors import DataError
 EXACT = 256
 """Different values up to which each is counted."""
 
-HELD = 4096
+PENDING = 4096
 """Different numbers that are in memory before they go into a histogram."""
 
 MOST = 20_000
@@ -31,7 +31,7 @@ Getter = Callable[[Any], Sequence[Any]]
 
 
 class _NoList:
-    """A value that only `NO_LIST` is of."""
+    """The type of `NO_LIST` alone."""
 
 
 NO_LIST = _NoList()
@@ -91,7 +91,7 @@ def _length(path: str) -> Leaf:
 
 
 def _is_inside_list(path: str, leaf: Leaf) -> bool:
-    """Return whether the leaf is of elements of a list that begins at the path or below it."""
+    """Return True for a leaf inside a list below the path."""
     return "[]" in leaf.path.removeprefix("len(").removeprefix(path)
 
 
@@ -117,7 +117,7 @@ class Distribution(msgspec.Struct, kw_only=True):
         nulls: documents (or elements) without a value.
         no_lists: lists that are null, for the values of elements.
         count: values.
-        values: how often each value is there, sorted; None if there are more than `EXACT`.
+        values: Count of each value, sorted; None if there are more than `EXACT`.
         buckets: Buckets of numbers.
     """
 
@@ -131,14 +131,14 @@ class Distribution(msgspec.Struct, kw_only=True):
     buckets: Histogram | None = None
 
 
-class _Held:
-    """Values of one distribution that is being counted."""
+class _Counting:
+    """Counts of the values of one distribution."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.nulls = self.no_lists = self.count = 0
         self.exact: Counter[Any] | None = Counter()
-        self.held: Counter[Any] = Counter()
+        self.pending: Counter[Any] = Counter()
         self.numbers = Histogram()
 
     def add(self, values: Iterable[Any]) -> None:
@@ -148,22 +148,22 @@ class _Held:
         self.count += result.total()
         self.count_exactly(result)
         if self.kind == "number":
-            self.held.update(result)
-            if len(self.held) > HELD:
+            self.pending.update(result)
+            if len(self.pending) > PENDING:
                 self.fold()
 
-    def count_exactly(self, found: Mapping[Any, int]) -> None:
+    def count_exactly(self, counts: Mapping[Any, int]) -> None:
         if self.exact is not None:
-            self.exact.update(found)
+            self.exact.update(counts)
             self.exact = self.exact if len(self.exact) <= EXACT else None
 
     def fold(self) -> None:
-        """Put the numbers that are held into the histogram."""
+        """Put the pending numbers into the histogram."""
         import numpy as np
 
-        numbers = [float(min(max(value, -_GREATEST), _GREATEST)) for value in self.held]  # JSON has any integers
-        self.numbers.add(np.array(numbers), np.array(list(self.held.values())))
-        self.held = Counter()
+        numbers = [float(min(max(value, -_GREATEST), _GREATEST)) for value in self.pending]  # JSON has any integers
+        self.numbers.add(np.array(numbers), np.array(list(self.pending.values())))
+        self.pending = Counter()
 
     def merge(self, other: Distribution) -> None:
         self.nulls += other.nulls
@@ -194,40 +194,40 @@ class Distributions:
     """Distributions of some attributes, by label."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], _Held] = {}
+        self._by_key: dict[tuple[str, str], _Counting] = {}
 
     def add(self, label: str, leaf: Leaf, values: Iterable[Any]) -> None:
         """Add values of documents of a label."""
         self._of(label, leaf.path, leaf.kind).add(values)
 
-    def merge(self, others: Iterable[Distribution]) -> None:
+    def merge(self, distributions: Iterable[Distribution]) -> None:
         """Add the distributions of other documents."""
-        for other in others:
+        for other in distributions:
             self._of(other.label, other.attribute, other.kind).merge(other)
 
-    def _of(self, label: str, attribute: str, kind: Kind) -> _Held:
-        result = self._found.get((label, attribute))
+    def _of(self, label: str, attribute: str, kind: Kind) -> _Counting:
+        result = self._by_key.get((label, attribute))
         if result is None:
-            if len(self._found) >= MOST:
+            if len(self._by_key) >= MOST:
                 raise DataError(
                     f"expected at most {MOST:,} distributions, of attributes by label, got more; "
                     "name fewer with --attribute, or give another --label"
                 )
-            result = self._found[label, attribute] = _Held(kind)
+            result = self._by_key[label, attribute] = _Counting(kind)
         return result
 
     def finished(self) -> list[Distribution]:
         """Return all distributions, sorted by attribute and label."""
-        keys = sorted(self._found, key=lambda key: (key[1], key[0]))
-        return [self._found[label, attribute].finished(label, attribute) for label, attribute in keys]
+        keys = sorted(self._by_key, key=lambda key: (key[1], key[0]))
+        return [self._by_key[label, attribute].finished(label, attribute) for label, attribute in keys]
 
 
-def together(distributions: Sequence[Distribution]) -> Distribution:
+def merge_labels(distributions: Sequence[Distribution]) -> Distribution:
     """Return the distributions of all labels of one attribute as one."""
-    held = _Held(distributions[0].kind)
+    counter = _Counting(distributions[0].kind)
     for distribution in distributions:
-        held.merge(distribution)
-    return held.finished("", distributions[0].attribute)
+        counter.merge(distribution)
+    return counter.finished("", distributions[0].attribute)
 
 
 def summary(distribution: Distribution) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Histograms as text, and pictures of them, of sizes and of lengths, with matplotlib (extra ``plots``): the same bytes.
+"""Histograms as text, and pictures of histograms, sizes and lengths.
+
+Pictures need matplotlib (extra ``plots``); they are the same bytes each time.
 
 Texts of data stand in a picture as they are: no ``$`` begins mathematics, and control characters are shown by number.
 """
@@ -18,7 +20,7 @@ import msgspec
 
 from toolkit.aggregate.distributions import Distribution, numbers
 from toolkit.aggregate.histogram import Histogram, binned, merged, quantile
-from toolkit.aggregate.tables import LENGTHS, percent, shown, size
+from toolkit.aggregate.tables import LENGTHS, display, percent, size
 from toolkit.aggregate.thresholds import Threshold
 from toolkit.data.excerpts import head
 from toolkit.distribution import require_extra
@@ -44,7 +46,7 @@ class Bars(msgspec.Struct, kw_only=True):
 
     Attributes:
         attribute: path.
-        bins: in order.
+        bins: Bins, in order.
         nulls: values that are not there.
         no_lists: lists that are not there, of elements.
         thresholds: Thresholds of rules; empty where values are no numbers.
@@ -77,7 +79,7 @@ class Bars(msgspec.Struct, kw_only=True):
             )
         else:
             ranked = sorted(distribution.values, key=lambda value: (-value[1], value[0]))
-            bins = [Bin(shown(value), count) for value, count in ranked[:BINS]]
+            bins = [Bin(display(value), count) for value, count in ranked[:BINS]]
             if rest := ranked[BINS:]:
                 bins.append(Bin(f"{len(rest)} more", sum(count for _, count in rest)))
         return cls(
@@ -103,7 +105,7 @@ class Bars(msgspec.Struct, kw_only=True):
 
 
 def _ranges(distribution: Distribution) -> list[Bin]:
-    """Return bins of one width that end at round numbers; of a long tail bins that end at powers of two."""
+    """Return bins of one width with round edges; of a long tail bins that end at powers of two."""
     assert distribution.buckets
     low, high = distribution.buckets.low, distribution.buckets.high
     listed = numbers(distribution)
@@ -114,7 +116,7 @@ def _ranges(distribution: Distribution) -> list[Bin]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Return edges at powers of two, so far apart that there are at most `BINS` bins and two."""
+    """Return edges at powers of two, at most `BINS` + 3."""
     first, last = math.frexp(max(low, 1.0))[1] - 1, math.frexp(high)[1]
     step = -(-(last - first) // BINS)
     powers = [_float(Decimal(2) ** n) for n in range(first, last + step, step)]
@@ -122,7 +124,9 @@ def _powers(low: float, high: float) -> list[float]:
 
 
 def _edges(low: float, high: float) -> list[float]:
-    """Return edges at multiples of 1, 2, 2.5 or 5 times a power of ten, reckoned in decimals to be exact.
+    """Return edges at round multiples of a power of ten.
+
+    They are multiples of 1, 2, 2.5 or 5, computed in decimals to be exact.
 
     The step is the least by which there are about `BINS` bins at most, from half of that on. Where numbers hardly
     differ it is larger: edges must.
@@ -138,7 +142,7 @@ def _edges(low: float, high: float) -> list[float]:
 
 
 def _steps(width: Decimal) -> Iterator[Decimal]:
-    """Yield round numbers, from the least one that is no less than the width (or by a thousandth)."""
+    """Yield round numbers, from the width on (less a thousandth)."""
     for exponent in itertools.count(width.adjusted()):
         for factor in ("1", "2", "2.5", "5"):
             if (step := Decimal(factor).scaleb(exponent)) >= width * Decimal("0.999"):
@@ -146,7 +150,7 @@ def _steps(width: Decimal) -> Iterator[Decimal]:
 
 
 def _float(number: Decimal) -> float:
-    """Return the nearest float that is finite."""
+    """Return the nearest finite float."""
     return min(max(float(number), -sys.float_info.max), sys.float_info.max)
 
 
@@ -198,13 +202,13 @@ def check_installed() -> None:
 
 
 def is_installed() -> bool:
-    """Return whether matplotlib is there."""
+    """Return True if matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
 @contextmanager
 def drawn(*outputs: NamedOutput, size: tuple[float, float] = (8, 4.5)) -> Iterator[Any]:
-    """Give axes, and write what is drawn in them: PNG, SVG or PDF by the suffix; the same bytes each time.
+    """Give axes, and write the drawing: PNG, SVG or PDF by the suffix; the same bytes each time.
 
     Raises:
         MissingExtra: without matplotlib.
@@ -217,7 +221,7 @@ def drawn(*outputs: NamedOutput, size: tuple[float, float] = (8, 4.5)) -> Iterat
 
 @contextmanager
 def figure(size: tuple[float, float]) -> Iterator[Any]:
-    """Give a figure, within whose context it is drawn and `rendered`.
+    """Give a figure for drawing and `rendered`.
 
     Raises:
         MissingExtra: without matplotlib.
@@ -244,13 +248,13 @@ _UNDATED: dict[str, dict[str, Any]] = {
 }
 
 
-def rendered(found: Any, suffix: str, note: str = "") -> bytes:
+def rendered(picture: Any, suffix: str, note: str = "") -> bytes:
     """Return a figure as ``png``, ``svg`` or ``pdf``, without date and version; note: that a PNG has in it."""
-    for axes in found.axes:
+    for axes in picture.axes:
         axes.spines[["top", "right"]].set_visible(False)
     data = io.BytesIO()
     about = _UNDATED.get(suffix, {}) | ({"Description": note} if note else {})
-    found.savefig(data, format=suffix, dpi=150, metadata=about)
+    picture.savefig(data, format=suffix, dpi=150, metadata=about)
     return data.getvalue()
 
 
@@ -306,6 +310,9 @@ def sizes_and_lengths(
     Raises:
         MissingExtra: without matplotlib.
     """
+    check_installed()
+    from matplotlib.ticker import MaxNLocator
+
     rows, of_rows = _first(sizes, lengths)
     with figure((9 if lengths else 7, 1.3 + 0.24 * max(len(rows), 3))) as result:
         axes = result.subplots(1, 2, sharey=True, squeeze=False)[0] if lengths else [result.subplots()]
@@ -314,7 +321,7 @@ def sizes_and_lengths(
         axes[0].set_yticks(places, [head(title, _TITLE) for title, _ in rows])
         axes[0].set_ylim(len(rows) - 0.4, -0.6)
         axes[0].set_xlabel("size of the text")
-        axes[0].xaxis.set_major_locator(_few())
+        axes[0].xaxis.set_major_locator(MaxNLocator(4))
         axes[0].xaxis.set_major_formatter(lambda number, _: size(number))
         if lengths:
             _draw_ranges(axes[1], of_rows)
@@ -324,25 +331,22 @@ def sizes_and_lengths(
         return rendered(result, suffix, note)
 
 
-def _few() -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(4)
-
-
 def _first(
     sizes: Sequence[tuple[str, int]], lengths: Sequence[Histogram]
 ) -> tuple[list[tuple[str, int]], list[Histogram]]:
     """Return the first labels, and all others as one."""
     rows, of_rows = list(sizes[:MOST]), list(lengths[:MOST])
-    if others := sizes[MOST:]:
-        rows.append((f"{len(others):,} more", sum(number for _, number in others)))
+    if rest := sizes[MOST:]:
+        rows.append((f"{len(rest):,} more", sum(number for _, number in rest)))
         of_rows += [merged(lengths[MOST:])] if lengths else []
     return rows, of_rows
 
 
 def _draw_ranges(axes: Any, lengths: Sequence[Histogram]) -> None:
-    """Draw for each label a thin line that nine of ten documents lie on, a thick one for half of them, the median."""
+    """Draw the range of lengths of each label.
+
+    A thin line has nine of ten documents, a thick one half of them, a mark the median.
+    """
     for place, length in enumerate(lengths):
         if length.count:
             low, lower, middle, upper, high = map(length.quantile, LENGTHS)

@@ -32,13 +32,13 @@ class Groups:
     """Sums by key.
 
     Args:
-        folder: for what does not fit into memory.
+        folder: Folder for groups beyond the memory.
         held: groups in memory.
     """
 
-    def __init__(self, folder: str, held: int = HELD) -> None:
+    def __init__(self, folder: str, limit: int = HELD) -> None:
         self._folder = folder
-        self._held = held
+        self._limit = limit
         self._runs = 0
         self._clear()
 
@@ -53,21 +53,21 @@ class Groups:
 
         Args:
             keys: Keys of each.
-            rows: what `toolkit.text.counting.measure` gives.
+            rows: Measures of `toolkit.text.counting.measure`.
         """
         import numpy as np
 
         self.add_sums(keys, np.hstack([np.ones((len(rows), 1), dtype=np.int64), rows]))
 
     def add_sums(self, keys: Sequence[str], rows: Any) -> None:
-        """Add groups that were summed up elsewhere, by their `Group` rows."""
+        """Add sums of other documents, as `Group` rows."""
         import numpy as np
 
         places = [self._places.setdefault(key, len(self._places)) for key in keys]
         while len(self._places) > len(self._sums):
             self._sums = np.vstack([self._sums, np.zeros_like(self._sums)])
         np.add.at(self._sums, places, rows)
-        if len(self._places) > self._held:
+        if len(self._places) > self._limit:
             write(join(self._folder, f"{self._runs}.groups"), self._in_memory())
             self._runs += 1
             self._clear()

@@ -32,16 +32,16 @@ def quantile(listed: Iterable[tuple[N, int]], count: int, share: str) -> N:
         count: Count of all; above 0.
         share: a decimal.
     """
-    rank, seen = math.ceil(Fraction(share) * count), 0
+    rank, below = math.ceil(Fraction(share) * count), 0
     for value, number in listed:
-        seen += number
-        if seen >= rank:
+        below += number
+        if below >= rank:
             return value
     raise AssertionError(share)
 
 
 def binned(listed: Iterable[tuple[N, int]], edges: Sequence[N]) -> list[int]:
-    """Return the counts of bins, each from an edge to below the next; the last has all numbers after its own."""
+    """Return the counts of bins, each without its upper edge; the last has all numbers after its own."""
     counts, place = [0] * max(0, len(edges) - 1), 0
     for value, number in listed:
         while place < len(counts) - 1 and value >= edges[place + 1]:
@@ -138,7 +138,7 @@ _TINY = 10.0**_LEAST
 
 
 def codes_of(numbers: "np.ndarray[Any, Any]", precision: int = 2) -> "np.ndarray[Any, Any]":
-    """Return the bucket of each number, int64 that rise with the numbers; all of them are finite.
+    """Return the bucket of each number, as rising int64; all of them are finite.
 
     Args:
         numbers: float64.
@@ -165,7 +165,10 @@ def codes_of(numbers: "np.ndarray[Any, Any]", precision: int = 2) -> "np.ndarray
 
 
 def on_edges(numbers: "np.ndarray[Any, Any]", codes: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Return whether each number is the lower edge of its bucket itself, as round numbers are that many have."""
+    """Return True for each number on the lower edge of its bucket.
+
+    Round numbers, which many documents have, are such edges.
+    """
     import numpy as np
 
     power, digits = np.divmod(np.abs(codes), 100)
@@ -196,35 +199,35 @@ def edge_of(code: int, precision: int = 2) -> float:
 
 
 def _times_ten(digits: int, shift: int) -> float:
-    """Return ``digits·10^shift`` as the nearest float, which is printed with these digits."""
+    """Return ``digits·10^shift`` as the nearest float: printed with these digits."""
     return float(digits * 10**shift) if shift >= 0 else digits / 10**-shift
 
 
-def edges(found: Mapping[int, int], most: int, *, whole: bool = False) -> list[int]:
-    """Return the codes at which bins begin, about so many at most, and the one behind the last.
+def edges(cells: Mapping[int, int], most: int, *, whole: bool = False) -> list[int]:
+    """Return the codes of bins' starts, and the code after the last. There are about `most` of them.
 
     Bins are of one width; if most of the numbers would be in a few of these, they grow with the numbers.
 
     Args:
-        found: how many numbers a bucket has.
+        cells: Count of each bucket.
         most: bins.
         whole: True if all numbers are integers, so that no bin is narrower than 1.
     """
-    present = sorted(code for code, count in found.items() if count)
+    present = sorted(code for code, count in cells.items() if count)
     if not present:
         return []
     low, high, behind = present[0], present[-1], _next(present[-1])
     if whole and edge_of(behind) % 1:
         behind = int(codes_of(_array([math.floor(edge_of(high)) + 1]))[0])
-    total = sum(found.values())
-    even = _even(low, high, found, most, whole=whole)
-    largest = sum(sorted(counts(found.items(), [*even, behind]), reverse=True)[:3])
+    total = sum(cells.values())
+    even = _even(low, high, cells, most, whole=whole)
+    largest = sum(sorted(counts(cells.items(), [*even, behind]), reverse=True)[:3])
     if len(even) < 8 or 2 * largest < total or low < 0 or (high // 100) - (low // 100) < 2:
         return [*even, behind]
-    seen, first = 0, low
+    below, first = 0, low
     for first in present:  # the least numbers of all, below this one, are in one bin
-        seen += found[first]
-        if first > 0 and 200 * seen >= total:
+        below += cells[first]
+        if first > 0 and 200 * below >= total:
             break
     chosen: list[int] = []
     for series in _SERIES:
@@ -241,14 +244,14 @@ def _array(numbers: Sequence[float]) -> "np.ndarray[Any, Any]":
     return np.array(numbers, dtype=float)
 
 
-def _even(low: int, high: int, found: Mapping[int, int], most: int, *, whole: bool) -> list[int]:
+def _even(low: int, high: int, cells: Mapping[int, int], most: int, *, whole: bool) -> list[int]:
     """Return the codes of edges at equal distances; below a power of ten they may be nearer than above it."""
     import numpy as np
 
     power = max(max(abs(low), abs(high)) // 100 + _LEAST - 1, 0 if whole else -99)
     begin, end, ten = edge_of(low), edge_of(high), 10.0 ** (power + 1)
-    below = sum(count for code, count in found.items() if -ten < edge_of(code) < ten)
-    finer = 2 * below > sum(found.values()) and not (whole and power == 0) and begin < ten <= end and low >= 0
+    below = sum(count for code, count in cells.items() if -ten < edge_of(code) < ten)
+    finer = 2 * below > sum(cells.values()) and not (whole and power == 0) and begin < ten <= end and low >= 0
     widths = [(step, power - 1) for step in (1, 2, 5)] if finer else []
     numbers = [begin]
     for step, tier in [*widths, *((step, power) for step in (1, 2, 5, 10, 20, 50, 100))]:
@@ -280,14 +283,14 @@ def _next(code: int) -> int:
     return code + 1 if code % 100 < 99 else (code // 100 + 1) * 100 + 10
 
 
-def counts(found: Iterable[tuple[int, int]], begins: Sequence[int]) -> list[int]:
+def counts(cells: Iterable[tuple[int, int]], begins: Sequence[int]) -> list[int]:
     """Return the counts of bins, without zeros at the end.
 
     Args:
-        found: codes and how many numbers each has.
+        cells: codes and how many numbers each has.
         begins: Begins of the bins, and what is behind the last: `edges`.
     """
-    return _without_zeros(binned(sorted(found), begins))
+    return _without_zeros(binned(sorted(cells), begins))
 
 
 def bounds(begins: Sequence[int]) -> list[float]:
@@ -300,7 +303,7 @@ def bounds(begins: Sequence[int]) -> list[float]:
 REST = "*"
 """Stands for all labels that are not shown by themselves."""
 
-_HELD = 1 << 18
+_PENDING = 1 << 18
 """Cells of a distribution that are held before they are added up."""
 
 _OFFSET, _WIDTH = 1 << 13, 1 << 14
@@ -357,40 +360,40 @@ class Spread:
         self.whole = True
         self._cells: list[np.ndarray[Any, Any]] = []
         self._counts: list[np.ndarray[Any, Any]] = []
-        self._held = 0
+        self._pending = 0
 
     def add(
-        self, numbers: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]", kept: "np.ndarray[Any, Any]"
+        self, numbers: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]", stays: "np.ndarray[Any, Any]"
     ) -> None:
         """Add documents: their numbers, not a number for null; the numbers of their labels; 1 of those that stay."""
         import numpy as np
 
-        there = ~np.isnan(numbers)
-        if not there.all():
+        defined = ~np.isnan(numbers)
+        if not defined.all():
             names = list(self.labels)
-            self.nulls.update(names[i] for i in labels[~there].tolist())
-            numbers, labels, kept = numbers[there], labels[there], kept[there]
+            self.nulls.update(names[i] for i in labels[~defined].tolist())
+            numbers, labels, stays = numbers[defined], labels[defined], stays[defined]
         if len(numbers):
             self._reach(float(numbers.max()), whole=bool((numbers == np.floor(numbers)).all()))
         codes = codes_of(numbers)
-        cells = ((labels * _WIDTH + codes + _OFFSET) * 2 + on_edges(numbers, codes)) * 2 + kept
-        self._hold(*np.unique(cells, return_counts=True))
+        cells = ((labels * _WIDTH + codes + _OFFSET) * 2 + on_edges(numbers, codes)) * 2 + stays
+        self._append(*np.unique(cells, return_counts=True))
 
     def merge(self, other: Cells, labels: Sequence[str]) -> None:
-        """Add other documents, whose labels these are in the order of their numbers."""
+        """Add other documents, with labels in the order of their numbers."""
         import numpy as np
 
         mine = np.array([self.labels.setdefault(label, len(self.labels)) for label in labels], dtype=np.int64)
         number, rest = np.divmod(np.frombuffer(other.cells, dtype="<i8"), _OF_LABEL)
-        self._hold(mine[number] * _OF_LABEL + rest, np.frombuffer(other.counts, dtype="<i8"))
+        self._append(mine[number] * _OF_LABEL + rest, np.frombuffer(other.counts, dtype="<i8"))
         self.nulls.update(other.nulls)
         self._reach(other.greatest, whole=other.whole)
 
-    def _hold(self, cells: "np.ndarray[Any, Any]", counts: "np.ndarray[Any, Any]") -> None:
+    def _append(self, cells: "np.ndarray[Any, Any]", counts: "np.ndarray[Any, Any]") -> None:
         self._cells.append(cells)
         self._counts.append(counts)
-        self._held += len(cells)
-        if self._held > _HELD:
+        self._pending += len(cells)
+        if self._pending > _PENDING:
             self._folded()
 
     def _folded(self) -> tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
@@ -401,7 +404,7 @@ class Spread:
         result, places = np.unique(np.concatenate([none, *self._cells]), return_inverse=True)
         sums = np.zeros(len(result), dtype=np.int64)
         np.add.at(sums, places, np.concatenate([none, *self._counts]))
-        self._cells, self._counts, self._held = [result], [sums], 0
+        self._cells, self._counts, self._pending = [result], [sums], 0
         return result, sums
 
     def _reach(self, greatest: float | None, *, whole: bool) -> None:
@@ -410,12 +413,12 @@ class Spread:
             self.greatest = greatest if self.greatest is None else max(self.greatest, greatest)
 
     def packed(self) -> Cells:
-        """Return what is kept."""
+        """Return the form on disk."""
         cells, counts = (item.astype("<i8").tobytes() for item in self._folded())
         nulls = dict(sorted(self.nulls.items()))
         return Cells(cells=cells, counts=counts, nulls=nulls, greatest=self.greatest, whole=self.whole)
 
-    def shown(self, most: int, labels: set[str], *, whole: bool) -> Bins:
+    def bins(self, most: int, labels: set[str], *, whole: bool) -> Bins:
         """Return edges, and the counts of bins by label.
 
         Args:
@@ -426,7 +429,7 @@ class Spread:
         import numpy as np
 
         cells, counts = self._folded()
-        rest, kept = np.divmod(cells, 2)
+        rest, stays = np.divmod(cells, 2)
         rest, edge = np.divmod(rest, 2)
         number, code = np.divmod(rest, _WIDTH)
         code -= _OFFSET
@@ -439,17 +442,17 @@ class Spread:
         bin_ = np.clip(np.searchsorted(begins, code, side="right") - 1, 0, max(0, len(begins) - 2))
         on_edge = (edge == 1) & np.isin(code, begins)
 
-        def by_label(wanted: "np.ndarray[Any, Any]") -> dict[str, list[int]]:
+        def by_label(selected: "np.ndarray[Any, Any]") -> dict[str, list[int]]:
             table = np.zeros((len(listed), max(1, len(begins) - 1)), dtype=np.int64)
-            np.add.at(table, (row[wanted], bin_[wanted]), counts[wanted])
-            there = set(row[wanted].tolist())
-            return {label: _without_zeros(table[i].tolist()) for i, label in enumerate(listed) if i in there}
+            np.add.at(table, (row[selected], bin_[selected]), counts[selected])
+            present = set(row[selected].tolist())
+            return {label: _without_zeros(table[i].tolist()) for i, label in enumerate(listed) if i in present}
 
         limits = bounds(begins)
         if not whole and self.greatest is not None and len(limits) > 1 and limits[-2] < self.greatest < limits[-1]:
             limits[-1] = self.greatest
-        stay = kept == 1
-        return Bins(limits, by_label(kept >= 0), by_label(stay), by_label(on_edge), by_label(on_edge & stay))
+        stay = stays == 1
+        return Bins(limits, by_label(stays >= 0), by_label(stay), by_label(on_edge), by_label(on_edge & stay))
 
 
 def _without_zeros(counts: list[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""The keys that documents are grouped by: label, source, crawl or host, or the value of an expression."""
+"""Keys for grouping documents: label, source, crawl or host, or the value of an expression."""
 
 import functools
 import re
@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 
     Attributes:
         number: Number of documents before them.
-        arguments: for each the values that expressions see, the document last.
+        arguments: Arguments of expressions for each document, the document last.
         sizes: the numbers of `toolkit.text.counting.COLUMNS`, int64 (documents, 5).
         named: keys that are known without the documents, by `NAMED`.
     """
@@ -57,7 +57,7 @@ class Keys:
 
     Args:
         by: `NAMED` ones and expressions.
-        names: what expressions may use.
+        names: Names for expressions.
         arguments: the variables that the names' code refers to, the document last.
         label: expression of the label, None if there is none.
         path: Path of the file, in which the name of a crawl may stand.
@@ -102,7 +102,7 @@ class Keys:
     def labels(self, rows: Rows) -> list[str]:
         """Return the keys of the labels; errors as of `of`."""
         label = self.rules.label
-        return _of_each(lambda *each: _json(label(*each)), rows) if label else [NOTHING] * len(rows.arguments)
+        return _of_each(lambda *values: _json(label(*values)), rows) if label else [NOTHING] * len(rows.arguments)
 
     def _value(self, number: int, *values: Any) -> str:
         result: msgspec.Raw = self.rules.set_fields([number], *values)[f"by{number}"]
@@ -120,12 +120,12 @@ def _of_each(function: Callable[..., str], rows: Rows) -> list[str]:
 
 
 def _expression(text: str, names: Mapping[str, Name], label: str | None) -> str:
-    """Return the expression, made null where a part of a path is; its value can be a group."""
-    known = {LABEL: Name(Type("nullable", Type("str")), "None"), **names} if label else names
+    """Return the expression, null-safe if it is a path; its value can be a group."""
+    named = {LABEL: Name(Type("nullable", Type("str")), "None"), **names} if label else names
     path = re.fullmatch(r"[\w.]+", text.strip())
-    text = (null_safe(text.strip(), known) if path else None) or text
+    text = (null_safe(text.strip(), named) if path else None) or text
     try:
-        type_ = check(text, known).type
+        type_ = check(text, named).type
     except ExpressionError as error:
         raise ConfigError(f"--by {text}: {error}; or one of {', '.join(NAMED)}") from None
     inside = type_.not_null
@@ -158,18 +158,18 @@ _HEADERS = msgspec.json.Decoder(_Headers)
 
 
 def of_documents(path: str, documents: Iterable[Document]) -> dict[str, list[str]]:
-    """Return the keys of documents in a file, by source, crawl and host.
+    """Return the source, crawl and host of each document.
 
     The crawl is that which the metadata name, else the path, else the source; the host that of the URL which blocklists
     look at, too, and null for what is no URL, or has no host.
     """
     results: dict[str, list[str]] = {"source": [], "crawl": [], "host": []}
     for document in documents:
-        seen, source = _METADATA.decode(document.raw_metadata) or _Metadata(), document.source
-        headers = bytes(seen.warc_headers)
+        metadata, source = _METADATA.decode(document.raw_metadata) or _Metadata(), document.source
+        headers = bytes(metadata.warc_headers)
         url = _HEADERS.decode(headers).url if headers[:1] == b"{" else None
-        url = url if isinstance(url, str) else seen.url
-        names = (_crawl_in(item) for item in (seen.crawl, seen.dump, path, source) if isinstance(item, str))
+        url = url if isinstance(url, str) else metadata.url
+        names = (_crawl_in(item) for item in (metadata.crawl, metadata.dump, path, source) if isinstance(item, str))
         results["source"].append(_json(source or None))
         results["crawl"].append(next(filter(None, names), NOTHING))
         results["host"].append(_host_in(before_path(url)) if isinstance(url, str) and url else NOTHING)

@@ -23,12 +23,12 @@ Item = TypeVar("Item", bound=Any)
 
 
 class Rank(NamedTuple):
-    """A document of a shard, with what it is chosen by.
+    """A document of a shard, with its rank.
 
     Attributes:
-        distance: to a threshold; 0 of what is drawn.
+        distance: Distance to a threshold; 0 of a random document.
         hash: Hash of source and id.
-        row: from 1.
+        row: Row, from 1.
     """
 
     distance: float
@@ -40,24 +40,24 @@ class Least(Generic[Item]):
     """The items of least rank, for each of some keys; items are compared by their order.
 
     Attributes:
-        found: by key, the least first.
+        items: Items by key, the least first.
     """
 
     def __init__(self) -> None:
-        self.found: dict[str, list[Item]] = {}
+        self.items: dict[str, list[Item]] = {}
 
     def has_room(self, key: str, most: int, rank: Any) -> bool:
-        """Return whether an item would be kept that begins with this rank; both are tuples."""
-        kept = self.found.get(key, [])
-        return len(kept) < most or bool(most and rank < kept[-1])
+        """Return True if an item of this rank would be kept; both are tuples."""
+        items = self.items.get(key, [])
+        return len(items) < most or bool(most and rank < items[-1])
 
     def add(self, key: str, most: int, items: Iterable[Item]) -> None:
-        """Add items, of which so many are kept for the key."""
-        kept = self.found.setdefault(key, [])
+        """Add items, and keep the least ones of the key."""
+        ranked = self.items.setdefault(key, [])
         for item in items:
-            if len(kept) < most or (most and item < kept[-1]):
-                insort(kept, item)
-                del kept[most:]
+            if len(ranked) < most or (most and item < ranked[-1]):
+                insort(ranked, item)
+                del ranked[most:]
 
 
 def add_ranks(
@@ -73,7 +73,7 @@ def add_ranks(
     Args:
         least: takes them.
         key: Key that they are chosen for.
-        most: of them that are kept.
+        most: Largest number of documents to keep.
         hashes: uint64 of each document.
         rows: int64 of each document.
         distances: float64 of each document; none where they are drawn.
@@ -83,9 +83,9 @@ def add_ranks(
     if not len(hashes):
         return
     far = np.zeros(len(hashes)) if distances is None else distances
-    kept = least.found.get(key, [])
-    if len(kept) == most:
-        last = kept[-1]
+    ranks = least.items.get(key, [])
+    if len(ranks) == most:
+        last = ranks[-1]
         able = (far < last.distance) | ((far == last.distance) & (hashes <= np.uint64(last.hash)))
         hashes, rows, far = hashes[able], rows[able], far[able]
     if len(hashes) > most:
@@ -141,17 +141,17 @@ class Samples:
             sample = Sample(digest, label, document.id, url, len(text), text[:CHARS])
             self._least.add(label, self._number, [(digest, sample)])
 
-    def kept(self) -> list[Sample]:
+    def finish(self) -> list[Sample]:
         """Return the samples, sorted."""
-        return chosen((sample for some in self._least.found.values() for _, sample in some), self._number)
+        return chosen((sample for some in self._least.items.values() for _, sample in some), self._number)
 
 
 def chosen(samples: Iterable[Sample], number: int) -> list[Sample]:
-    """Return so many samples, sorted, of as many labels as there can be; those of some files are enough for all."""
+    """Return some samples, sorted, of as many labels as possible; those of some files are enough for all."""
     ranked = sorted(samples)
     first: dict[str, Sample] = {}
     for sample in ranked:
         first.setdefault(sample.label, sample)
-    taken = heapq.nsmallest(number, first.values())
-    others = (sample for sample in ranked if sample not in taken)
-    return sorted([*taken, *heapq.nsmallest(number - len(taken), others)])
+    selected = heapq.nsmallest(number, first.values())
+    rest = (sample for sample in ranked if sample not in selected)
+    return sorted([*selected, *heapq.nsmallest(number - len(selected), rest)])

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit.aggregate.distributions import Distribution, summary, together
+from toolkit.aggregate.distributions import Distribution, merge_labels, summary
 from toolkit.aggregate.groups import Group, counts_of
 from toolkit.aggregate.histogram import Histogram, merged
 from toolkit.data.excerpts import harmless, unlike_formula
@@ -34,15 +34,15 @@ class Table(msgspec.Struct, kw_only=True):
     """The counts of groups.
 
     Attributes:
-        by: what documents are grouped by.
-        groups: by their values, those with most bytes first.
-        others: how many groups there are beside these, and what they come to.
+        by: Kind of the groups.
+        groups: Counts by value, those with most bytes first.
+        rest: Number and counts of the other groups.
         total: Total of all.
     """
 
     by: str
     groups: list[tuple[Any, Counts]]
-    others: tuple[int, Counts]
+    rest: tuple[int, Counts]
     total: Counts
 
     @classmethod
@@ -61,23 +61,23 @@ class Table(msgspec.Struct, kw_only=True):
 
         column = 1 + COLUMNS.index(rank)
         largest = heapq.nsmallest(top, passing(), key=lambda group: (-group[1][column], -group[1][0], group[0]))
-        shown = [(msgspec.json.decode(key), counts_of(row, unicode=unicode)) for key, row in largest]
-        return cls(by=by, groups=shown, others=(number - len(shown), _rest(total, shown)), total=total)
+        top_groups = [(msgspec.json.decode(key), counts_of(row, unicode=unicode)) for key, row in largest]
+        return cls(by=by, groups=top_groups, rest=(number - len(top_groups), _rest(total, top_groups)), total=total)
 
     def data(self) -> dict[str, Any]:
         """Return the table for programs."""
-        number, others = self.others
+        number, rest = self.rest
         return {
             "by": self.by,
             "groups": [{"group": group, **_plain(counts)} for group, counts in self.groups],
-            "others": {"groups": number, **_plain(others)},
+            "others": {"groups": number, **_plain(rest)},
             "total": _plain(self.total),
         }
 
 
-def _rest(total: Counts, shown: Sequence[tuple[Any, Counts]]) -> Counts:
+def _rest(total: Counts, groups: Sequence[tuple[Any, Counts]]) -> Counts:
     rest = msgspec.structs.replace(total)
-    for _, counts in shown:
+    for _, counts in groups:
         for name in counts.__struct_fields__:
             if (value := getattr(rest, name)) is not None:
                 setattr(rest, name, value - (getattr(counts, name) or 0))
@@ -100,7 +100,7 @@ def size(count: float) -> str:
     return f"{count:.1f} TB" if count < 99.95 else f"{count:,.0f} TB"
 
 
-def shown(group: Any) -> str:
+def display(group: Any) -> str:
     """Return a group's value for people."""
     if group is None:
         return NONE
@@ -116,7 +116,7 @@ _CODE_OR_TAG = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)|<(?=[A-Za-z/!?])", re.DOTA
 
 
 def without_html(text: str) -> str:
-    """Return Markdown in which nothing begins a tag of HTML; code stays, which has none."""
+    """Return Markdown without tags of HTML; code stays, which has none."""
     return _CODE_OR_TAG.sub(lambda match: "&lt;" if match[0] == "<" else match[0], text)
 
 
@@ -138,9 +138,9 @@ def table_markdown(table: Table) -> str:
     """Return a table like OSCAR's: a line for each group, then all together."""
     names = list(_plain(table.total))
     rows = [[table.by, *(_NAMES[name] for name in names)]]
-    number, others = table.others
-    listed = [(shown(group), counts) for group, counts in table.groups]
-    listed += [(f"{number:,} more", others)] if number else []
+    number, rest = table.rest
+    listed = [(display(group), counts) for group, counts in table.groups]
+    listed += [(f"{number:,} more", rest)] if number else []
     for title, counts in [*listed, ("all", table.total)]:
         rows.append([title, *(_cell(name, getattr(counts, name)) for name in names)])
     return markdown(rows)
@@ -165,7 +165,10 @@ def mix_markdown(sizes: SizesByLabel, both: tuple[str, str] = ("original", "kept
 
 
 def mix_rows(sizes: SizesByLabel) -> tuple[list[tuple[str, Counts, Counts]], list[str]]:
-    """Return rows of label, what was read, what stays, the largest first, all together last; and what is compared."""
+    """Return rows of label, sizes before and after, the largest first.
+
+    All together last; and the names of the compared sizes.
+    """
     before, after = Counts(), Counts()
     for before_after in sizes.values():
         before.add(before_after.before)
@@ -188,17 +191,17 @@ def _csv(rows: Iterable[Sequence[Any]]) -> str:
 
 def _raw(group: Any) -> str:
     """Return a group's value for programs; nothing if there is none."""
-    return "" if group is None else group if isinstance(group, str) and group else shown(group)
+    return "" if group is None else group if isinstance(group, str) and group else display(group)
 
 
 def table_csv(table: Table) -> str:
     """Return every number as it is; a last column tells groups from the sum of others and of all."""
     names = list(_plain(table.total))
-    number, others = table.others
+    number, rest = table.rest
     rows: list[list[Any]] = [[table.by, *names, "groups"]]
     for title, counts, count in [
         *((_raw(group), counts, 1) for group, counts in table.groups),
-        *([("others", others, number)] if number else []),
+        *([("others", rest, number)] if number else []),
         ("all", table.total, number + len(table.groups)),
     ]:
         rows.append([title, *(getattr(counts, name) for name in names), count])
@@ -239,7 +242,7 @@ def _summary(histogram: Histogram) -> dict[str, Any]:
 
 
 def ranked_lengths(lengths: LengthsByLabel) -> list[tuple[str, dict[str, Any]]]:
-    """Return labels, as JSON text, with their lengths in numbers, those with most characters first."""
+    """Return labels and their lengths, those with most characters first. Labels are JSON texts."""
     listed = [(label, _summary(histogram)) for label, histogram in lengths.items()]
     return sorted(listed, key=lambda item: (-item[1]["chars"], item[0]))
 
@@ -253,7 +256,7 @@ def lengths_data(lengths: LengthsByLabel) -> dict[str, Any]:
 def lengths_markdown(lengths: LengthsByLabel) -> str:
     """Return a line for each label, then all together; lengths are in code points."""
     rows = [["label", "documents", "least", *LENGTHS.values(), "greatest", "mean"]]
-    listed = [(shown(msgspec.json.decode(label)), numbers) for label, numbers in ranked_lengths(lengths)]
+    listed = [(display(msgspec.json.decode(label)), numbers) for label, numbers in ranked_lengths(lengths)]
     for title, item in [*listed, ("all", _summary(merged(lengths.values())))]:
         numbers = [item["documents"], item["min"], *item["quantiles"].values(), item["max"], round(item["mean"] or 0)]
         rows.append([title, *(f"{number:,}" for number in numbers)])
@@ -299,7 +302,7 @@ def distributions_data(distributions: Iterable[Distribution]) -> list[dict[str, 
         {
             "attribute": attribute,
             "kind": listed[0].kind,
-            "all": summary(together(listed)),
+            "all": summary(merge_labels(listed)),
             "labels": [
                 {"label": msgspec.json.decode(distribution.label), **summary(distribution)} for distribution in listed
             ],
@@ -312,12 +315,12 @@ def distributions_markdown(distributions: Iterable[Distribution], *, labels: boo
     """Return a line for each attribute; or a table for each, with a line for each label."""
     grouped = by_attribute(distributions)
     if not labels:
-        return _distributions_table("attribute", [(name, together(listed)) for name, listed in grouped.items()])
+        return _distributions_table("attribute", [(name, merge_labels(listed)) for name, listed in grouped.items()])
     tables = []
     for attribute, listed in grouped.items():
         ranked = sorted(listed, key=lambda item: (-item.count - item.nulls, item.label))
-        lines = [(shown(msgspec.json.decode(distribution.label)), distribution) for distribution in ranked]
-        tables.append(_distributions_table(attribute, [*lines, ("all", together(listed))]))
+        lines = [(display(msgspec.json.decode(distribution.label)), distribution) for distribution in ranked]
+        tables.append(_distributions_table(attribute, [*lines, ("all", merge_labels(listed))]))
     return "\n\n".join(tables)
 
 
@@ -330,11 +333,17 @@ def _distributions_table(title: str, listed: Sequence[tuple[str, Distribution]])
     return markdown(rows)
 
 
-def _row(found: dict[str, Any]) -> list[str]:
-    quantiles = found.get("quantiles", {})
-    numbers = [found.get("min"), *(quantiles.get(share) for share in ("0.05", "0.5", "0.95")), found.get("max")]
-    cells = ["" if number is None else f"{number:.6g}" for number in [*numbers, found.get("mean")]]
-    return [f"{found['values']:,}", percent(found["null_share"]), f"{found['null_lists']:,}", *cells, _frequent(found)]
+def _row(values: dict[str, Any]) -> list[str]:
+    quantiles = values.get("quantiles", {})
+    numbers = [values.get("min"), *(quantiles.get(share) for share in ("0.05", "0.5", "0.95")), values.get("max")]
+    cells = ["" if number is None else f"{number:.6g}" for number in [*numbers, values.get("mean")]]
+    return [
+        f"{values['values']:,}",
+        percent(values["null_share"]),
+        f"{values['null_lists']:,}",
+        *cells,
+        _frequent(values),
+    ]
 
 
 def percent(share: float | None) -> str:
@@ -342,22 +351,22 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
-def _frequent(found: dict[str, Any]) -> str:
-    counts = found["counts"]
+def _frequent(numbers: dict[str, Any]) -> str:
+    counts = numbers["counts"]
     if counts is None:
         return "many values"
-    if "min" in found and len(counts) > _TELLING:
+    if "min" in numbers and len(counts) > _TELLING:
         return f"{len(counts)} values"
     ranked = sorted(counts, key=lambda count: -count["count"])[:_SHOWN_VALUES]
     more = len(counts) - len(ranked)
-    listed = ", ".join(f"{shown(item['value'])}: {item['count']:,}" for item in ranked)
+    listed = ", ".join(f"{display(item['value'])}: {item['count']:,}" for item in ranked)
     return listed + (f", {more} more" if more else "")
 
 
 def _label(distribution: Distribution) -> str:
     """Return a label for programs; ``(none)`` tells documents without one from all."""
     label = msgspec.json.decode(distribution.label)
-    return shown(label) if label is None else _raw(label)
+    return display(label) if label is None else _raw(label)
 
 
 def distributions_csv(distributions: Iterable[Distribution]) -> str:
@@ -366,7 +375,7 @@ def distributions_csv(distributions: Iterable[Distribution]) -> str:
     rows: list[list[Any]] = []
     shares: list[str] = []
     for attribute, listed in by_attribute(distributions).items():
-        for label, distribution in [("", together(listed)), *((_label(e), e) for e in listed)]:
+        for label, distribution in [("", merge_labels(listed)), *((_label(e), e) for e in listed)]:
             numbers = summary(distribution)
             quantiles = numbers.get("quantiles", {})
             shares = shares or list(quantiles)

@@ -1,4 +1,4 @@
-"""The thresholds that rules set for an attribute, found in their expressions."""
+"""Thresholds of rules for an attribute, read from their expressions."""
 
 import ast
 import operator
@@ -16,7 +16,7 @@ HOLDS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Threshold(NamedTuple):
-    """A number that a rule compares an attribute with.
+    """A number in a rule's comparison with an attribute.
 
     Attributes:
         number: Number of all labels, or of one.
@@ -32,15 +32,15 @@ class Threshold(NamedTuple):
 
     @property
     def sign(self) -> str:
-        """Return that of the comparison, with the attribute at its left."""
+        """Return the sign of the comparison, with the attribute at its left."""
         return self.text.split(" ")[-2]
 
     def holds(self, value: float) -> bool:
-        """Return whether the comparison is true of a value."""
+        """Return True if the comparison is true of a value."""
         return bool(HOLDS[self.sign](value, self.number))
 
-    def others(self, listed: "Iterable[Threshold]") -> list[str]:
-        """Return the labels that this one is not for: of those of the same comparison that are for a label."""
+    def excluded_labels(self, listed: "Iterable[Threshold]") -> list[str]:
+        """Return the labels with a threshold of their own: of those of the same comparison that are for a label."""
         if self.label:
             return []
         return [item.label for item in listed if item.label and (item.rule, item.sign) == (self.rule, self.sign)]
@@ -54,7 +54,7 @@ _SIGNS: dict[type[ast.cmpop], tuple[str, str]] = {
 
 
 def thresholds(rules: Iterable[Rule], attribute: str) -> list[Threshold]:
-    """Return where rules compare an attribute with a number, or with a parameter that has one for each label."""
+    """Return the thresholds of rules for an attribute. They are numbers, or parameters with a number for each label."""
     results: dict[Threshold, None] = {}
     for rule in rules:
         for comparison in comparisons(rule):
@@ -66,7 +66,7 @@ def thresholds(rules: Iterable[Rule], attribute: str) -> list[Threshold]:
 
 
 def compared(rules: Iterable[Rule]) -> list[str]:
-    """Return what rules compare with a number, as ``--histogram`` names it, in the order of the rules."""
+    """Return the attributes in comparisons with numbers, in the rules' order. They are named as for ``--histogram``."""
     result = (
         path_of(comparison.left, comparison.paths)
         for rule in rules
@@ -84,7 +84,7 @@ Paths = Mapping[str, str]
 
 
 class Comparison(NamedTuple):
-    """Two values that a rule compares. The walk yields each pair twice, with either of the two at the left.
+    """Two values in a rule's comparison. The walk yields each pair twice, with either of the two at the left.
 
     Attributes:
         left, sign, right: ``language.prob``, ``<``, ``0.6``.
@@ -100,12 +100,12 @@ class Comparison(NamedTuple):
 
     @property
     def is_by_size(self) -> bool:
-        """Return whether one of the two has to be the greater one."""
+        """Return True if the comparison is by size."""
         return self.sign not in ("==", "!=")
 
 
 def comparisons(rule: Rule) -> Iterator[Comparison]:
-    """Yield all comparisons in the expressions of a rule, also those inside loops."""
+    """Yield all comparisons in a rule's expressions, inside loops, too."""
     for text in rule.expressions:
         try:
             tree = parse(text)
@@ -142,7 +142,7 @@ def _walk(node: ast.AST, paths: Paths, *, turned: bool | None) -> Iterator[Compa
 
 
 def _parts(node: ast.AST, turned: bool | None) -> list[tuple[ast.AST, bool | None]]:
-    """Return the nodes below a node, each with whether the rule acts where it is false; None if that cannot be told."""
+    """Return the children of a node, each with its `turned`; None if that cannot be told."""
     match node:
         case ast.BoolOp(values=nodes):
             return [(node, turned) for node in nodes]
@@ -162,7 +162,7 @@ def _walk_loop(
     turned: bool | None,
     conditions: bool | None,
 ) -> Iterator[Comparison]:
-    """Yield the comparisons in a loop, and what its variables stand for there.
+    """Yield the comparisons in a loop, with its variables resolved.
 
     Args:
         loop: a comprehension.
@@ -188,7 +188,7 @@ def _opposite(turned: bool | None) -> bool | None:
 
 
 def path_of(node: ast.expr, paths: Paths) -> str:
-    """Return the name that ``--histogram`` has for what a node stands for."""
+    """Return the name of a node's value for ``--histogram``."""
     match node:
         case ast.Name(id=name):
             return paths.get(name, name)
@@ -200,7 +200,7 @@ def path_of(node: ast.expr, paths: Paths) -> str:
 
 
 def numbers(node: ast.expr, parameters: Mapping[str, Mapping[str, object]]) -> dict[str, float]:
-    """Return the number that a node stands for, by label, ``""`` for all others; none if it is not one."""
+    """Return the number of a node by label, ``""`` for all others; none if it is not one."""
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return {"": float(value)}

@@ -1,4 +1,4 @@
-"""Pairs of duplicates that a document is in, with what differs."""
+"""Pairs of duplicates of a document, with their differences."""
 
 import difflib
 import re
@@ -30,11 +30,11 @@ Name = tuple[str, ...]
 
 
 class Pair(NamedTuple):
-    """A document with what a set says of it, and the one that is kept in its place."""
+    """A duplicate with its value in a set, and its original."""
 
     set: str
     name: Name
-    kept: Name
+    original: Name
     value: dict[str, Any]
 
 
@@ -51,42 +51,48 @@ def _name(row: _Row | DocumentRow, place: str) -> Name:
     return (row.source, row.id, place) if place else (row.source, row.id)
 
 
-def explain(dataset: Dataset, plan: Plan, shards: Sequence[str], wanted: str, max_bytes: int) -> Outcome:
-    """Show pairs of duplicates that a document is in, with what differs.
+def explain(dataset: Dataset, plan: Plan, shards: Sequence[str], id: str, max_bytes: int) -> Outcome:
+    """Show the pairs of duplicates of a document, with their differences.
 
     Args:
         dataset: Dataset of the documents.
         plan: Plan of the sets.
         shards: Shards that are looked at.
-        wanted: id of the document.
+        id: id of the document.
         max_bytes: Maximum bytes of a document.
 
     Raises:
         ConfigError: if no document has the id.
     """
-    said: list[str] = []
+    messages: list[str] = []
     data: list[dict[str, Any]] = []
     for entry in plan.entries:
-        value, pairs = _pairs(dataset, entry, shards, wanted)
+        value, pairs = _pairs(dataset, entry, shards, id)
         if value is None:
-            raise ConfigError(f"expected a document with the id {wanted!r}, got none in {amount(len(shards), 'shard')}")
+            raise ConfigError(f"expected a document with the id {id!r}, got none in {amount(len(shards), 'shard')}")
         if "duplicate_of" not in value:
             continue  # a set of lines or paragraphs
         if not pairs:
-            said.append(f"{entry.set}: {wanted} is not a duplicate, and has none")
+            messages.append(f"{entry.set}: {id} is not a duplicate, and has none")
         for pair in pairs:
-            texts = _texts([dataset, *entry.against], {pair.name, pair.kept}, max_bytes)
-            edits = differences(texts[pair.kept], texts[pair.name]) if texts.keys() >= {pair.name, pair.kept} else []
-            said.append(_shown(pair, edits))
-            data.append({**pair._asdict(), "differences": edits})
-    return Outcome(text="\n\n".join(said), data={"pairs": data})
+            texts = _texts([dataset, *entry.against], {pair.name, pair.original}, max_bytes)
+            edits = (
+                differences(texts[pair.original], texts[pair.name])
+                if texts.keys() >= {pair.name, pair.original}
+                else []
+            )
+            messages.append(_format(pair, edits))
+            data.append(
+                {"set": pair.set, "name": pair.name, "kept": pair.original, "value": pair.value, "differences": edits}
+            )
+    return Outcome(text="\n\n".join(messages), data={"pairs": data})
 
 
-def _pairs(dataset: Dataset, entry: Entry, shards: Sequence[str], wanted: str) -> tuple[Any, list[Pair]]:
-    """Return what the set says of the document, and the pairs that it is in."""
+def _pairs(dataset: Dataset, entry: Entry, shards: Sequence[str], id: str) -> tuple[Any, list[Pair]]:
+    """Return the value of the document in a set, and its pairs."""
     mine: Any = None
     pairs: list[Pair] = []
-    within = msgspec.json.encode(wanted)
+    within = msgspec.json.encode(id)
     for shard in shards:
         path = dataset.attribute_path(entry.set, shard)
         if not exists(path):
@@ -98,9 +104,9 @@ def _pairs(dataset: Dataset, entry: Entry, shards: Sequence[str], wanted: str) -
                 row = _ROW.decode(line)
                 value = row.attributes[entry.key]
                 of = value.get("duplicate_of")
-                if row.id == wanted:
+                if row.id == id:
                     mine = value
-                if of and wanted in (row.id, of[1]) and (len(pairs) < PAIRS or row.id == wanted):
+                if of and id in (row.id, of[1]) and (len(pairs) < PAIRS or row.id == id):
                     name = _name(row, dataset.place_of(shard, lines.number))
                     pairs.append(Pair(entry.set, name, tuple(of), value))
     return mine, pairs
@@ -128,19 +134,19 @@ def _rows(dataset: Dataset, names: set[Name], max_bytes: int) -> Iterator[tuple[
                     yield row, dataset.place_of(shard, lines.number)
 
 
-def differences(kept: str, other: str) -> list[str]:
-    """Return the first places where two texts differ, with some words around: ``[-kept-]{+other+}``."""
-    old, new = _WORD.findall(kept), _WORD.findall(other)
+def differences(original: str, other: str) -> list[str]:
+    """Return the first differences of two texts, with some words around: ``[-kept-]{+other+}``."""
+    old, new = _WORD.findall(original), _WORD.findall(other)
     if len(old) + len(new) > _MOST_WORDS:
-        old, new = kept.splitlines(), other.splitlines()
+        old, new = original.splitlines(), other.splitlines()
     results = []
-    for what, a, a_end, b, b_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if what == "equal":
+    for tag, a, a_end, b, b_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
             continue
-        gone = f"[-{_cut(old[a:a_end])}-]" if a_end > a else ""
+        removed = f"[-{_cut(old[a:a_end])}-]" if a_end > a else ""
         come = f"{{+{_cut(new[b:b_end])}+}}" if b_end > b else ""
         before, behind = " ".join(old[max(0, a - _AROUND) : a]), " ".join(old[a_end : a_end + _AROUND])
-        results.append(" ".join(filter(None, (before, gone + come, behind))))
+        results.append(" ".join(filter(None, (before, removed + come, behind))))
         if len(results) == _EDITS:
             break
     return results
@@ -151,14 +157,16 @@ def _cut(words: Sequence[str]) -> str:
     return text if len(text) <= _CHARS else text[:_CHARS] + "…"
 
 
-def _shown(pair: Pair, edits: list[str]) -> str:
-    of, kept = (f"{escaped(id_)} ({escaped(', '.join((source, *at)))})" for source, id_, *at in (pair.name, pair.kept))
-    said = [f"{pair.set}: {of} is a duplicate of {kept}"]
+def _format(pair: Pair, edits: list[str]) -> str:
+    of, original = (
+        f"{escaped(id_)} ({escaped(', '.join((source, *at)))})" for source, id_, *at in (pair.name, pair.original)
+    )
+    lines = [f"{pair.set}: {of} is a duplicate of {original}"]
     evidence = [
         f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
         for key, value in pair.value.items()
         if isinstance(value, int | float)
     ]
-    said += [f"  {', '.join(evidence)}"] if evidence else []
-    said += [f"  {edit}" for edit in edits] or ["  no word differs"]
-    return "\n".join(said)
+    lines += [f"  {', '.join(evidence)}"] if evidence else []
+    lines += [f"  {edit}" for edit in edits] or ["  no word differs"]
+    return "\n".join(lines)

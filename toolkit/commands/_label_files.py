@@ -15,7 +15,7 @@ from toolkit.errors import ConfigError, amount, mismatch
 from toolkit.execution.executors import Task
 from toolkit.label_files.formats import annotations
 from toolkit.learn import labelling
-from toolkit.learn.evaluate.predictions import Question, ShardAsked
+from toolkit.learn.evaluate.predictions import Question, ShardQuestions
 from toolkit.learn.labelling import Names, origins
 from toolkit.mix.join import JoinedShard
 from toolkit.plugins import default_name
@@ -30,27 +30,27 @@ UNKNOWN = "und"
 """The language of no prompt, as ISO 639-2 calls what is not determined."""
 
 
-def names_of(dataset: Dataset, question: Question, given: Mapping[str, str | None]) -> Names:
+def names_of(dataset: Dataset, question: Question, overrides: Mapping[str, str | None]) -> Names:
     """Return the names for the values of a question.
 
     Args:
         dataset: Dataset that has the sets.
         question: an expression over one set, or several.
-        given: on the command line, by the names of ml_filter.
+        overrides: on the command line, by the names of ml_filter.
 
     Raises:
         ConfigError: if nothing tells them, and they are not given.
     """
-    said = {key: value for key, value in given.items() if value}
+    names = {key: value for key, value in overrides.items() if value}
     if len(question.sets) != 1:
         for option in ("model_name", "prompt_name"):
-            if option not in said:
+            if option not in names:
                 flag = f"--{option.replace('_', '-')}"
                 raise ConfigError(
                     f"expected {flag} NAME, got none: `--from {question.text}` does not name one set, whose "
                     f"settings would say it"
                 )
-        return Names(given=said, model="", prompt="", language=UNKNOWN)
+        return Names(overrides=names, model="", prompt="", language=UNKNOWN)
     (name,) = question.sets
     settings = _settings(dataset, name, question.text)
     options = settings.get("options", {})
@@ -61,7 +61,7 @@ def names_of(dataset: Dataset, question: Question, given: Mapping[str, str | Non
         model = default_name(settings["tagger"])
     named = prompt if isinstance(prompt, dict) else {}
     return Names(
-        given=said,
+        overrides=names,
         model=model if isinstance(model, str) and model else name,
         prompt=named.get("prompt_name") or name,
         language=named.get("language") or UNKNOWN,
@@ -69,7 +69,7 @@ def names_of(dataset: Dataset, question: Question, given: Mapping[str, str | Non
 
 
 def key_of(dataset: Dataset, question: Question) -> str:
-    """Return the key that an expression begins with, or the only one of its set; empty if there is none such."""
+    """Return the first key of an expression, or its set's only one; empty if there is none such."""
     if len(question.sets) != 1:
         return ""
     (name,) = question.sets
@@ -94,7 +94,7 @@ Form = Literal["ml-filter", "label-studio", "argilla"]
 
 
 class FileOptions(Stage, frozen=True, kw_only=True):
-    """Options of what writes external files.
+    """Options for writing external files.
 
     Raises:
         ConfigError: if they do not go together.
@@ -126,7 +126,7 @@ class FileOptions(Stage, frozen=True, kw_only=True):
 
     @property
     def form(self) -> Form | None:
-        """Return the form of the files that are written; None if none are."""
+        """Return the form of the files to write; None if none are."""
         return self.to or (ML_FILTER if self.from_ is not None else None)
 
     @property
@@ -140,8 +140,8 @@ class FileOptions(Stage, frozen=True, kw_only=True):
                     raise ConfigError(f"--{name.replace('_', '-')}: expected it only with --from or --to")
             return
         if self.output is None:
-            what = "the folder of the experiment" if self.form == ML_FILTER else "the file"
-            raise ConfigError(f"--to {self.form}: expected --output, {what}, got none")
+            target = "the folder of the experiment" if self.form == ML_FILTER else "the file"
+            raise ConfigError(f"--to {self.form}: expected --output, {target}, got none")
         if self.form == ML_FILTER and self.from_ is None:
             raise ConfigError("--to ml-filter: expected --from SET, whose values are written, got none")
         if self.shard is not None:
@@ -151,26 +151,26 @@ class FileOptions(Stage, frozen=True, kw_only=True):
 
 
 class Experiment(msgspec.Struct, frozen=True):
-    """The record that a folder is an experiment of ours."""
+    """The mark of an experiment of ours."""
 
     version: int = 1
 
 
 def write(context: Context, options: FileOptions) -> Outcome:
-    """Write the files that the options ask for."""
+    """Write the requested files."""
     dataset, form = context.dataset, options.form
     note_roots([str(options.output)])
     finder = Finder(dataset, ())
     if options.from_ is not None:
         _check_set(options.from_, dataset.sets())
-    asked = [finder.question(options.from_, options.from_, "--from")] if options.from_ is not None else []
-    value = asked[0] if asked else None
-    asked += finder.where(options.where)
-    works, unreadable = questions.works_for(context, dataset, asked, "", "strict")
+    expressions = [finder.question(options.from_, options.from_, "--from")] if options.from_ is not None else []
+    value = expressions[0] if expressions else None
+    expressions += finder.where(options.where)
+    works, unreadable = questions.works_for(context, dataset, expressions, "", "strict")
     outcome = (
-        _experiment(context, options, works, asked)
+        _experiment(context, options, works, expressions)
         if form == ML_FILTER
-        else _list(context, options, works, asked, value)
+        else _list(context, options, works, expressions, value)
     )
     outcome.failures += unreadable.values()
     outcome.data["failed"] = outcome.failures
@@ -178,19 +178,21 @@ def write(context: Context, options: FileOptions) -> Outcome:
     return outcome
 
 
-def _check_set(text: str, known: list[str]) -> None:
-    """Raise ConfigError for a set that is not there; ``edu-1`` would be a difference."""
+def _check_set(text: str, names: list[str]) -> None:
+    """Raise ConfigError for a missing set; ``edu-1`` would be a difference."""
     name = text.strip().partition(".")[0]
-    if is_set_name(name) and not name.isidentifier() and name not in known:
-        raise ConfigError(f"--from {text}: expected a set, {mismatch(name, known)}")
+    if is_set_name(name) and not name.isidentifier() and name not in names:
+        raise ConfigError(f"--from {text}: expected a set, {mismatch(name, names)}")
 
 
 # --- ml_filter --------------------------------------------------------------------------------------------------------
 
 
-def _experiment(context: Context, options: FileOptions, works: list[JoinedShard], asked: list[Question]) -> Outcome:
+def _experiment(
+    context: Context, options: FileOptions, works: list[JoinedShard], expressions: list[Question]
+) -> Outcome:
     """Write the annotation files of an experiment: those that are not there, or not as they would be written."""
-    value, output, dataset = asked[0], str(options.output).rstrip("/"), context.dataset
+    value, output, dataset = expressions[0], str(options.output).rstrip("/"), context.dataset
     type_ = value.checked(works[0]).expression.type
     if not _has_scores(type_):
         raise ConfigError(
@@ -201,8 +203,8 @@ def _experiment(context: Context, options: FileOptions, works: list[JoinedShard]
     by_shard = {work.shard: work for work in works}
     todo = [
         labelling.FilesToWrite(
-            shards=[ShardAsked(_work(by_shard, works[0], shard), asked) for shard in origin.shards],
-            wanted=origin.wanted,
+            shards=[ShardQuestions(_work(by_shard, works[0], shard), expressions) for shard in origin.shards],
+            selected=origin.selected,
             files=origin.files,
             names=names,
             experiment=output,
@@ -261,9 +263,13 @@ def _has_scores(type_: Type) -> bool:
 
 
 def _list(
-    context: Context, options: FileOptions, works: Sequence[JoinedShard], asked: list[Question], value: Question | None
+    context: Context,
+    options: FileOptions,
+    works: Sequence[JoinedShard],
+    expressions: list[Question],
+    value: Question | None,
 ) -> Outcome:
-    """Write the tasks of the documents that are asked for, as one list."""
+    """Write the tasks of the selected documents as one list."""
     output, dataset = str(options.output), context.dataset
     assert options.form in get_args(labelling.Form)
     form: Any = options.form
@@ -288,7 +294,7 @@ def _list(
     folder = join(dataset.bookkeeping, "tasks", xxhash.xxh3_64_hexdigest(output.encode()))
     todo = [
         labelling.TasksToWrite(
-            asked=ShardAsked(work, asked),
+            shard=ShardQuestions(work, expressions),
             form=form,
             question=question,
             model=model,
@@ -298,7 +304,7 @@ def _list(
     ]
     with context.lease(folder, output, {}):
         results = context.run(
-            "writing the output", labelling.write_tasks, [Task(tasks.asked.work.path, tasks) for tasks in todo]
+            "writing the output", labelling.write_tasks, [Task(tasks.shard.work.path, tasks) for tasks in todo]
         )
         broken = failures(results)
         count = sum(result.value or 0 for result in results)

@@ -24,7 +24,7 @@ from toolkit.tag import sample
 
 
 class SetOptions(Limited, frozen=True, kw_only=True):
-    """Options of commands that look at sets of one dataset.
+    """Options for reading sets of one dataset.
 
     Raises:
         ConfigError: unless it is said, once, of which dataset.
@@ -42,7 +42,7 @@ class SetOptions(Limited, frozen=True, kw_only=True):
 
 
 def dataset_of(context: Context, root: str | None, names: list[str], *, sampled: bool) -> tuple[Dataset, str]:
-    """Return the dataset that has the sets, and what it is where it is a sample of `tag --sample`.
+    """Return the dataset of the sets, and the description of a sample.
 
     Args:
         context: Context of the command.
@@ -59,31 +59,31 @@ def dataset_of(context: Context, root: str | None, names: list[str], *, sampled:
 
 
 def shards_of(context: Context, dataset: Dataset, over: str) -> list[str]:
-    """Return the shards that are looked at."""
+    """Return the shards to read."""
     return context.limited(dataset.shards()) if over else context.shards(dataset)[0]
 
 
 def works_for(
-    context: Context, dataset: Dataset, asked: Sequence[Question], over: str, check: Check
+    context: Context, dataset: Dataset, expressions: Sequence[Question], over: str, check: Check
 ) -> tuple[list[JoinedShard], dict[str, str]]:
-    """Return the shards of whose documents something is asked, with the sets for that; and those that cannot be read.
+    """Return the shards for some questions, and unreadable ones.
 
     Args:
         context: Context of the command.
         dataset: Dataset that has the sets.
-        asked: all that is asked.
-        over: what the dataset is where it is a sample.
+        expressions: all that is asked.
+        over: Description of the sample; empty for the whole dataset.
         check: Treatment of sets that are out of date.
 
     Raises:
         ConfigError: if there are no documents, or a question is none over these sets.
     """
     source = context.source_of(dataset, shards_of(context, dataset, over))
-    resolved = source.resolve_each(named(asked), context.options.command, check=check)
+    resolved = source.resolve_each(named(expressions), context.options.command, check=check)
     works = resolved.joined(context.config.max_document_bytes)
     if not works:
         raise ConfigError(f"expected documents in {dataset.documents}, got none")
-    for question in asked:
+    for question in expressions:
         question.check(works[0])
     return works, resolved.unreadable
 
@@ -96,32 +96,32 @@ _LANGUAGES = (*LABELS_AT, "text_language.label")
 
 
 class Finder:
-    """Finds the sets that expressions read.
+    """Finds the sets of expressions.
 
     Args:
         dataset: Dataset that has them.
         given: names of sets whose keys are meant where several have one.
     """
 
-    def __init__(self, dataset: Dataset, given: Sequence[str]) -> None:
+    def __init__(self, dataset: Dataset, selected: Sequence[str]) -> None:
         self._all = dataset.sets()
         loaded = {name: records.load_schema(dataset, name) for name in self._all}
         self._types = {name: set_schema.types() for name, set_schema in loaded.items() if set_schema}
-        self._known: dict[str, list[str]] = {name: [*self._types.get(name, ())] for name in self._all}
-        self._foreign = self._known.keys() - self._types
-        if unknown := next((name for name in given if name not in self._known), None):
-            raise ConfigError(f"--attributes {unknown}: expected a set{self._others(unknown)}")
-        self._given: Mapping[str, list[str]] = {name: self._known[name] for name in given}
+        self._keys: dict[str, list[str]] = {name: [*self._types.get(name, ())] for name in self._all}
+        self._foreign = self._keys.keys() - self._types
+        if unknown := next((name for name in selected if name not in self._keys), None):
+            raise ConfigError(f"--attributes {unknown}: expected a set{self._hint(unknown)}")
+        self._selected: Mapping[str, list[str]] = {name: self._keys[name] for name in selected}
 
-    def _others(self, name: str) -> str:
+    def _hint(self, name: str) -> str:
         return did_you_mean(name, self._all) or f"; there are: {', '.join(self._all) or 'none'}"
 
     def where(self, text: str | None) -> list[Question]:
-        """Return the question which documents are looked at; none if it is all of them."""
+        """Return the question for selecting documents; none if it is all of them."""
         return [] if text is None else [self.question(WHERE, text, "--where")]
 
     def question(self, name: str, text: str, option: str) -> Question:
-        """Return a question, with the sets that it reads.
+        """Return a question with its sets.
 
         Args:
             name: Name of the question.
@@ -131,40 +131,43 @@ class Finder:
         Raises:
             ConfigError: if it is no expression, or it is not clear which sets it reads.
         """
-        if text in NAMED and not any(text in keys for keys in self._known.values()):
+        if text in NAMED and not any(text in keys for keys in self._keys.values()):
             return Question(name, text, [], option)
         first = text.strip().partition(".")[0]
         if first in self._foreign and is_set_name(first):  # its keys are known once its files are read
             return Question(name, text, [first], option)
         try:
-            results = expressions.sets_read(text, self._given, self._known, dict)
+            results = expressions.sets_read(text, self._selected, self._keys, dict)
             read = [*results]
             if None not in results.values():
                 used = expressions.keys_in(text)
                 self._refuse_unknown_key(used, option, text)
-                read += [key for key, keys in self._given.items() if used & {*keys} or key in self._foreign]
+                read += [key for key, keys in self._selected.items() if used & {*keys} or key in self._foreign]
         except ExpressionError as error:
             self._refuse_unknown(option, text)
-            told = str(error).replace("`attributes: [SET]`", "`--attributes SET`")
-            raise ConfigError(f"{option} {text}: {told}") from None
+            message = str(error).replace("`attributes: [SET]`", "`--attributes SET`")
+            raise ConfigError(f"{option} {text}: {message}") from None
         return Question(name, text, list(dict.fromkeys(read)), option)
 
     def _refuse_unknown(self, option: str, text: str) -> None:
-        """Raise ConfigError for ``SET.KEY`` of a set that is not there, which is no expression."""
+        """Raise ConfigError for ``SET.KEY`` of a missing set."""
         first = text.strip().partition(".")[0]
-        if is_set_name(first) and not first.isidentifier() and first not in self._known:
-            raise ConfigError(f"{option} {text}: expected a set, got {first!r}{self._others(first)}")
+        if is_set_name(first) and not first.isidentifier() and first not in self._keys:
+            raise ConfigError(f"{option} {text}: expected a set, got {first!r}{self._hint(first)}")
 
     def _refuse_unknown_key(self, used: set[str], option: str, text: str) -> None:
-        """Raise ConfigError for a name that no set has, unless the sets of other programs may have it."""
-        known = {key for keys in self._known.values() for key in keys}
-        unknown = sorted(used - known - {METADATA})
-        if unknown and not self._foreign & self._given.keys():
-            hint = did_you_mean(unknown[0], [*known, *self._all, *NAMED]) or f"; there are: {', '.join(sorted(known))}"
+        """Raise ConfigError for a name of no set."""
+        all_keys = {key for keys in self._keys.values() for key in keys}
+        unknown = sorted(used - all_keys - {METADATA})
+        if unknown and not self._foreign & self._selected.keys():
+            hint = (
+                did_you_mean(unknown[0], [*all_keys, *self._all, *NAMED])
+                or f"; there are: {', '.join(sorted(all_keys))}"
+            )
             raise ConfigError(f"{option} {text}: expected a key of a set, got {unknown[0]!r}{hint}")
 
     def language(self) -> Question | None:
-        """Return what asks for the language of documents; None if no set, or several, have one."""
+        """Return the question about the language of documents; None if no set, or several, have one."""
         for text in _LANGUAGES:
             key, *fields = text.split(".")
             having = [name for name, types in self._types.items() if key in types and _has(types[key], fields)]
@@ -174,19 +177,19 @@ class Finder:
 
 
 def _has(type_: Type, fields: Sequence[str]) -> bool:
-    """Return whether values have a field, at this path."""
+    """Return True if values have a field at this path."""
     if type_.kind == "nullable" and type_.item:
         return _has(type_.item, fields)
     return not fields or any(name == fields[0] and _has(inner, fields[1:]) for name, inner in type_.fields)
 
 
 def of_lengths() -> Question:
-    """Return what asks for the length of documents, in code points."""
+    """Return the question about the length of documents, in code points."""
     return Question(LENGTH, "document.chars")
 
 
 def named(questions: Sequence[Question]) -> list[str]:
-    """Return the sets that questions read, each once."""
+    """Return the sets of questions, each once."""
     return list(dict.fromkeys(name for question in questions for name in question.sets))
 
 

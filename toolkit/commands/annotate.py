@@ -61,7 +61,7 @@ class Options(Configured, files.FileOptions, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Ask for what has no answer yet, set by set, and write the sets; or the files that are asked for."""
+    """Request missing answers set by set, and write the sets; or the files that are asked for."""
     if options.form is not None:
         return files.write(context, options)
     context.section("annotate")
@@ -102,8 +102,8 @@ class _Annotating:
         shards, unfinished = context.shards(dataset, judges=True, writes=True)
         if context.share and not shards:
             return Outcome(text=context.share.nothing(), data=self.outcome.data)
-        known = context.known_sets("annotate")
-        schemas = section.schemas_of(self.plans, dataset, known, overwrite=self.options.overwrite)
+        earlier = context.known_sets("annotate")
+        schemas = section.schemas_of(self.plans, dataset, earlier, overwrite=self.options.overwrite)
         context.check_sets_read(shards, schemas)
         works = {name: sections.to_tag(context, plan, schemas) for name, plan in self.plans.items()}
         if self.options.dry_run:
@@ -111,21 +111,21 @@ class _Annotating:
         context.sweep(dataset.attributes, dataset.bookkeeping)
         for name, work in works.items():  # a key that cannot be used is told before anything is done
             self._check_key(name, asking.annotator_of(work))
-        noted = FailureRecords(dataset, "annotate")
+        failed_before = FailureRecords(dataset, "annotate")
         settings = tagging.settings_of(schemas)
         holds = {f"the set {name}": json_digest(settings[name]) for name in works}
         with context.lease(dataset.bookkeeping, dataset.attributes, holds):
-            section.schemas_of(self.plans, dataset, known, overwrite=self.options.overwrite, write=True)
+            section.schemas_of(self.plans, dataset, earlier, overwrite=self.options.overwrite, write=True)
             for name, work in works.items():
-                if not self._annotate(name, work, shards, noted):
+                if not self._annotate(name, work, shards, failed_before):
                     break
         if not context.in_part:
-            noted.keep_only(shards)
+            failed_before.keep_only(shards)
         self.outcome.text = "\n\n".join(self.texts) + unfinished
         return self.outcome
 
     def _check_key(self, name: str, annotator: Annotator) -> None:
-        """Raise ConfigError, with the place in the configuration, for a key that cannot be sent to the server."""
+        """Raise ConfigError, with the configuration's place, for an unusable key."""
         try:
             authorization(annotator.api_key_env)
         except ConfigError as error:
@@ -133,7 +133,7 @@ class _Annotating:
             raise self.context.source.error(("annotate", name, option), message) from None
 
     def _outdated(self, name: str, work: tagging.ShardToTag, shard: str) -> bool:
-        """Return whether a shard is to be done: it is not as it should be, or has samples that are asked again."""
+        """Return True if a shard is out of date: it is not as it should be, or has samples that are asked again."""
         whole = msgspec.structs.replace(work, shard=shard)
         if tagging.outdated(whole, row_index.current(self.dataset, shard)):
             return True
@@ -144,21 +144,21 @@ class _Annotating:
         return counts.get(f"{SAMPLE} error_server", 0) > 0 or (again and failed > 0)
 
     def _plan(self, work: tagging.ShardToTag, shards: list[str]) -> dict[str, Any]:
-        """Return what is left to ask, and what it may cost, for a dry run."""
+        """Return pending requests and costs, for a dry run."""
         (name,) = work.plan.sets
         todo = [shard for shard in shards if self._outdated(name, work, shard)]
         estimate = self._estimate(work, todo)
         return {"shards": todo, **_estimated(estimate, asking.annotator_of(work))}
 
     def _estimate(self, work: tagging.ShardToTag, shards: list[str]) -> asking.Estimate:
-        """Return what is left to ask of shards that can be read; of others it is told when their turn comes."""
+        """Return the pending requests of readable shards; of others it is told when their turn comes."""
         estimate = asking.Estimate()
         for shard in shards:
             with suppress(ToolkitError):
                 asking.estimate(work, shard, estimate, again=self.options.retry_failed)
         return estimate
 
-    def _annotate(self, name: str, work: tagging.ShardToTag, shards: list[str], noted: FailureRecords) -> bool:
+    def _annotate(self, name: str, work: tagging.ShardToTag, shards: list[str], records: FailureRecords) -> bool:
         """Annotate a set; return whether the next one may begin."""
         annotator, context = asking.annotator_of(work), self.context
         todo = [shard for shard in shards if self._outdated(name, work, shard)]
@@ -166,8 +166,8 @@ class _Annotating:
         if todo and not self.options.quiet:
             estimate = self._estimate(work, todo)
             estimated = _estimated(estimate, annotator)
-            told = ", ".join(f"{value:,} {key.replace('_', ' ')}" for key, value in estimated.items())
-            print(f"annotate {name}, about: {told}", file=sys.stderr)
+            listed = ", ".join(f"{value:,} {key.replace('_', ' ')}" for key, value in estimated.items())
+            print(f"annotate {name}, about: {listed}", file=sys.stderr)
         sizes = self.dataset.sizes()
         again = self.options.retry_failed
         with (
@@ -181,22 +181,22 @@ class _Annotating:
                     _ToAnnotate(msgspec.structs.replace(work, shard=shard), asks),
                     sizes.get(shard),
                     key=shard,
-                    outcome=None if shard in todo else self._known(name, shard),
+                    outcome=None if shard in todo else self._earlier_result(name, shard),
                 )
                 for shard in shards
             ]
             with context.here(asks.facts):
-                results = context.run(f"annotate {name}", _annotate_shard, tasks, failed=noted)
+                results = context.run(f"annotate {name}", _annotate_shard, tasks, failed=records)
         failed = list(dict.fromkeys(failures(results)))  # what ends a run is said once
-        done = [result.value for result in results if result.value]
-        self._tell(name, annotator, asks, done, failed)
+        finished = [result.value for result in results if result.value]
+        self._tell(name, annotator, asks, finished, failed)
         if asks.limits.why:
-            left = len(shards) - len(done) - sum(result.failure is not None for result in results)
+            left = len(shards) - len(finished) - sum(result.failure is not None for result in results)
             why = f"{name}: stopped with {amount(left, 'shard')} left: {asks.limits.why}"
             self._fault(f"{why}; answers are kept, and the same command goes on")
         return not (failed or asks.limits.why)
 
-    def _known(self, name: str, shard: str) -> ShardDone:
+    def _earlier_result(self, name: str, shard: str) -> ShardDone:
         record = sets.load_record(self.dataset, name, shard)
         return ShardDone(shard=shard, documents=record.rows if record else 0)
 
@@ -205,21 +205,21 @@ class _Annotating:
         name: str,
         annotator: Annotator,
         asks: asking.Asking | batch.Batch,
-        done: list[ShardDone],
+        finished: list[ShardDone],
         failed: list[str],
     ) -> None:
         counts: Counter[str] = Counter()
-        for item in done:
+        for item in finished:
             record = sets.load_record(self.dataset, name, item.shard)
             counts.update(record.counts if record else {})
         numbers = asks.numbers
-        written = sum(bool(item.written) for item in done)
+        written = sum(bool(item.written) for item in finished)
         by_status = {status: count for status, count in sorted(counts.items()) if status in _STATUSES and count}
         annotated = sum(by_status.values())
         broken = annotated - by_status.get("success", 0)
         data = {
             "shards_written": written,
-            "up_to_date": len(done) - written,
+            "up_to_date": len(finished) - written,
             "documents": counts["documents"],
             "asked": annotated,
             "statuses": by_status,
@@ -234,9 +234,9 @@ class _Annotating:
         for key, value in data.items():
             if isinstance(value, dict):
                 rows += [] if key == "statuses" else [[key.replace("_", " "), ""]]
-                rows += [[f"  {name.replace('_', ' ')}", _shown(count)] for name, count in value.items()]
+                rows += [[f"  {name.replace('_', ' ')}", _cell(count)] for name, count in value.items()]
             else:
-                rows.append([key.replace("_", " "), _shown(value)])
+                rows.append([key.replace("_", " "), _cell(value)])
         text = table(rows, right=[1])
         for status, message in asks.numbers.first.items():
             text += f"\n{amount(numbers.failed[status], 'sample')} {status}, the first: {message}"
@@ -272,15 +272,15 @@ class _Annotating:
 _STATUSES = ("success", "error_server", "error_refused", "error_no_generated_text", "error_faulty_score")
 
 
-def _shown(value: float) -> str:
+def _cell(value: float) -> str:
     return f"{value:,.6f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _estimated(estimate: asking.Estimate, annotator: Annotator) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    numbers: dict[str, Any] = {
         "documents": estimate.documents,
         "samples": estimate.samples,
-        "answered": estimate.samples - estimate.left,
+        "answered": estimate.samples - estimate.pending,
         "requests": estimate.requests,
         "prompt_tokens": estimate.prompt_tokens,
         "max_completion_tokens": estimate.completion_tokens,
@@ -288,8 +288,8 @@ def _estimated(estimate: asking.Estimate, annotator: Annotator) -> dict[str, Any
     if annotator.prices:
         prices = annotator.prices
         cost = (estimate.prompt_tokens * prices.input + estimate.completion_tokens * prices.output) / 1e6
-        told["cost"] = round(cost, 6)
-    return told
+        numbers["cost"] = round(cost, 6)
+    return numbers
 
 
 # --- as a stage -------------------------------------------------------------------------------------------------------
@@ -328,11 +328,11 @@ def _check(context: Context, checked: Checked) -> None:
         checked.sets |= section.schemas_of(plans, context.dataset, checked.sets, overwrite=overwrite)
 
 
-def _made(context: Context, names: Collection[str]) -> None:
+def _prepare(context: Context, names: Collection[str]) -> None:
     plans = {name: plan for name, plan in sections.annotations(context).items() if name in names}
     section.schemas_of(plans, context.dataset, context.known_sets("annotate"), overwrite=False)
 
 
 STAGE = Declaration(
-    "per shard", _progress, _check, check_settings=_made, disk_use=lambda context: DiskUse(needs_documents=True)
+    "per shard", _progress, _check, check_settings=_prepare, disk_use=lambda context: DiskUse(needs_documents=True)
 )

@@ -1,4 +1,4 @@
-"""Compute percentile ranks within groups, and calibration maps fitted on labels or on the corpus."""
+"""Compute percentile ranks within groups, and fitted calibration maps."""
 
 from typing import Annotated, ClassVar
 

@@ -1,12 +1,12 @@
 """Measure how well values of a set predict labels: in all, by source, language and length, beside baselines."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
-from toolkit.aggregate.tables import shown
+from toolkit.aggregate.tables import display
 from toolkit.command_line import CommandResult, Flag, Words, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import LABELS, LANGUAGE, LENGTH, Finder, confusion
@@ -24,7 +24,6 @@ from toolkit.learn.evaluate.metrics import HEADLINES
 from toolkit.learn.evaluate.metrics import Task as What
 from toolkit.learn.evaluate.predictions import (
     Answers,
-    Column,
     LabelFiles,
     Labels,
     Question,
@@ -51,37 +50,37 @@ _TASKS = {
 }
 
 
-def task(found: Judged) -> str:
-    """Return what is predicted, and how."""
-    text = _TASKS[found.task]
-    if found.level == "ordinal":
-        scale = f"on {found.scale}" if found.scale else "all the same"
+def task(result: Judged) -> str:
+    """Return the task in words."""
+    text = _TASKS[result.task]
+    if result.level == "ordinal":
+        scale = f"on {result.scale}" if result.scale else "all the same"
         text += (
             f"; the labels are {scale}: predictions are rounded and clipped to it for accuracy, F1, kappa "
             "(quadratic), alpha (ordinal)"
         )
-    elif found.scale:
+    elif result.scale:
         text += (
-            f"; the labels are on {found.scale}"
-            if found.scale.is_text
-            else f"; predictions are clipped to {found.scale}"
+            f"; the labels are on {result.scale}"
+            if result.scale.is_text
+            else f"; predictions are clipped to {result.scale}"
         )
-    elif found.level == "interval":
+    elif result.level == "interval":
         text += "; alpha is that of intervals"
-    elif found.level:
+    elif result.level:
         text += "; kappa and alpha are those of names"
     return text
 
 
-def whole(found: Judged) -> str:
+def whole(result: Judged) -> str:
     """Return the tables of all documents: metrics, differences, labels, confusion, calibration."""
-    group, heads = found.all, _heads(found)
+    group, heads = result.all, _heads(result)
     metrics = list(dict.fromkeys(metric for scores in group.scores.values() for metric in scores))
     rows = [["", *(heads[name] for name in group.scores)]]
     rows += [[metric, *(_cell(scores.get(metric)) for scores in group.scores.values())] for metric in metrics]
     parts = [table(rows), _differences(group, heads)]
-    for name, details in found.details.items():
-        of = "" if len(found.details) == 1 else f"{heads[name]}:\n"
+    for name, details in result.details.items():
+        of = "" if len(result.details) == 1 else f"{heads[name]}:\n"
         parts += [f"{of}{text}" for text in _details(details) if text]
     return "\n\n".join(part for part in parts if part)
 
@@ -101,7 +100,7 @@ def _details(details: Details) -> Iterable[str]:
         rows = [["label", "documents", "precision", "recall", "F1"]]
         for label in details.labels[:MOST_LABELS]:
             cells = [_number(label.precision), _number(label.recall), _cell(label.f1)]
-            rows.append([excerpts.head(shown(label.label), 40), f"{label.documents:,}", *cells])
+            rows.append([excerpts.head(display(label.label), 40), f"{label.documents:,}", *cells])
         more = len(details.labels) - MOST_LABELS
         yield table(rows, right=[1, 2, 3]) + (f"\nand {more:,} other labels" if more > 0 else "")
     if details.grades:
@@ -124,24 +123,24 @@ def _details(details: Details) -> Iterable[str]:
         yield table(rows, right=[1, 2])
 
 
-def groups(by: str, found: Judged) -> str:
+def groups(by: str, result: Judged) -> str:
     """Return the table of the groups of one kind."""
-    listed, (more, documents) = found.groups[by], found.left_out[by]
+    listed, (more, documents) = result.groups[by], result.left_out[by]
     columns = [
         (metric, name)
-        for metric in HEADLINES[found.task]
-        for name in found.all.scores
-        if any(_is_there(group.scores.get(name, {}).get(metric)) for group in listed)
+        for metric in HEADLINES[result.task]
+        for name in result.all.scores
+        if any((score := group.scores.get(name, {}).get(metric)) and score.value is not None for group in listed)
     ]
-    pairs = [(difference.one, difference.other) for difference in found.all.differences]
-    verdicts = [(pair, metric) for pair in pairs if (metric := _first(pair, listed, found))]
-    heads = _heads(found)
-    only = next(iter(found.details)) if len(found.details) == 1 else ""
+    pairs = [(difference.one, difference.other) for difference in result.all.differences]
+    verdicts = [(pair, metric) for pair in pairs if (metric := _first(pair, listed, result))]
+    heads = _heads(result)
+    only = next(iter(result.details)) if len(result.details) == 1 else ""
     rows = [[f"by {by}", "documents", "not judged"]]
     rows[0] += [metric if name == only else f"{metric}, {heads[name]}" for metric, name in columns]
     rows[0] += [f"{'' if only else f'{heads[one]} '}to {heads[other]} ({metric})" for (one, other), metric in verdicts]
     for group in listed:
-        row = [excerpts.head(shown(group.group), 40), f"{group.documents:,}", f"{sum(group.nulls.values()):,}"]
+        row = [excerpts.head(display(group.group), 40), f"{group.documents:,}", f"{sum(group.nulls.values()):,}"]
         row += [_cell(group.scores.get(name, {}).get(metric)) for metric, name in columns]
         for pair, metric in verdicts:
             paired = _of(group, pair).get(metric)
@@ -151,9 +150,9 @@ def groups(by: str, found: Judged) -> str:
     return text + (f"\nand {more:,} smaller groups, {amount(documents, 'document')}" if more else "")
 
 
-def _first(pair: tuple[str, str], listed: Sequence[Group], found: Judged) -> str:
-    """Return the first headline metric in which a pair can be compared in some group."""
-    return next((m for m in HEADLINES[found.task] if any(m in _of(group, pair) for group in listed)), "")
+def _first(pair: tuple[str, str], listed: Sequence[Group], result: Judged) -> str:
+    """Return the first headline metric with a comparison in some group."""
+    return next((m for m in HEADLINES[result.task] if any(m in _of(group, pair) for group in listed)), "")
 
 
 def _of(group: Group, pair: tuple[str, str]) -> dict[str, Paired]:
@@ -162,25 +161,21 @@ def _of(group: Group, pair: tuple[str, str]) -> dict[str, Paired]:
     )
 
 
-def _is_there(estimate: Estimate | None) -> bool:
-    return estimate is not None and estimate.value is not None
-
-
-def warnings(found: Judged) -> list[str]:
-    """Return what one should not overlook."""
-    told = []
-    for group in [found.all, *(group for listed in found.groups.values() for group in listed)]:
-        where = f"{group.by} {shown(group.group)}" if group.by else "all documents"
-        told += [
+def warnings(result: Judged) -> list[str]:
+    """Return important remarks."""
+    messages = []
+    for group in [result.all, *(group for listed in result.groups.values() for group in listed)]:
+        where = f"{group.by} {display(group.group)}" if group.by else "all documents"
+        messages += [
             f"{where}: {name} is the same for all {group.documents:,} documents: it says nothing within them"
             for name in group.constant
         ]
-    return told
+    return messages
 
 
-def _heads(found: Judged) -> dict[str, str]:
-    """Return what predictions and baselines are called in tables: of two predictions, A and B."""
-    names = dict(zip(found.details, "AB", strict=False))
+def _heads(result: Judged) -> dict[str, str]:
+    """Return the names of predictions and baselines in tables: of two predictions, A and B."""
+    names = dict(zip(result.details, "AB", strict=False))
     if len(names) == 1:
         names = {name: excerpts.head(name, 40) for name in names}
     return {MAJORITY: "majority", SOURCE: "source only", **names}
@@ -201,8 +196,12 @@ def _cell(estimate: Estimate | None) -> str:
     return f"{_number(estimate.value)} [{_number(estimate.low)}, {_number(estimate.high)}]"
 
 
-def _verdict(found: Paired | None) -> str:
-    return "-" if found is None else f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}] {found.verdict}"
+def _verdict(difference: Paired | None) -> str:
+    return (
+        "-"
+        if difference is None
+        else f"{difference.value:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}] {difference.verdict}"
+    )
 
 
 BASELINES = {
@@ -321,8 +320,8 @@ def run(context: Context, options: Options) -> Outcome:
     dataset, over = questions.dataset_of(context, options.dataset, names, sampled=options.sample)
     spec = read_spec(options.against) if options.against.lstrip().startswith("{") else None
     labels = Labels(spec, context.config.max_document_bytes) if spec else None
-    asked, groups = _questions(options, dataset, in_files=labels is not None)
-    answers, broken, sets = _answers(context, dataset, asked, labels, over)
+    expressions, groups = _questions(options, dataset, in_files=labels is not None)
+    answers, broken, sets = _answers(context, dataset, expressions, labels, over)
     columns = {name: joined([answer.columns[name] for answer in answers], name) for name in answers[0].columns}
     unused = None
     if labels:
@@ -332,14 +331,26 @@ def run(context: Context, options: Options) -> Outcome:
         where = "" if options.where is None else f"--where {options.where}: "
         raise ConfigError(f"{where}expected documents to look at, got none of {documents:,}")
     hashes = np.frombuffer(b"".join(answer.hashes for answer in answers), np.uint64)
-    result = _judged(options, columns, hashes, groups, _scale(options, sets, spec))
-    told = warnings(result)
+    predictions = {text: columns[text] for text in options.targets}
+    judge = Judge(
+        columns[LABELS],
+        predictions,
+        columns[SOURCE].values,
+        hashes,
+        task=options.task,
+        count=options.rounds,
+        seed=options.seed,
+        scale=_scale(options, sets, spec),
+    )
+    columns[LENGTH] = binned_lengths(columns[LENGTH])
+    result = judge.judged({name: columns[name] for name in groups}, options.top)
+    messages = warnings(result)
     if LANGUAGE not in groups:
-        told.append(
+        messages.append(
             "not by language: no set, or several, have `language.label` or `text_language.label`; name it: --language"
         )
     if options.where is None:
-        told += _learnt_from(dataset, [question for question in asked if question.name in options.targets])
+        messages += _learnt_from(dataset, [question for question in expressions if question.name in options.targets])
     written = plots.draw(options.plots, result) if options.plots else []
     data = Evaluation(
         predictions=options.targets,
@@ -359,7 +370,7 @@ def run(context: Context, options: Options) -> Outcome:
         baselines=BASELINES,
         rounds=options.rounds,
         seed=options.seed,
-        warnings=told,
+        warnings=messages,
         plots=written,
         failed=broken,
     )
@@ -368,7 +379,7 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _learnt_from(dataset: Dataset, predictions: list[Question]) -> list[str]:
-    """Return warnings that models of the dataset predict what they may have learnt by heart."""
+    """Return warnings about predictions for a model's training documents."""
     results = []
     for prediction in predictions:
         digests = {digest for name in prediction.sets for digest in records.load_models(dataset, name)}
@@ -382,41 +393,41 @@ def _learnt_from(dataset: Dataset, predictions: list[Question]) -> list[str]:
 
 
 def _questions(options: Options, dataset: Dataset, *, in_files: bool) -> tuple[list[Question], list[str]]:
-    """Return all that is asked of documents, and the names of that by which they are grouped."""
+    """Return all questions about documents, and the names of groups."""
     finder = Finder(dataset, options.attributes)
-    asked = [finder.question(text, text, "prediction") for text in options.targets]
+    results = [finder.question(text, text, "prediction") for text in options.targets]
     if not in_files:
-        asked.append(finder.question(LABELS, options.against, "--against"))
-    asked += finder.where(options.where)
+        results.append(finder.question(LABELS, options.against, "--against"))
+    results += finder.where(options.where)
     language = finder.language() if options.language is None else None
     if options.language is not None:
         language = finder.question(LANGUAGE, options.language, "--language")
-    if options.language is None and language and language.text in [_of_set(question) for question in asked]:
-        known = [question for question in asked if question.name == LABELS]  # languages are judged by what they are
-        language = msgspec.structs.replace(known[0], name=LANGUAGE) if known else None
+    if options.language is None and language and language.text in [_of_set(question) for question in results]:
+        labels = [question for question in results if question.name == LABELS]  # languages are judged by what they are
+        language = msgspec.structs.replace(labels[0], name=LANGUAGE) if labels else None
     groups = [Question(SOURCE, "source"), *([language] if language else []), questions.of_lengths()]
-    taken = {group.name for group in [*asked, *groups]}
-    groups += [finder.question(text, text, "--by") for text in dict.fromkeys(options.by) if text not in taken]
-    return [*asked, *groups], [group.name for group in groups]
+    names = {group.name for group in [*results, *groups]}
+    groups += [finder.question(text, text, "--by") for text in dict.fromkeys(options.by) if text not in names]
+    return [*results, *groups], [group.name for group in groups]
 
 
 def _of_set(question: Question) -> str:
-    """Return the text of a question with its set, as that of the language has it."""
+    """Return the text of a question with its set."""
     text = question.text.strip()
     return text if not question.sets or text.startswith(f"{question.sets[0]}.") else f"{question.sets[0]}.{text}"
 
 
 def _answers(
-    context: Context, dataset: Dataset, asked: list[Question], labels: Labels | None, over: str
+    context: Context, dataset: Dataset, expressions: list[Question], labels: Labels | None, over: str
 ) -> tuple[list[Answers], list[str], Sequence[JoinedSet]]:
-    """Return what was asked of the documents, by shard; what has failed; and the sets that were read.
+    """Return the answers by shard, failures, and the sets.
 
     Raises:
         ConfigError: if an expression is not one over these sets.
     """
-    works, unreadable = questions.works_for(context, dataset, asked, over, "warn")
+    works, unreadable = questions.works_for(context, dataset, expressions, over, "warn")
     by = (labels.match, labels.by_shard) if labels else ()
-    tasks = tasks_of(works, [ShardToAsk(work, asked, *by) for work in works])
+    tasks = tasks_of(works, [ShardToAsk(work, expressions, *by) for work in works])
     results = context.run("evaluate", ask_shard, tasks)
     answers = [result.value for result in results if result.value]
     broken = [*unreadable.values(), *failures(results)]
@@ -432,24 +443,7 @@ def _scale(options: Options, sets: Sequence[JoinedSet], spec: LabelFiles | None)
     return spec.scale if spec else scale_of(options.against, sets)
 
 
-def _judged(options: Options, columns: dict[str, Column], hashes: Any, groups: list[str], scale: Declared) -> Judged:
-    what: What | None = options.task
-    predictions = {text: columns[text] for text in options.targets}
-    judge = Judge(
-        columns[LABELS],
-        predictions,
-        columns[SOURCE].values,
-        hashes,
-        task=what,
-        count=options.rounds,
-        seed=options.seed,
-        scale=scale,
-    )
-    columns[LENGTH] = binned_lengths(columns[LENGTH])
-    return judge.judged({name: columns[name] for name in groups}, options.top)
-
-
-def _text(options: Options, found: Judged, data: Evaluation, over: str) -> str:
+def _text(options: Options, result: Judged, data: Evaluation, over: str) -> str:
     """Return the evaluation for people."""
     where = f" where {options.where}" if options.where is not None else ""
     lines = [over] if over else []
@@ -458,9 +452,9 @@ def _text(options: Options, found: Judged, data: Evaluation, over: str) -> str:
     lines += named if len(named) > 1 else []
     lines += [
         f"{'A and B' if len(named) > 1 else options.targets[0]} against {options.against}{where}",
-        f"{amount(data.looked_at, 'document')}{of_all}, {found.all.documents:,} judged; {task(found)}",
+        f"{amount(data.looked_at, 'document')}{of_all}, {result.all.documents:,} judged; {task(result)}",
     ]
-    nulls = {name: count for name, count in found.all.nulls.items() if count}
+    nulls = {name: count for name, count in result.all.nulls.items() if count}
     if nulls:
         without = {"label": "a label", "prediction": "a prediction", "both": "both"}
         lines.append("not judged: " + ", ".join(f"{count:,} without {without[name]}" for name, count in nulls.items()))
@@ -470,7 +464,7 @@ def _text(options: Options, found: Judged, data: Evaluation, over: str) -> str:
         f"in brackets: 95 % intervals, {amount(options.rounds, 'round')} of the bootstrap, seed {options.seed}"
     )
     lines += [f"{name}: {text}" for name, text in BASELINES.items()]
-    parts = ["\n".join(lines), whole(found), *(groups(by, found) for by in found.groups)]
+    parts = ["\n".join(lines), whole(result), *(groups(by, result) for by in result.groups)]
     parts.append("\n".join(f"warning: {warning}" for warning in data.warnings))
     parts.append("\n".join(data.plots))
     return "\n\n".join(part for part in parts if part)

@@ -54,7 +54,7 @@ LABELS = ("language.label", "text_language.label")
 
 
 class Reported(NamedTuple):
-    """The facts of a run, what they are on, and what is wrong with its output."""
+    """The facts of a run, their origin, and faults of the output."""
 
     facts: facts.Run
     origin: Origin
@@ -93,7 +93,7 @@ def of_dataset(context: Context, dataset: Dataset, name: str, share: float) -> R
 
 
 def _label_of(dataset: Dataset) -> str | None:
-    """Return the expression of the label of a dataset's documents, by what its sets are called."""
+    """Return the expression of the label of a dataset's documents."""
     schemas = filter(None, (records.load_schema(dataset, item) for item in dataset.sets()))
     types = {key: type_ for schema in schemas for key, type_ in schema.types().items()}
     for path in LABELS:
@@ -120,7 +120,7 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
     with scratch() as temporary:
         folders = _folders(context, prepared.works, temporary)
         context.sweep(*(folder for pair in folders.values() for folder in pair))
-        given = Gathered(
+        mix = Gathered(
             name=name,
             settings=prepared.settings,
             works=prepared.works,
@@ -132,7 +132,7 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
             temporary=temporary,
             share=share,
         )
-        run = gather(given, _runner(context))
+        run = gather(mix, _runner(context))
     context.merge_records()
     run.complete = context.options.limit is None
     faults = list(_faults(prepared)) if manifest is None else []
@@ -148,10 +148,10 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
 
 
 def _index(context: Context, works: Sequence[ShardToMix]) -> None:
-    """Index the shards that are not indexed as they are now: else nobody can tell whether the mix is of them."""
-    left = [work for work in works if row_index.current(work.dataset, work.shard) is None]
-    if left:
-        _runner(context)("making row indexes", _INDEX, [(work.name, work, work) for work in left])
+    """Index the shards without an up-to-date index: else nobody can tell whether the mix is of them."""
+    missing = [work for work in works if row_index.current(work.dataset, work.shard) is None]
+    if missing:
+        _runner(context)("making row indexes", _INDEX, [(work.name, work, work) for work in missing])
 
 
 def _ensure(work: ShardToMix, report: Report, group: Group | None = None) -> None:
@@ -163,7 +163,7 @@ _INDEX = Work(_ensure, partial(run_batch, _ensure, log_of_dataset))
 
 
 def text_of(context: Context) -> str:
-    """Return the text of a configuration, with what overrides it, and without secrets."""
+    """Return the text of a configuration with overrides, without secrets."""
     path = context.options.config
     if context.options.config_node is not None or path is None or not os.path.isfile(path):
         text = config.dump(context.source.value)
@@ -174,15 +174,15 @@ def text_of(context: Context) -> str:
 
 
 def _runner(context: Context) -> Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, ShardToMix]]], list[Any]]:
-    def run(what: str, function: Callable[..., Any], listed: Sequence[tuple[str, Any, ShardToMix]]) -> list[Any]:
+    def run(title: str, function: Callable[..., Any], listed: Sequence[tuple[str, Any, ShardToMix]]) -> list[Any]:
         tasks = [Task(name, payload, size_of(work.path), key=work.key) for name, payload, work in listed]
-        return all_values(context.run(what, function, tasks))
+        return all_values(context.run(title, function, tasks))
 
     return run
 
 
 def _folders(context: Context, works: Sequence[ShardToMix], temporary: str) -> dict[str, tuple[str, str]]:
-    """Return where counts are kept: in the records of each dataset, or, where they cannot be, for this run only."""
+    """Return the folders of counts: in the records of each dataset, or, where they cannot be, for this run only."""
     results: dict[str, tuple[str, str]] = {}
     for bookkeeping in dict.fromkeys(work.dataset.bookkeeping for work in works):
         folder, columns = join(bookkeeping, "report", f"v{FACTS_VERSION}"), folder_of(bookkeeping)
@@ -200,14 +200,14 @@ def _folders(context: Context, works: Sequence[ShardToMix], temporary: str) -> d
 
 
 def _made_null(works: Sequence[ShardToMix]) -> list[str]:
-    """Return a note on numbers of tables that are null in documents, if there are any."""
+    """Return a note on numbers now null, if any."""
     shards: dict[Dataset, list[str]] = {}
     for work in works:
         shards.setdefault(work.dataset, []).append(work.shard)
     counts = [row_index.counts(dataset, names) for dataset, names in shards.items()]
     counts += [record.counts for dataset in shards for record in ingested.load_all(dataset).values()]
-    told = counted({name: count for name, count in added(counts).items() if name.startswith(NOT_FINITE)})
-    return [f"What came in had {told}."] if told else []
+    losses = counted({name: count for name, count in added(counts).items() if name.startswith(NOT_FINITE)})
+    return [f"What came in had {losses}."] if losses else []
 
 
 def _notes(context: Context, prepared: PreparedMix) -> list[str]:
@@ -218,7 +218,7 @@ def _notes(context: Context, prepared: PreparedMix) -> list[str]:
 
 
 def _faults(prepared: PreparedMix) -> Iterator[str]:
-    """Yield what is wrong with an output that these settings made."""
+    """Yield the faults of an output of these settings."""
     folder = prepared.settings.output.path
     manifest = publish.load_manifest(folder)
     if manifest is None or publish.is_unfinished(folder) or manifest.settings != prepared.settings.recorded():
@@ -235,7 +235,7 @@ def _faults(prepared: PreparedMix) -> Iterator[str]:
 
 
 def _why_not_mixed(prepared: PreparedMix, *, damaged: bool, complete: bool) -> str:
-    """Return why what is shown of the documents that stay is what would stay, and not what was written."""
+    """Return the reason for missing figures of the mix."""
     folder = prepared.settings.output.path
     would = "Not mixed yet: figures show what the rules would keep, before edits"
     manifest = publish.load_manifest(folder)
@@ -254,7 +254,7 @@ def _why_not_mixed(prepared: PreparedMix, *, damaged: bool, complete: bool) -> s
 
 
 def _differs(one: dict[str, Any], other: dict[str, Any]) -> str:
-    """Return which settings differ, by name."""
+    """Return the names of different settings."""
     names = [name for name in dict.fromkeys([*one, *other]) if name != "streams" and one.get(name) != other.get(name)]
     streams = zip(one.get("streams", []), other.get("streams", []), strict=False)
     inner = [name for a, b in streams for name in dict.fromkeys([*a, *b]) if a.get(name) != b.get(name)]
@@ -291,7 +291,7 @@ class ReportSummary(CommandResult, kw_only=True):
     failed: list[str]
 
     def for_python(self) -> facts.Report:
-        """Return the facts that the page shows."""
+        """Return the facts of the page."""
         report: facts.Report = vars(self)["report"]
         return report
 
@@ -344,7 +344,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Gather the facts of a configuration or an output, or of two, and write the page."""
+    """Gather the facts of one or two runs, and write the page."""
     file = NamedOutput(options.output, "--output") if options.output else None
     note_roots([os.path.dirname(os.path.abspath(options.output))] if options.output else [])
     try:
@@ -384,20 +384,20 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _check_replaced(path: str, origin: Origin, *, overwrite: bool) -> None:
-    """Check that a file is not there, or a report on the same dataset; say what goes if it may be replaced.
+    """Check the file to write; say what goes if it replaces a report on another dataset.
 
     Raises:
         ConfigError: if it is another file.
     """
     if not size_of(path):
         return
-    there = origin_in(path)
-    if there is None and not overwrite:
+    earlier = origin_in(path)
+    if earlier is None and not overwrite:
         raise ConfigError(
             f"{path}: expected no file, or a report on {origin}, got a file that `toolkit report` did not write; "
             "choose another path, or add --overwrite"
         )
-    if replaced := origins.check(path, there, origin, "a report", overwrite=overwrite):
+    if replaced := origins.check(path, earlier, origin, "a report", overwrite=overwrite):
         print(replaced, file=sys.stderr)
 
 
@@ -412,7 +412,7 @@ def origin_in(path: str) -> Origin | None:
 
 
 def _described(run: facts.Run) -> bytes | None:
-    """Return what ``toolkit croissant`` has written of the output, for search engines; nothing where it has not.
+    """Return the Croissant description of the output, for search engines; nothing where it has not.
 
     Raises:
         ConfigError: if the file is no JSON.
@@ -429,29 +429,29 @@ def _described(run: facts.Run) -> bytes | None:
 
 
 def _runs(context: Context, options: Options) -> list[Reported]:
-    others = [*options.targets, *([options.compare] if options.compare is not None else [])]
-    share = 1 / (len(others) + (options.config is not None))
+    paths = [*options.targets, *([options.compare] if options.compare is not None else [])]
+    share = 1 / (len(paths) + (options.config is not None))
     results = []
     if options.config is not None:
         results.append(of_configuration(context, _name(options.config), share))
-    for other in others:
+    for other in paths:
         results.append(_other(context, options, other.rstrip("/"), share))
     return results
 
 
-def _other(context: Context, options: Options, what: str, share: float) -> Reported:
-    """Return the facts of an output, or of the mix of another configuration."""
-    if options.other is None and not what.endswith((".yaml", ".yml")) and not what.startswith("recipe:"):
-        target = targets.expected(what)
+def _other(context: Context, options: Options, path: str, share: float) -> Reported:
+    """Return the facts of an output, or of another configuration's mix."""
+    if options.other is None and not path.endswith((".yaml", ".yml")) and not path.startswith("recipe:"):
+        target = targets.expected(path)
         if target.kind == "dataset":
-            dataset = Dataset(join(what, "documents"), join(what, "attributes"))
-            return of_dataset(context, dataset, _name(what), share)
+            dataset = Dataset(join(path, "documents"), join(path, "attributes"))
+            return of_dataset(context, dataset, _name(path), share)
         if target.kind != "output":
-            raise ConfigError(f"{what}: expected a dataset, or the output of a mix, got {target.kind}")
-        return _of_output(what)
-    options = msgspec.structs.replace(options, config=what, targets=(), overrides=(), config_node=options.other)
+            raise ConfigError(f"{path}: expected a dataset, or the output of a mix, got {target.kind}")
+        return _of_output(path)
+    options = msgspec.structs.replace(options, config=path, targets=(), overrides=(), config_node=options.other)
     with opened_apart(options) as opened:
-        return of_configuration(opened, _name(what), share)
+        return of_configuration(opened, _name(path), share)
 
 
 def _of_output(folder: str) -> Reported:

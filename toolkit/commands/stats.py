@@ -12,7 +12,7 @@ import msgspec
 
 from toolkit.aggregate import drawing, tables
 from toolkit.aggregate.columns import folder_of
-from toolkit.aggregate.distributions import Distribution, leaves, together
+from toolkit.aggregate.distributions import Distribution, leaves, merge_labels
 from toolkit.aggregate.drawing import Bars, text
 from toolkit.aggregate.histogram import Histogram, merged
 from toolkit.aggregate.keys import LABELS
@@ -80,7 +80,7 @@ class Statistics(CommandResult, kw_only=True):
         inputs: Number of files, and of those that were read now.
         tables: A table for each ``by``, with its groups.
         attributes: Distributions that were asked for.
-        lengths: With --lengths, the lengths of documents, of all and by label.
+        lengths: Lengths of documents with --lengths, of all and by label.
         rejected: Items that ingest rejected, by reason.
     """
 
@@ -148,14 +148,14 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         super().__post_init__()
         _check_together(self)
         if self.output:
-            known = drawing.PICTURES if self.histogram else (*FORMATS, *drawing.PICTURES)
-            if not self.output.endswith(known):
-                raise ConfigError(f"--output {self.output}: expected a file that ends in {', '.join(known)}")
+            suffixes = drawing.PICTURES if self.histogram else (*FORMATS, *drawing.PICTURES)
+            if not self.output.endswith(suffixes):
+                raise ConfigError(f"--output {self.output}: expected a file that ends in {', '.join(suffixes)}")
             if self.output.endswith(drawing.PICTURES) and (self.attributes or self.mix):
-                what = (
+                target = (
                     "--histogram for a picture of an attribute" if self.attributes else ".md, .csv or .json with --mix"
                 )
-                raise ConfigError(f"--output {self.output}: expected {what}")
+                raise ConfigError(f"--output {self.output}: expected {target}")
             if self.format not in (None, text_format_of(self.output)):
                 raise ConfigError(
                     f"expected --output or --format, got both: --output {self.output} says another format "
@@ -164,7 +164,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Count what the paths name, or the dataset of a configuration; or show what a mix noted."""
+    """Count the targets, or the dataset of a configuration; or show what a mix noted."""
     if options.output and options.output.endswith(drawing.PICTURES):
         drawing.check_installed()
     output = NamedOutput(options.output, "--output") if options.output else None
@@ -221,8 +221,8 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _check_together(options: Options) -> None:
-    """Raise ConfigError for an option that would do nothing beside another."""
-    given = {
+    """Raise ConfigError for an option without effect beside another."""
+    values = {
         "--by": options.by,
         "--label": options.label,
         "--unicode-words": options.unicode_words,
@@ -241,12 +241,12 @@ def _check_together(options: Options) -> None:
     if options.histogram:
         idle["--histogram"] = ("--by", "--label", "--unicode-words", "--attribute", "--lengths", "--top", "--format")
     for option in ("--attribute", "--lengths"):
-        if given[option] and not options.by:
+        if values[option] and not options.by:
             idle[option] = ("--unicode-words", "--top")
     if options.json and options.format != "json":
         idle["--json"] = ("--format",)
-    for option, others in idle.items():
-        if result := next((other for other in others if given[other]), None):
+    for option, useless in idle.items():
+        if result := next((other for other in useless if values[other]), None):
             raise ConfigError(f"expected {option} without {result}, which has no effect here{_REMEDIES[option]}")
 
 
@@ -255,13 +255,13 @@ def _check_together(options: Options) -> None:
 
 @dataclass
 class Counting:
-    """Files that are to be counted.
+    """Files to count.
 
     Attributes:
         works: files.
         rules: Rules of the configuration's mix.
-        unit: what files are.
-        notes: what is to be said of inputs that are not in it.
+        unit: Name of a file.
+        notes: Remarks on left-out inputs.
         rejected: items that ingests of these datasets have rejected, by reason.
     """
 
@@ -271,23 +271,23 @@ class Counting:
     notes: str = ""
     rejected: Counter[str] = field(default_factory=Counter)
 
-    def results(self, context: Context, what: str) -> list[Result[CountResult]]:
-        """Count what has not been counted before; small shards become durable together."""
+    def results(self, context: Context, title: str) -> list[Result[CountResult]]:
+        """Count the files, unless they are counted; small shards become durable together."""
         context.sweep(*{part.folder: None for work in self.works for part in work.parts})
         tasks = [Task(work.path, work, size_of(work.path)) for work in self.works]
         in_shards = all(work.shard for work in self.works)
-        return list(context.run(what, COUNT if in_shards else count_file, tasks, self.unit))
+        return list(context.run(title, COUNT if in_shards else count_file, tasks, self.unit))
 
 
 def prepare(
     context: Context, targets: Sequence[str], settings: Settings, temporary: str, *, keep: bool = True
 ) -> Counting:
-    """Return the files that the paths name, or those of the configuration.
+    """Return the files of the targets, or of the configuration.
 
     Args:
         context: Context of the command.
         targets: the paths; none for the configuration.
-        settings: what is counted.
+        settings: Settings of the count.
         temporary: folder for results that cannot be kept where they belong.
         keep: True if they are kept there.
 
@@ -299,10 +299,10 @@ def prepare(
         finder.add_target(target.rstrip("/"))
     if not targets:
         finder.add_configured()
-    if not finder.found.works and not finder.emptied:
+    if not finder.counting.works and not finder.emptied:
         raise ConfigError("expected documents to count, got none")
-    _check_attributes(settings, finder.found.works)
-    return finder.found
+    _check_attributes(settings, finder.counting.works)
+    return finder.counting
 
 
 def prepare_dataset(
@@ -311,19 +311,19 @@ def prepare_dataset(
     """Return the shards of one dataset, with all its sets; otherwise as `prepare`."""
     finder = _Finder(context, settings, temporary, keep=keep)
     finder.add_dataset(dataset)
-    return finder.found
+    return finder.counting
 
 
 class _Finder:
-    """Finds the files, and where what is counted in each is kept.
+    """Finds the files, and the folders of their counts.
 
     Attributes:
-        found: so far.
+        counting: so far.
         emptied: True if there is an output of a mix that kept nothing.
     """
 
     def __init__(self, context: Context, settings: Settings, temporary: str, *, keep: bool) -> None:
-        self.found = Counting()
+        self.counting = Counting()
         self.emptied = False
         self._context = context
         self._settings = settings
@@ -339,14 +339,14 @@ class _Finder:
             self._add_files(result)
 
     def add_dataset(self, dataset: Dataset) -> None:
-        """Add all that there is; a key that two sets have cannot be named."""
+        """Add a dataset with all its sets; a key that two sets have cannot be named."""
         names, shards = [], set(dataset.shards())
         for name in dataset.sets():
             covered = inputs.carried_shards(dataset, name)
             if covered is None or shards <= covered:
                 names.append(name)
             else:
-                self.found.notes += f"\n{name}: left out, because it has attributes of some shards only"
+                self.counting.notes += f"\n{name}: left out, because it has attributes of some shards only"
         self._add_stream(Stream.over(dataset, names, "stats"), self._settings)
 
     def add_configured(self) -> None:
@@ -358,11 +358,14 @@ class _Finder:
         if not settings.label and mix.label:
             settings = msgspec.structs.replace(settings, label=mix.label)
         for stream in mix.streams:
-            self.found.rules += stream.rules
+            self.counting.rules += stream.rules
             self._add_stream(stream, settings, mix.writer().label())
 
-    def _kept(self, find: Callable[[], str]) -> tuple[str, str]:
-        """Return the folders for results, and for columns, below one that a function gives; else for this run only."""
+    def _folders(self, find: Callable[[], str]) -> tuple[str, str]:
+        """Return the folders for results and for columns.
+
+        They are below the one that `find` gives; else for this run only.
+        """
         if self._keep:
             try:
                 folder = find()
@@ -372,8 +375,8 @@ class _Finder:
                 if not self._context.options.quiet:
                     print(f"warning: what is counted is not kept: {error}", file=sys.stderr)
         self._not_kept += 1
-        kept = join(self._temporary, f"kept-{self._not_kept}")
-        return kept, kept
+        temporary = join(self._temporary, f"kept-{self._not_kept}")
+        return temporary, temporary
 
     def _add_files(self, target: inspected.Target) -> None:
         """Add the files of a folder, or one file."""
@@ -385,7 +388,7 @@ class _Finder:
         types = merged_types(manifest) if manifest else {}
         root = home.root if home.kind == "files" else ""
         about = [home.kind, root, types, *(current().columns if current().columns[0] else ())]
-        kept, _ = self._kept(lambda: counting.base_folder(home))
+        folder, _ = self._folders(lambda: counting.base_folder(home))
         paths = {home.name(path): path for path in results}
         for name in self._context.limited(list(paths)):
             path, label = paths[name], labels.get(name)
@@ -394,7 +397,7 @@ class _Finder:
             settings = _with_label_of(writer, self._settings)
             work = CountJob(
                 settings=settings,
-                parts=[Part(part, join(kept, part.digest(*about)), []) for part in settings.split],
+                parts=[Part(part, join(folder, part.digest(*about)), []) for part in settings.split],
                 name=name,
                 file=path,
                 format=format_,
@@ -403,13 +406,13 @@ class _Finder:
                 max_document_bytes=2 * self._context.config.max_document_bytes,
             )
             counting.keys_of(work)
-            self.found.works.append(work)
+            self.counting.works.append(work)
 
     def _add_stream(self, stream: Stream, settings: Settings, label: str | None = None) -> None:
         shards, notes = self._context.shards(stream.dataset)
-        self.found.notes += notes
-        self.found.rejected.update(left_out.by_reason(ingested.load_all(stream.dataset).values()))
-        self.found.unit = "shards"
+        self.counting.notes += notes
+        self.counting.rejected.update(left_out.by_reason(ingested.load_all(stream.dataset).values()))
+        self.counting.unit = "shards"
         own = own_types.of_documents(stream.dataset, shards)
         stream = msgspec.structs.replace(stream, own=own, text=None)  # sizes are those of the documents' own text
         source = self._context.source_of(stream.dataset, shards)
@@ -425,13 +428,13 @@ class _Finder:
         if not all(item.ours for item in joined):
             resolved.refuse_unreadable()
         source.check([item.set for item in joined], "warn")
-        kept, columns = self._kept(lambda: stream.dataset.bookkeeping)
+        folder, columns = self._folders(lambda: stream.dataset.bookkeeping)
         limit, lineage = self._context.config.max_document_bytes, stream.dataset.lineage.items()
         parts = [
-            Part(part, join(kept, part.digest(some, *lineage)), [item.set for item in some])
+            Part(part, join(folder, part.digest(some, *lineage)), [item.set for item in some])
             for part, some in zip(settings.split, needed, strict=True)
         ]
-        self.found.works += [
+        self.counting.works += [
             CountJob(
                 settings=settings, parts=parts, columns=columns, name=one.shard, shard=one, max_document_bytes=limit
             )
@@ -450,7 +453,7 @@ def _format_of(path: str, label: str | None, manifest: publish.Manifest | None) 
 
 
 def _with_label_of(writer: Writer | None, settings: Settings) -> Settings:
-    """Return the settings with the label that a format's rows have, if no other is asked for."""
+    """Return the settings with the format's label, unless another is requested."""
     if writer and writer.READING.label and settings.label is None:
         return msgspec.structs.replace(settings, label=writer.READING.label)
     return settings
@@ -467,7 +470,7 @@ def _label(path: str, name: str, writer: Writer | None) -> str | None:
 
 
 def _stem(path: str, suffix: str) -> str:
-    """Return the name of a file without number and suffix, which is the label where the path says no other."""
+    """Return the name of a file without number and suffix. It is the label where the path says no other."""
     name = strip_suffix(strip_suffix(os.path.basename(path), tuple(compression.SUFFIXES)), [suffix])
     return re.sub(r"_part_\d+$", "", name)
 
@@ -476,7 +479,10 @@ def _stem(path: str, suffix: str) -> str:
 
 
 def _labelled(settings: Settings, names: Mapping[str, Name], label: str | None) -> Settings:
-    """Return the settings with the label that is asked for, or that of the mix, or the first that there is."""
+    """Return the settings with the requested label, or a default.
+
+    The default is that of the mix, or the first that there is.
+    """
     if settings.label is None:
         one_label = label is None or label.startswith(("'", '"'))  # a format that has but one says nothing of documents
         result = (null_safe(path, names) for path in (LABELS_AT if one_label else (label,)))
@@ -485,7 +491,7 @@ def _labelled(settings: Settings, names: Mapping[str, Name], label: str | None) 
 
 
 def _needed(settings: Settings, resolved: Resolved) -> list[JoinedSet]:
-    """Return the sets that are needed for some settings."""
+    """Return the sets for some settings."""
     work = CountJob(settings=settings, name="", shard=resolved.joined_to(""), max_document_bytes=1)
     used = counting.keys_of(work).rules.needs.keys | set(counting.leaves_of(work))
     _check_attributes(settings, [work])
@@ -493,19 +499,19 @@ def _needed(settings: Settings, resolved: Resolved) -> list[JoinedSet]:
 
 
 def _check_attributes(settings: Settings, listed: list[CountJob]) -> None:
-    """Raise ConfigError for an attribute of which nothing is known."""
+    """Raise ConfigError for an unknown attribute."""
     if not settings.attributes or not listed:
         return
     types = {key: type_ for work in listed[:1] for key, type_ in counting.types_of(work).items()}
     paths = [leaf.path for key, type_ in types.items() for leaf in leaves(key, type_)]
-    for wanted in settings.attributes:
-        if not any(counting.is_part(path, wanted) for path in paths):
-            hint = did_you_mean(wanted, [*types, *paths]) or f"; there are: {', '.join(paths) or 'none'}"
-            if wanted in types:
-                hint = f", of type {types[wanted]}; there are: {', '.join(paths) or 'none'}"
+    for attribute in settings.attributes:
+        if not any(counting.is_part(path, attribute) for path in paths):
+            hint = did_you_mean(attribute, [*types, *paths]) or f"; there are: {', '.join(paths) or 'none'}"
+            if attribute in types:
+                hint = f", of type {types[attribute]}; there are: {', '.join(paths) or 'none'}"
             elif not types and not listed[0].shard:
                 hint = "; files by themselves have none that are known: count their dataset, or an output of a mix"
-            raise ConfigError(f"expected an attribute with values that can be counted, got {wanted!r}{hint}")
+            raise ConfigError(f"expected an attribute with values that can be counted, got {attribute!r}{hint}")
 
 
 # --- tables, pictures and histograms ----------------------------------------------------------------------------------
@@ -531,28 +537,28 @@ class MixStatistics(CommandResult, kw_only=True):
     other: str = absent()
 
 
-def draw_sizes(output: NamedOutput, found: list[tables.Table], lengths: LengthsByLabel) -> None:
-    """Draw the sizes of the first table's groups, beside them the lengths of labels; or the lengths of all."""
+def draw_sizes(output: NamedOutput, listed: list[tables.Table], lengths: LengthsByLabel) -> None:
+    """Draw the sizes of the first table's groups, and their lengths; or the lengths of all."""
     suffix = output.path.rpartition(".")[2]
-    if not found:
+    if not listed:
         output.save(drawing.lengths_of_all(merged(lengths.values()), suffix))
         return
-    number, others = found[0].others
-    rows = [(tables.shown(group), counts.bytes) for group, counts in found[0].groups]
-    rows += [(f"{number:,} more", others.bytes)] if number and len(rows) <= drawing.MOST else []
+    number, rest = listed[0].rest
+    rows = [(tables.display(group), counts.bytes) for group, counts in listed[0].groups]
+    rows += [(f"{number:,} more", rest.bytes)] if number and len(rows) <= drawing.MOST else []
     by_group: list[Histogram] = []
-    if lengths and found[0].by in LABELS and not number:
-        by_group = [lengths.get(msgspec.json.encode(group).decode(), Histogram()) for group, _ in found[0].groups]
+    if lengths and listed[0].by in LABELS and not number:
+        by_group = [lengths.get(msgspec.json.encode(group).decode(), Histogram()) for group, _ in listed[0].groups]
     output.save(drawing.sizes_and_lengths(rows, by_group, suffix))
 
 
-def render(found: list[tables.Table], merged: Merged, *, lengths: bool) -> dict[str, str]:
+def render(listed: list[tables.Table], merged: Merged, *, lengths: bool) -> dict[str, str]:
     """Return the tables in each format of text."""
     labels = len(tables.by_attribute(merged.distributions)) == 1
-    some = [tables.table_markdown(table) for table in found]
+    some = [tables.table_markdown(table) for table in listed]
     some += [tables.distributions_markdown(merged.distributions, labels=labels)] if merged.distributions else []
     some += [tables.lengths_markdown(merged.lengths)] if lengths else []
-    rows = [tables.table_csv(table) for table in found]
+    rows = [tables.table_csv(table) for table in listed]
     rows += [tables.distributions_csv(merged.distributions)] if merged.distributions else []
     rows += [tables.lengths_csv(merged.lengths)] if lengths else []
     return {"markdown": "\n\n".join(some) + "\n", "csv": "\n".join(rows)}
@@ -597,23 +603,23 @@ def histogram_of(
     if attribute not in listed:
         hint = did_you_mean(attribute, listed) or (f"; there are: {', '.join(listed)}" if listed else "")
         raise ConfigError(f"--histogram {attribute}: expected one value of each document or element{hint}")
-    histogram = Bars.of(together(listed[attribute]), thresholds(rules, attribute))
-    shown = text(histogram)
+    histogram = Bars.of(merge_labels(listed[attribute]), thresholds(rules, attribute))
+    lines = text(histogram)
     if output:
         drawing.draw(histogram, output)
-        shown += f"\n\n{output.path}"
-    return Outcome(text=shown, data=histogram.data())
+        lines += f"\n\n{output.path}"
+    return Outcome(text=lines, data=histogram.data())
 
 
 # --- before and after a mix -------------------------------------------------------------------------------------------
 
 
 def before_and_after(context: Context, format_: str | None, output: NamedOutput | None) -> Outcome:
-    """Show what the manifest says, or those of two editions; no data are read."""
+    """Show the sizes in a manifest, or in two; no data are read."""
     if len(context.options.targets) == 2:  # an original and another edition
         return deliver(*_editions(*(folder.rstrip("/") for folder in context.options.targets)), "", format_, output)
     folder = sections.output(context)
-    manifest = _noted(folder)
+    manifest = _manifest(folder)
     statistics = manifest.statistics
     dropped: dict[str, int] = {}
     for effect in manifest.rules:
@@ -627,8 +633,8 @@ def before_and_after(context: Context, format_: str | None, output: NamedOutput 
 
 
 def _editions(original: str, other: str) -> tuple[dict[str, str], MixStatistics]:
-    """Return what is in two outputs, by label: tables by format, and the numbers."""
-    first, second = _noted(original).statistics, _noted(other).statistics
+    """Return the sizes of two outputs, by label: tables by format, and the numbers."""
+    first, second = _manifest(original).statistics, _manifest(other).statistics
     statistics = {
         label: BeforeAfter(*(item[label].after if label in item else Counts() for item in (first, second)))
         for label in {**first, **second}
@@ -642,8 +648,8 @@ def _editions(original: str, other: str) -> tuple[dict[str, str], MixStatistics]
     return rendered, _mix_statistics(statistics, output=original, other=other)
 
 
-def _noted(folder: str) -> publish.Manifest:
-    """Return what a mix has noted, with statistics."""
+def _manifest(folder: str) -> publish.Manifest:
+    """Return the manifest of a mix, with statistics."""
     manifest = publish.load_manifest(folder)
     if manifest is None:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")

@@ -479,7 +479,7 @@ def _question_keys(work: tagging.ShardToTag, report: Report) -> set[str]:
     annotator = annotator_of(work)
     batches = (batch for batch, _ in tagging.selected_documents(work, listed=True))
     documents = (document for batch in batches for document, _ in batch)
-    return {key for document in documents for request in annotator.asked(document) for key in request.keys}
+    return {key for document in documents for request in annotator.queries(document) for key in request.keys}
 
 
 def _clear_aside(context: Context) -> list[str]:

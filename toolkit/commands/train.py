@@ -1,4 +1,4 @@
-"""Train models on labels that attributes have: scores, classes, labels and grades of texts."""
+"""Train models on labels of attributes: scores, classes, labels and grades of texts."""
 
 from collections import Counter
 from typing import Annotated, Any, ClassVar
@@ -25,7 +25,7 @@ class Options(Configured, frozen=True, kw_only=True):
 
 
 class CountedLabels(msgspec.Struct, kw_only=True):
-    """The labels of a model that is only planned: documents of each split by label, and those left out by reason."""
+    """The labels of a planned model: documents of each split by label, and those left out by reason."""
 
     documents: dict[str, dict[str, int]]
     left_out: dict[str, int]
@@ -70,8 +70,8 @@ def run(context: Context, options: Options) -> Outcome:
     for entry in plan.entries:
         results[entry.set] = section.made_from(dataset, entry, shards)
         where = section.folder_of(dataset, entry)
-        there = section.load(where)
-        section.check_free(where, entry.set, results[entry.set], there, dataset, overwrite=options.overwrite)
+        card = section.load(where)
+        section.check_free(where, entry.set, results[entry.set], card, dataset, overwrite=options.overwrite)
     context.sweep(dataset.bookkeeping, *(section.folder_of(dataset, entry) for entry in plan.entries))
     with context.lease(dataset.bookkeeping, dataset.attributes, {f"the model {e.set}": "" for e in plan.entries}):
         for entry in plan.entries:
@@ -81,19 +81,19 @@ def run(context: Context, options: Options) -> Outcome:
 
 def _plan(context: Context) -> Plan:
     """Return the plan of the section; an error says which sets of the configuration have not been made yet."""
-    known = context.known_sets("train")
+    schemas = context.known_sets("train")
     try:
-        return section.read_section(context.section("train"), context.dataset, known, context.external)
+        return section.read_section(context.section("train"), context.dataset, schemas, context.external)
     except ConfigError as error:
         missing = {name: command for command in sets_before("train") for name in getattr(context.config, command)}
-        todo = [f"{name} (`toolkit {command}`)" for name, command in missing.items() if name not in known]
+        todo = [f"{name} (`toolkit {command}`)" for name, command in missing.items() if name not in schemas]
         if not todo:
             raise
         raise ConfigError(f"{error}; sets of this configuration that are not made yet: {', '.join(todo)}") from None
 
 
 def _one(outcome: Outcome, entry: Entry, work: Any) -> None:
-    """Work on an entry, and add what came of it; a failure of one does not stop the others."""
+    """Work on an entry, and add the result; a failure of one does not stop the others."""
     try:
         text, data = work(entry)
     except ToolkitError as error:
@@ -130,8 +130,8 @@ def _trained(training: section.Making, entry: Entry, made_from: str | None) -> t
     text += _labels(card.documents, card.left_out)
     rows = [["split", "documents", *(names := [*_numbers(next(iter(card.metrics.values()), {}))])]]
     for split, measures in card.metrics.items():
-        rows.append([split, f"{measures['documents']:,}", *(_shown(measures[name]) for name in names)])
-        rows.append(["  baseline", "", *(_shown(measures["baseline"].get(name)) for name in names)])
+        rows.append([split, f"{measures['documents']:,}", *(_cell(measures[name]) for name in names)])
+        rows.append(["  baseline", "", *(_cell(measures["baseline"].get(name)) for name in names)])
     if len(rows) > 1:
         text += "\n" + table(rows, right=range(1, len(rows[0])))
     if card.chosen:
@@ -145,12 +145,12 @@ def _numbers(measures: dict[str, Any]) -> list[str]:
     return [name for name in measures if name not in ("documents", "baseline")]
 
 
-def _shown(value: float | None) -> str:
+def _cell(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
 def _labels(counts: dict[str, dict[str, int]], left: "Counter[str] | dict[str, int]") -> str:
-    """Return a table of labels by split, and what was left out."""
+    """Return a table of labels by split, and the left-out documents."""
     labels = dict.fromkeys(label for split in counts.values() for label in split)
     rows = [["label", *SPLITS]]
     rows += [[label, *(f"{counts[split].get(label, 0):,}" for split in SPLITS)] for label in labels]

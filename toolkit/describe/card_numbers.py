@@ -13,10 +13,10 @@ import msgspec
 import xxhash
 
 from toolkit.aggregate import drawing
-from toolkit.aggregate.distributions import Distribution, numbers, summary, together
+from toolkit.aggregate.distributions import Distribution, merge_labels, numbers, summary
 from toolkit.aggregate.histogram import Histogram, merged
 from toolkit.aggregate.samples import Sample
-from toolkit.aggregate.tables import LENGTHS, NONE, LengthsByLabel, Table, by_attribute, percent, shown, size
+from toolkit.aggregate.tables import LENGTHS, NONE, LengthsByLabel, Table, by_attribute, display, percent, size
 from toolkit.aggregate.thresholds import Threshold, thresholds
 from toolkit.data.excerpts import columns, escaped
 from toolkit.describe.model import Facts
@@ -85,7 +85,7 @@ def lengths(numbers: CardCounts, facts: Facts) -> Rows:
     is_language = facts.label_name == "language"
     rows = [[*(("language", "script", "label") if is_language else ("label",)), *head]]
     for label, length in zip(labels[:ROWS], numbers.lengths_of(labels), strict=False):
-        title = NONE if label is None else code(shown(label))
+        title = NONE if label is None else code(display(label))
         rows.append([*((*named(label), title) if is_language else (title,)), *_length_row(length)])
     blank = ["", ""] if is_language else []
     if rest := labels[ROWS:]:
@@ -101,7 +101,7 @@ def hosts(numbers: CardCounts) -> Rows:
     """Return the hosts with most text; nothing if documents have none."""
     if numbers.hosts is None or not any(host is not None for host, _ in numbers.hosts.groups):
         return []
-    number, rest = numbers.hosts.others
+    number, rest = numbers.hosts.rest
     listed = [(NONE if host is None else code(host), counts) for host, counts in numbers.hosts.groups]
     listed += [*([(f"{number:,} more", rest)] if number else []), ("all", numbers.hosts.total)]
     total = numbers.hosts.total.documents
@@ -120,7 +120,7 @@ def scores(numbers: CardCounts, facts: Facts) -> tuple[Rows, Rows, int]:
     excluded = {*attributes_of(facts, "TOKENS"), *attributes_of(facts, "PERSONAL")}
     listed, marks = list[list[str]](), list[list[str]]()
     for attribute, distributions in by_attribute(numbers.distributions).items():
-        whole = together(distributions)
+        whole = merge_labels(distributions)
         if root(attribute) in excluded or whole.buckets is None or not whole.count:
             continue
         statistics = summary(whole)
@@ -140,7 +140,7 @@ def _short(number: float) -> str:
 
 def _mark(threshold: Threshold, listed: Sequence[Distribution], marks: Sequence[Threshold]) -> list[str]:
     """Return how many values meet a threshold: of its label, or of all that have no other of the same comparison."""
-    labels_of_others = threshold.others(marks)
+    labels_of_others = threshold.excluded_labels(marks)
     labels = [(distribution, msgspec.json.decode(distribution.label)) for distribution in listed]
     some = [
         distribution
@@ -156,7 +156,7 @@ def _mark(threshold: Threshold, listed: Sequence[Distribution], marks: Sequence[
 def tokens(numbers: CardCounts, facts: Facts) -> dict[str, int]:
     """Return how many tokens all documents have, by attribute."""
     grouped = by_attribute(numbers.distributions)
-    sums = {name: together(grouped[name]).buckets for name in attributes_of(facts, "TOKENS") if name in grouped}
+    sums = {name: merge_labels(grouped[name]).buckets for name in attributes_of(facts, "TOKENS") if name in grouped}
     return {name: round(sum_.total) for name, sum_ in sums.items() if sum_ and sum_.total is not None}
 
 
@@ -175,7 +175,7 @@ def personal_data(counts: CardCounts, facts: Facts) -> tuple[Rows, Rows, list[st
         for attribute, listed in by_attribute(counts.distributions).items():
             inner = attribute.removeprefix("len(").removesuffix(")")
             if inner != attribute and (inner == name or inner.startswith(f"{name}.")):
-                whole = together(listed)
+                whole = merge_labels(listed)
                 documents = sum(count for value, count in numbers(whole) if value) if whole.count else 0
                 spans.append(
                     [code(inner), f"{documents:,}", f"{round((whole.buckets and whole.buckets.total) or 0):,}"]
@@ -247,7 +247,7 @@ def picture_of(numbers: CardCounts, facts: Facts) -> Picture | None:
         return Picture([], [merged(numbers.lengths.values())], facts.label_name)
     is_language = facts.label_name == "language"
     rows = [
-        (NONE if label is None else language(label).title if is_language else shown(label), number)
+        (NONE if label is None else language(label).title if is_language else display(label), number)
         for label, number in numbers.sizes
     ]
     return Picture(rows, numbers.lengths_of([label for label, _ in numbers.sizes]), facts.label_name)

@@ -228,7 +228,7 @@ def _domains(material: _Material) -> FormAnswer:
     counted = material.counted
     if not (rows := _grouped("domain", counted.domains)):
         return FormAnswer()
-    totals = {"domains": len(rows) + counted.domains.others[0], "without": counted.missing}
+    totals = {"domains": len(rows) + counted.domains.rest[0], "without": counted.missing}
     text = (
         f"{amount(totals['domains'], 'registered domain')} by the public suffix list of {counted.suffixes}; listed are "
         f"the {len(rows):,} with most words. {amount(counted.missing, 'document')} without a URL that has a host."

@@ -317,8 +317,13 @@ class _ShardsOutput:
                 index.add(row_index.entry(row.source, row.id, row.chars, size_of_text, own, fields), offset)
                 offset += len(row.line) + 1
                 for name, rows in block.carried.items():
-                    values = ((draft and draft.attributes) or {})[name]
-                    rows.append(ENCODER.encode({"source": row.source, "id": row.id, "attributes": values}))
+                    attributes = (draft and draft.attributes) or {}
+                    if name not in attributes:
+                        got = ", ".join(attributes) or "none"
+                        message = f"expected attributes by set, {{{name!r}: {{KEY: …}}}}, of each draft, got {got}"
+                        message += f"; correct {type(self.reader).__name__}.read"
+                        raise DataError(message, path=self.work.path, line=row.number)
+                    rows.append(ENCODER.encode({"source": row.source, "id": row.id, "attributes": attributes[name]}))
                 if size and offset + cleared >= size:  # so a takedown moves no document to another shard
                     break
                 if len(block.rows) == BLOCK_ROWS or offset - begin - len(block.rows) >= BLOCK_BYTES:

@@ -1,4 +1,4 @@
-"""Statistics of one file in parts, each kept with the digest of what was read: what was counted once is there for all.
+"""Statistics of one file in parts, each kept with a digest: what was counted once is there for all.
 
 ``<folder>/<part>/<name>.counts``  a `Record`, written last; of one ``--by``, of lengths, samples, or attributes
 ``<folder>/<part>/<name>.groups``  the groups of a ``--by``
@@ -86,12 +86,12 @@ class Settings(ConfigStruct, kw_only=True):
     first: int | None = None
 
     def digest(self, *more: object) -> str:
-        """Return a digest of what determines the numbers beside the inputs."""
+        """Return a digest of all settings beside the inputs."""
         return xxhash.xxh3_128_hexdigest(msgspec.json.encode((VERSION, self, more), enc_hook=repr))
 
     @property
     def split(self) -> "list[Settings]":
-        """Return what is counted in parts: each ``--by``, then attributes, lengths and samples."""
+        """Return the settings of each part: each ``--by``, then attributes, lengths and samples."""
         nothing = Settings(by=[], label=self.label, first=self.first)
         of = partial(msgspec.structs.replace, nothing)
         unlabelled = {*NAMED} - {*LABELS}
@@ -161,7 +161,7 @@ class CountJob(ConfigStruct, kw_only=True):
         return self.format.writer() if self.format else None
 
     def path_of(self, part: Part, suffix: str = "counts") -> str:
-        """Return the path of what is kept of a part."""
+        """Return the path of a part's counts."""
         return join(part.folder, f"{escape_path(self.name)}.{suffix}")
 
 
@@ -206,7 +206,7 @@ class CountResult(ConfigStruct):
 
 
 def names_of(work: CountJob) -> tuple[dict[str, Name], tuple[str, ...]]:
-    """Return what expressions may use, and the variables that this refers to."""
+    """Return the names for expressions, and their variables."""
     if work.shard:
         sets = work.shard.sets
         return names_for_rules(sets, work.shard.stream.own), (*(f"r{i}" for i in range(len(sets))), "document")
@@ -236,26 +236,26 @@ def types_of(work: CountJob) -> dict[str, Type]:
 
 
 def leaves_of(work: CountJob) -> dict[str, list[Leaf]]:
-    """Return the values of which distributions are made, by the key of their attribute."""
+    """Return the leaves of the requested distributions, by attribute."""
     results: dict[str, list[Leaf]] = {}
     for key, type_ in types_of(work).items():
         for leaf in leaves(key, type_):
-            if any(is_part(leaf.path, wanted) for wanted in work.settings.attributes):
+            if any(is_part(leaf.path, attribute) for attribute in work.settings.attributes):
                 results.setdefault(key, []).append(leaf)
     return results
 
 
-def is_part(path: str, wanted: str) -> bool:
-    """Return whether a path is of, or inside, the attribute that is wanted; ``all`` is every one."""
+def is_part(path: str, attribute: str) -> bool:
+    """Return True if a path is of, or inside, an attribute; ``all`` is every one."""
     inner = path.removeprefix("len(").removesuffix(")")
-    return wanted in ("all", path, inner) or inner.startswith((f"{wanted}.", f"{wanted}[]"))
+    return attribute in ("all", path, inner) or inner.startswith((f"{attribute}.", f"{attribute}[]"))
 
 
 # --- counting ---------------------------------------------------------------------------------------------------------
 
 
 def count_file(work: CountJob, report: Report, group: Group | None = None) -> CountResult:
-    """Count a file, unless that has been done. With a group, what is counted becomes durable with it.
+    """Count a file, unless it is counted. With a group, what is counted becomes durable with it.
 
     Raises:
         DataError: if it, or what is joined to it, is not what it should be; an expression cannot use a value.
@@ -269,19 +269,19 @@ def count_file(work: CountJob, report: Report, group: Group | None = None) -> Co
         content = documents.content
     elif work.shard and work.columns and (indexed := row_index.current(work.shard.dataset, work.shard.shard)):
         content = indexed.content
-    known = [json_files.load(work.path_of(part), Record) for part in work.parts]
-    states = [_state(work, part, old, content, attributes) for part, old in zip(work.parts, known, strict=True)]
+    records = [json_files.load(work.path_of(part), Record) for part in work.parts]
+    states = [_state(work, part, old, content, attributes) for part, old in zip(work.parts, records, strict=True)]
     todo = [part for part, state in zip(work.parts, states, strict=True) if not state.is_done]
     if not todo:
-        number = max(old.documents for old in known if old)
+        number = max(old.documents for old in records if old)
         report(number, 0)
         return CountResult(documents=number, skipped=True)
     for part in todo:
         remove(work.path_of(part))
-    asked = msgspec.structs.replace(work, settings=work.settings.only([part.settings for part in todo]))
+    job = msgspec.structs.replace(work, settings=work.settings.only([part.settings for part in todo]))
     with scratch() as temporary:
-        counts = _Counts(asked, temporary)
-        source = _Source(asked, counts.rules, report, group, reads=counts.needs_documents or not content)
+        counts = _Counts(job, temporary)
+        source = _Source(job, counts.rules, report, group, reads=counts.needs_documents or not content)
         try:
             for rows in source:
                 counts.add(rows)
@@ -313,35 +313,35 @@ class _Counts:
     Attributes:
         documents: so far.
         rules: Rules that say what must be read.
-        needs_documents: whether texts, or more of the documents than their sizes, must be.
+        needs_documents: True if texts, or more of the documents than their sizes, must be read.
     """
 
     def __init__(self, work: CountJob, temporary: str) -> None:
-        self._work, asked = work, work.settings
+        self._work, settings = work, work.settings
         self._keys, leaves_by_key = keys_of(work), leaves_of(work)
         self.rules = decoding(self._keys.rules, leaves_by_key)
         self.needs_documents = bool(
-            self._keys.needs_documents or asked.unicode or asked.samples or asked.first is not None
+            self._keys.needs_documents or settings.unicode or settings.samples or settings.first is not None
         )
         self._getters = [(*_place(work, key), leaf) for key, leave in leaves_by_key.items() for leaf in leave]
-        self._tables = [groups.Groups(join(temporary, str(i))) for i in range(len(asked.by))]
+        self._tables = [groups.Groups(join(temporary, str(i))) for i in range(len(settings.by))]
         self._distributions, self._lengths = Distributions(), LengthsByLabel()
-        self._samples = Samples(asked.samples)
+        self._samples = Samples(settings.samples)
         self.documents = 0
 
     def add(self, rows: Rows) -> None:
         """Add documents."""
-        asked = self._work.settings
+        settings = self._work.settings
         for table, column in zip(self._tables, self._keys.of(rows), strict=True):
             table.add(column, rows.sizes)
-        labels = self._keys.labels(rows) if self._getters or asked.lengths or asked.samples else []
+        labels = self._keys.labels(rows) if self._getters or settings.lengths or settings.samples else []
         for label, some in _places(labels).items():
             for place, name, leaf in self._getters:
                 values = [getattr(rows.arguments[i][place], name) for i in some]
                 self._distributions.add(label, leaf, [item for value in values for item in leaf.get(value)])
-            if asked.lengths:
+            if settings.lengths:
                 self._lengths.setdefault(label, Histogram()).add(rows.sizes[some, _CHARS])
-        for number, label in enumerate(labels if asked.samples else ()):
+        for number, label in enumerate(labels if settings.samples else ()):
             name = f"{self._work.name}:{rows.number + number + 1}"
             self._samples.add(name, label, rows.arguments[number][-1])
         self.documents += len(rows.arguments)
@@ -364,7 +364,7 @@ class _Counts:
                 documents=self.documents,
                 distributions=self._distributions.finished() if part.settings.attributes else [],
                 lengths=self._lengths if part.settings.lengths else {},
-                samples=self._samples.kept() if part.settings.samples else [],
+                samples=self._samples.finish() if part.settings.samples else [],
             )
             json_files.save(self._work.path_of(part), record, together)
 
@@ -411,7 +411,7 @@ def _sizes(documents: Sequence[Document], work: CountJob, before: int) -> Any:
 
 
 def _place(work: CountJob, key: str) -> tuple[int, str]:
-    """Return where the values of a key are: their place among those of a document, and their name there."""
+    """Return the place of the values of a key: their place among those of a document, and their name there."""
     if work.shard is None:
         return 0, schema.field_name(key)
     return next(
@@ -441,14 +441,14 @@ class _Source:
                 yield rows
                 self._report(len(rows.arguments), 0)
             return
-        done = Position(self._report, lambda: self._stored())
+        position = Position(self._report, lambda: self._stored())
         number = 0
         documents = islice(self._documents(), work.settings.first)
         for block in in_blocks(documents, lambda row: len(row[0].row) or len(row[0].text)):
             sizes = _sizes([document for document, _ in block], work, number)
             yield Rows(number, [(*values, document) for document, values in block], sizes, {})
             number += len(block)
-            done(len(block))
+            position(len(block))
 
     def _documents(self) -> Iterator[tuple[Document, list[Any]]]:
         work, needs = self._work, self._rules.needs
@@ -473,7 +473,7 @@ class _Source:
 
 
 def base_folder(home: Home) -> str:
-    """Return the bookkeeping folder that counts of what lies in a home are kept below; the cache for external files.
+    """Return the bookkeeping folder of counts in a home; the cache for external files.
 
     Raises:
         ConfigError: if it is the cache of a user who has none.
@@ -487,12 +487,12 @@ def base_folder(home: Home) -> str:
 
 
 def counts_folder(folder: str) -> str:
-    """Return the folder below a bookkeeping folder for what this version counts."""
+    """Return the folder of this version's counts."""
     return join(folder, "stats", f"v{VERSION}")
 
 
 def merged_groups(works: Iterable[CountJob], number: int, folder: str) -> Iterable[groups.Group]:
-    """Return the groups of all files for the ``--by`` of that number; folder: for what does not fit into memory."""
+    """Return the groups of all files for a ``--by``, by its number; folder: for what does not fit into memory."""
     return groups.merged((work.path_of(work.parts[number], "groups") for work in works), folder)
 
 
@@ -506,7 +506,7 @@ class Merged:
 
 
 def merged_records(works: Iterable[CountJob]) -> Merged:
-    """Return what the records of all files come to."""
+    """Return the merged records of all files."""
     distributions, result = Distributions(), Merged()
     for work in works:
         records = (json_files.load_strictly(work.path_of(part), Record) for part in work.parts if not part.settings.by)

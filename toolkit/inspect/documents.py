@@ -32,7 +32,7 @@ ARGUMENTS = ("r0", "document")
 
 
 def names_in_file(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str, Name]:
-    """Return what expressions over a file's documents may use.
+    """Return the names for expressions over a file's documents.
 
     Args:
         writer: Writer of the file; None for documents.
@@ -51,7 +51,7 @@ def types_of(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str, Type
 
 
 def merged_types(manifest: Manifest) -> dict[str, Any]:
-    """Return the types of attributes that a mix merged into documents; null where only some streams have them."""
+    """Return the types of attributes merged into documents; null where only some streams have them."""
     streams = manifest.settings["streams"]
     types: dict[str, Type] = {}
     sure = Counter[str]()
@@ -90,9 +90,9 @@ def expected_format(path: str) -> Format | None:
         if first is not None:
             msgspec.json.decode(first, type=_Text)
     except BAD_ROW:
-        known = ", ".join(WRITERS.names())
+        formats = ", ".join(WRITERS.names())
         raise ConfigError(
-            f"{path}:1: expected a document (an object with `text`), or a line of a format ({known}), got neither; "
+            f"{path}:1: expected a document (an object with `text`), or a line of a format ({formats}), got neither; "
             "`ingest` takes other keys: {format: jsonl, fields: {text: KEY}}"
         ) from None
     return None
@@ -120,7 +120,7 @@ class FileDocuments:
         path: Path of the file.
         writer: Writer of its format; None for documents.
         max_bytes: a longer line is an error.
-        used_fields: of the values that are needed, by key.
+        used_fields: Fields of the needed values, by key.
         merged: types of the attributes that are in the documents (see `names_in_file`).
 
     Attributes:
@@ -145,7 +145,7 @@ class FileDocuments:
         self._used = used_fields
 
     def __iter__(self) -> Iterator[tuple[Document, list[Any]]]:
-        """Yield the documents with the values that the names' code refers to."""
+        """Yield the documents with the arguments of their expressions."""
         writer = self._writer
         if writer and not writer.CONCATENATES:
             for document, label in writer.read_file(self.path):
@@ -168,7 +168,7 @@ class FileDocuments:
             raise DataError(error.message, path=self.path, line=lines.number, id=error.id) from None
 
     def _rows(self, lines: Lines) -> Iterator[tuple[Document, Any]]:
-        """Yield documents of lines that are JSON objects."""
+        """Yield the documents of JSON lines."""
         reading = self._writer.READING if self._writer else Reading()
         id_keys = self._writer.ID if self._writer else Writer.ID
         values, nothing = self._values()
@@ -188,7 +188,7 @@ class FileDocuments:
             )
 
     def _row_type(self, reading: Reading, id_keys: Sequence[str], values: Any, nothing: Any) -> type[msgspec.Struct]:
-        """Return the type of a line, of which only what is needed is decoded."""
+        """Return the type of a line, with the needed fields alone."""
         keys = {"text": reading.text, "metadata": reading.headers or "metadata", "values": reading.values}
         fields: list[Any] = [("text", msgspec.Raw), ("metadata", msgspec.Raw, _NULL)]
         mandatory = self._writer is None  # in documents id and source are
@@ -202,12 +202,15 @@ class FileDocuments:
             fields.append(("source", str) if mandatory else ("source", str, ""))
         if values:
             fields.append(("values", values) if nothing is None else ("values", values | None, None))
-        given = {name for name, *_ in fields}
-        absent: dict[str, Any] = {name: "" for name in ("id", "source") if name not in given}
+        names = {name for name, *_ in fields}
+        absent: dict[str, Any] = {name: "" for name in ("id", "source") if name not in names}
         return msgspec.defstruct("Row", fields, rename=keys, kw_only=True, namespace=absent)
 
     def _values(self) -> tuple[Any, Any]:
-        """Return the type of the values that are needed, and one without any if all may be absent; None for none."""
+        """Return the type of the needed values, and an empty one.
+
+        The latter is None unless all may be absent; both are None if none are needed.
+        """
         types = {key: narrowed(self._types[key], fields) for key, fields in self._used.items() if key in self._types}
         if not types:
             return None, None
@@ -217,7 +220,7 @@ class FileDocuments:
 
 
 def label_reader(reading: Reading) -> Callable[[bytes], str | None] | None:
-    """Return a reader of the label in a line that is JSON; None where it is not at a plain path of fields.
+    """Return a reader of the label in a JSON line; None where it is not at a plain path of fields.
 
     The reader returns None for a line without a label, or that is damaged. Labels of languages are in lower case.
     """
@@ -245,7 +248,7 @@ _NULL = msgspec.Raw(b"null")
 
 
 def text_at(value: msgspec.Raw, keys: Sequence[str]) -> str | None:
-    """Return the text that keys lead to in a JSON text; None if there is none.
+    """Return the text at a path of keys in a JSON text; None if there is none.
 
     Raises:
         ValidationError, DecodeError: if there is another value, or one on the way is no object.
@@ -256,7 +259,7 @@ def text_at(value: msgspec.Raw, keys: Sequence[str]) -> str | None:
 
 
 def _inner(value: msgspec.Raw, keys: Sequence[str]) -> str:
-    """Return the text that keys lead to in a JSON text; empty if there is none, or another value."""
+    """Return the text at a path of keys in a JSON text; empty if there is none, or another value."""
     try:
         return text_at(value, keys) or ""
     except BAD_ROW:

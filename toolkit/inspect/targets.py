@@ -1,4 +1,4 @@
-"""The answer to what a path is that a command was given: which of its files have documents, and in which format."""
+"""Resolution of a path on the command line: which of its files have documents, and in which format."""
 
 import functools
 import os
@@ -44,10 +44,10 @@ LONGEST = 1 << 30
 
 @dataclass(frozen=True)
 class Target:
-    """A path that a command was given, with what is there.
+    """A path on the command line, and its content.
 
     Attributes:
-        path: as it was given, without a slash at its end.
+        path: Path without a slash at its end.
         kind: ``dataset``, a folder with documents and attributes; ``output`` of a mix, with its manifest;
             ``release``, files of an output format without one; ``documents``, files of documents.
         files: those with documents, sorted, relative to `folder`; without those that a mix dropped. Of a dataset none.
@@ -62,12 +62,12 @@ class Target:
 
     @property
     def folder(self) -> str:
-        """Return the folder that the files' paths are relative to."""
+        """Return the folder of the relative paths of files."""
         return os.path.dirname(self.path) or "." if self.is_file else self.path
 
 
 def expected(path: str) -> Target:
-    """Return what a path is.
+    """Return the target at a path.
 
     Raises:
         ConfigError: if nothing is there that has documents.
@@ -79,7 +79,7 @@ def expected(path: str) -> Target:
 
 
 def target_of(path: str) -> Target | None:
-    """Return what a path is; None if nothing is there that has documents.
+    """Return the target at a path; None if nothing is there that has documents.
 
     Raises:
         DataError: if its manifest cannot be read.
@@ -90,11 +90,11 @@ def target_of(path: str) -> Target | None:
     if is_folder(join(path, "documents")):
         return Target(path, "dataset", [])
     if is_folder(path):
-        there = list(list_files(path))
-        parts = _parts(there)
-        if parts and (any(map(is_checksum_file, there)) or _is_of_a_format(path, parts)):
+        names = list(list_files(path))
+        parts = _parts(names)
+        if parts and (any(map(is_checksum_file, names)) or _is_of_a_format(path, parts)):
             return Target(path, "release", parts)
-        files = [path for path in there if path.endswith(SHARD_SUFFIXES) and not is_description(path)]
+        files = [path for path in names if path.endswith(SHARD_SUFFIXES) and not is_description(path)]
         if not files:
             return None
         return Target(path, "release" if _is_of_a_format(path, files) else "documents", files)
@@ -111,45 +111,45 @@ def _is_of_a_format(folder: str, paths: list[str]) -> bool:
 def data_files(folder: str) -> list[str]:
     """Return the parts in an output folder, sorted: those of its manifest, and all that are called as parts are."""
     manifest = publish.load_manifest(folder)
-    known = {part.path for part in manifest.parts} if manifest else set()
-    return _parts(list(list_files(folder)), known)
+    recorded = {part.path for part in manifest.parts} if manifest else set()
+    return _parts(list(list_files(folder)), recorded)
 
 
 def is_checksum_file(path: str) -> bool:
-    """Return whether a file has checksums, by its name."""
+    """Return True for a file of checksums, by its name."""
     return _CHECKSUM_FILE.search(path) is not None
 
 
 def is_description(path: str) -> bool:
-    """Return whether a file below a folder describes what lies there, and has no documents."""
+    """Return True for a description below a folder."""
     return path in DESCRIPTIONS or SPLIT.fullmatch(path) is not None
 
 
 def as_part(path: str) -> re.Match[str] | None:
-    """Return the stem, number and suffix of a path that is named as parts of installed formats are.
+    """Return the stem, number and suffix of a part, by its name.
 
     A file that is called exactly as its folder has no number: ``en_part_1/en_part_1.jsonl.gz`` has the label
     ``en_part_1``.
     """
     if is_checksum_file(path) or is_description(path):
         return None
-    known = "|".join(map(re.escape, sorted(suffixes())))
-    ending = rf"(?P<suffix>(?:{known})(?:\.gz|\.zst|\.zstd)?)"
+    endings = "|".join(map(re.escape, sorted(suffixes())))
+    ending = rf"(?P<suffix>(?:{endings})(?:\.gz|\.zst|\.zstd)?)"
     folder = re.escape(os.path.basename(os.path.dirname(path)))
     whole = re.fullmatch(rf"(?P<stem>(?:.*/)?{folder})(?P<number>){ending}", path) if folder else None
     return whole or re.fullmatch(rf"(?P<stem>.+?)(?:_part_(?P<number>\d+))?{ending}", path)
 
 
-def _parts(there: list[str], known: Iterable[str] = ()) -> list[str]:
-    """Return files that are called as parts are; without the metadata that lie beside texts in the release 21.09."""
-    results = set(known)
-    paths = [path for path in there if path in results or as_part(path)]
-    texts = {os.path.dirname(path) for path in paths if _TEXT.search(path)}
-    return [path for path in paths if not (os.path.dirname(path) in texts and _METADATA.search(path))]
+def _parts(paths: list[str], recorded: Iterable[str] = ()) -> list[str]:
+    """Return files with names of parts; without the metadata that lie beside texts in the release 21.09."""
+    results = set(recorded)
+    parts = [path for path in paths if path in results or as_part(path)]
+    texts = {os.path.dirname(path) for path in parts if _TEXT.search(path)}
+    return [path for path in parts if not (os.path.dirname(path) in texts and _METADATA.search(path))]
 
 
 class Home(NamedTuple):
-    """A dataset, an output, or an external folder, that a file or a folder belongs to.
+    """A dataset, an output, or an external folder around a path.
 
     Attributes:
         root: Root of the dataset or the output; of other files their folder.
@@ -165,7 +165,7 @@ class Home(NamedTuple):
 
 
 def home_of(path: str) -> Home:
-    """Return the output or the dataset that a file or a folder lies in, else the folder, or that of the file."""
+    """Return the output or dataset around a path, else its folder."""
     path = absolute(path)
     if store_of(path).can_list:
         for root in _above(path):
@@ -179,14 +179,14 @@ def home_of(path: str) -> Home:
 
 
 def _above(path: str) -> Iterator[str]:
-    """Yield the path, and the folders that it is in, but not the root of the store."""
+    """Yield the path and its parent folders, without the store's root."""
     while path and not path.endswith(":/"):
         yield path
         path = path.rpartition("/")[0]
 
 
 def _is_dataset(root: str) -> bool:
-    """Return whether a folder is a dataset of ours; one with a folder `documents` alone may be anybody's."""
+    """Return True for a folder of a dataset of ours; one with a folder `documents` alone may be anybody's."""
     return is_folder(join(root, "documents")) and any(
         is_folder(join(root, item)) for item in (BOOKKEEPING, "attributes")
     )
@@ -207,16 +207,16 @@ class Format(NamedTuple):
         Raises:
             ConfigError: if the format, or such an option of it, is not here.
         """
-        return _made(self.name, msgspec.json.encode(self.options))
+        return _writer(self.name, msgspec.json.encode(self.options))
 
 
 @cached(16)
-def _made(name: str, options: bytes) -> Writer:
+def _writer(name: str, options: bytes) -> Writer:
     return convert(ConfigNode(msgspec.json.decode(options)), find_writer(name, "the format of an output"))
 
 
 def recorded_format(settings: Mapping[str, Any]) -> Format:
-    """Return the format that the settings in a manifest name."""
+    """Return the format in a manifest's settings."""
     return Format(located_reference(settings["format"]), settings["options"])
 
 
@@ -239,7 +239,7 @@ def format_of(path: str) -> Format | None:
 
 
 def is_table(path: str) -> bool:
-    """Return whether a file is called as one of Parquet."""
+    """Return True for a Parquet file, by its name."""
     return path.endswith((".parquet", ".parq", ".pq"))
 
 
@@ -257,7 +257,7 @@ def first_line(path: str) -> bytes:
 
 
 def suffixes() -> frozenset[str]:
-    """Return the suffixes of parts of all installed formats, without those of compressions."""
+    """Return the suffixes of parts of all formats, without compressions."""
     return _suffixes(tuple(WRITERS.names()))
 
 
@@ -271,10 +271,10 @@ def _suffixes(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def _options(writer: Writer) -> dict[str, Any]:
-    """Return the options of a writer that are not its defaults."""
+    """Return the options of a writer beside the defaults."""
     default = type(writer)()
-    given = {
+    options = {
         field.encode_name: (getattr(writer, field.name), getattr(default, field.name))
         for field in msgspec.structs.fields(writer)
     }
-    return {name: msgspec.to_builtins(value) for name, (value, usual) in given.items() if value != usual}
+    return {name: msgspec.to_builtins(value) for name, (value, usual) in options.items() if value != usual}

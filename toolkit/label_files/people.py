@@ -73,7 +73,7 @@ class _Window:
 
     def __init__(self, source: Input, stream: Decompressed) -> None:
         self._source, self._stream = source, stream
-        self._held = b""
+        self._buffer = b""
         self._begin = self._place = 0  # of the item, and of what is looked at next
 
     def next_mark(self, pattern: re.Pattern[bytes], number: int) -> bytes:
@@ -83,28 +83,28 @@ class _Window:
             DataError: if there is none, or the item, which has this number, is too large.
         """
         source = self._source
-        while not (match := pattern.match(self._held, self._place)):
-            self._held, self._begin, self._place = self._held[self._begin :], 0, self._place - self._begin
-            if len(self._held) > source.max_bytes:
+        while not (match := pattern.match(self._buffer, self._place)):
+            self._buffer, self._begin, self._place = self._buffer[self._begin :], 0, self._place - self._begin
+            if len(self._buffer) > source.max_bytes:
                 message = f"expected an item of at most {source.max_bytes:,} bytes, got more"
                 raise DataError(f"{message}; raise `max_document_bytes`", path=source.path, line=number)
             if not (
-                block := self._stream.read(max(_BLOCK, len(self._held)))
+                block := self._stream.read(max(_BLOCK, len(self._buffer)))
             ):  # which is looked at from its start again
                 raise DataError("expected `]` at the end of the list, got none", path=source.path, line=number)
-            self._held += block
+            self._buffer += block
         self._place = match.end()
         return match[0][-1:]
 
     def take(self) -> bytes:
-        """Return what is before the last mark, without white space; it is held no longer."""
-        result = self._held[self._begin : self._place - 1].strip(_BLANK)
+        """Return the bytes before the last mark, without white space; it is held no longer."""
+        result = self._buffer[self._begin : self._place - 1].strip(_BLANK)
         self._begin = self._place
         return result
 
     def has_more(self) -> bool:
-        """Return whether there is more than white space behind the last mark."""
-        rest = self._held[self._begin :]
+        """Return True if more than white space follows the last mark."""
+        rest = self._buffer[self._begin :]
         while not rest.strip(_BLANK):
             if not (rest := self._stream.read(_BLOCK)):
                 return False
@@ -182,7 +182,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class PeopleReader(AnnotationReader):
-    """Reads what people say in a tool for labelling: extend it; `answers` gives what stands in an item.
+    """Reads the annotations of a labelling tool: extend it; `answers` gives what stands in an item.
 
     The answers to a question are numbers, labels or texts; to one of `several`, lists of labels.
     """
@@ -202,11 +202,11 @@ class PeopleReader(AnnotationReader):
         raise NotImplementedError(type(self).__name__)
 
     def ids(self) -> Sequence[str]:
-        """Return where the id of the document may be in an item."""
+        """Return the possible places of the document's id in an item."""
         raise NotImplementedError(type(self).__name__)
 
     def value_types(self, inputs: Sequence[Input]) -> dict[str, Type]:
-        """Return the types of all questions of all inputs, which are read for that."""
+        """Return the types of the questions of all inputs. The inputs are read for that."""
         kinds: dict[str, What] = {}
         for source in inputs:
             for _ in self._drafts(source, kinds):
@@ -218,7 +218,7 @@ class PeopleReader(AnnotationReader):
         return self._drafts(source, {})
 
     def _drafts(self, source: Input, kinds: dict[str, What]) -> Iterator[Draft]:
-        """Yield the answers of an input, and note what those to each question are."""
+        """Yield the answers of an input, and note their kinds."""
         for item, number in items(source):
             try:
                 if not isinstance(item, dict):
@@ -241,7 +241,7 @@ class PeopleReader(AnnotationReader):
             by_question.setdefault(answer.question, []).append(answer)
         source.counts["answers"] += len(answers)
         source.counts["items without an answer"] += not answers
-        return {name: self._value(kinds[name], given) for name, given in by_question.items()}
+        return {name: self._value(kinds[name], same) for name, same in by_question.items()}
 
     def _kind(self, answer: Answer) -> What:
         if isinstance(answer.value, float):
@@ -256,9 +256,9 @@ class PeopleReader(AnnotationReader):
             raise DataError(f"{name}: expected one label, got {short(answer.value)}; {hint}")
         return "labels"
 
-    def _value(self, kind: What, given: Sequence[Answer]) -> msgspec.Struct:
-        who = [answer.annotator for answer in given]
-        values: list[Any] = [answer.value for answer in given]
+    def _value(self, kind: What, answers: Sequence[Answer]) -> msgspec.Struct:
+        who = [answer.annotator for answer in answers]
+        values: list[Any] = [answer.value for answer in answers]
         if kind == "scores":
             return Scores(score=aggregated(values, self.aggregate), scores=values, annotators=who)
         if kind == "texts":
@@ -271,7 +271,7 @@ class PeopleReader(AnnotationReader):
 
 
 class Suggestion(msgspec.Struct, frozen=True):
-    """An answer to a question that a task suggests to people, and the name of the model that gave it."""
+    """A suggested answer to a question, with the name of its model."""
 
     question: str
     value: float | str | list[str]
@@ -279,7 +279,7 @@ class Suggestion(msgspec.Struct, frozen=True):
 
 
 def names_of(document: Document) -> dict[str, str]:
-    """Return what identifies a document beside its id: its source, and its shard where ids repeat."""
+    """Return the identity of a document beside its id: its source, and its shard where ids repeat."""
     shard = document.place.rpartition(":")[0]
     return {"source": document.source, "shard": shard} if shard else {"source": document.source}
 

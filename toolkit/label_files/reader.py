@@ -46,11 +46,11 @@ class AnnotationReader(Reader):
     )
 
     def value_types(self, inputs: Sequence[Input]) -> dict[str, Type]:
-        """Return the types of all values that there are, by key."""
+        """Return the types of all values, by key."""
         raise NotImplementedError(type(self).__name__)
 
     def own_types(self, inputs: Sequence[Input]) -> OwnTypes:
-        """Return the types of the values that are asked for, by key.
+        """Return the types of the requested values, by key.
 
         Raises:
             DataError: if one is not there.
@@ -64,12 +64,12 @@ class AnnotationReader(Reader):
         return own_types({"metadata": {}, "document": results}, (), "the form of the files")
 
     def draft(self, row: Mapping[str, Any], number: int, ids: Sequence[str], values: dict[str, Any]) -> Draft:
-        """Return what is said of a document.
+        """Return the annotations of a document.
 
         Args:
             row: Row that has its names.
             number: Number of the row in the input.
-            ids: where the id may be, if no option says it.
+            ids: Possible places of the id, if no option names one.
             values: Values by key.
 
         Raises:
@@ -89,7 +89,7 @@ ANNOTATIONS: Kind[AnnotationReader] = Kind(
 
 
 def named_so(path: str) -> str:
-    """Return the form whose files are called so; empty if there is none."""
+    """Return the form of files with such names; empty if there is none."""
     for name in ANNOTATIONS.names():
         pattern = ANNOTATIONS.find(name).NAMED
         if pattern and re.search(pattern, path):
@@ -132,7 +132,7 @@ AGGREGATES: Mapping[Aggregate, Callable[[Sequence[float]], float]] = {
 
 
 def aggregated(scores: Sequence[float], how: Aggregate) -> float | None:
-    """Return what several scores of a document become; None of none.
+    """Return the aggregate of several scores of a document; None of none.
 
     >>> aggregated([1.0, 2.0, 2.0, 4.0, 4.0], "majority"), aggregated([], "mean")
     (3.0, None)

@@ -1,4 +1,4 @@
-"""Files of annotations of ml_filter, and of tasks for people, from documents and attribute sets, per shard.
+"""Annotation files of ml_filter and labelling tasks, written from documents and sets.
 
 ml_filter has a file of annotations for each raw file, in the order of its documents (`toolkit.label_files.formats`)::
 
@@ -23,7 +23,7 @@ from toolkit.errors import DataError, short
 from toolkit.execution.executors import Report
 from toolkit.label_files.formats import annotations, argilla, label_studio
 from toolkit.label_files.people import Suggestion
-from toolkit.learn.evaluate.predictions import ShardAsked
+from toolkit.learn.evaluate.predictions import ShardQuestions
 from toolkit.records import ingested
 from toolkit.storage import json_files
 from toolkit.storage.artifact import Derived, FileRecord, state
@@ -37,10 +37,10 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class RawFile(ConfigStruct):
-    """A file that documents were ingested from.
+    """An ingested file.
 
     Attributes:
-        path: as it was given to ingest; of documents that were not ingested here, that of their shard.
+        path: Path as ingest got it; of documents that were not ingested here, that of their shard.
         name: its place among all, without suffixes: ``2014-41/de/00055``.
         rows: documents of it; None if those of the shards are all its.
     """
@@ -51,45 +51,45 @@ class RawFile(ConfigStruct):
 
 
 class Origin(ConfigStruct):
-    """Shards, and the files that their documents are from, both in order.
+    """Shards, and the raw files of their documents, both in order.
 
     Attributes:
         shards: Shards of them.
-        wanted: of these, those that are looked at.
+        selected: Selected shards of them.
         files: Files of which each has some documents, one behind the other.
     """
 
     shards: list[str]
-    wanted: list[str]
+    selected: list[str]
     files: list[RawFile]
 
 
 def origins(dataset: Dataset, shards: Sequence[str]) -> list[Origin]:
-    """Return where the documents of shards are from.
+    """Return the origins of the documents of shards.
 
     Raises:
         DataError: if records of inputs are damaged.
     """
-    there = set(shards)
+    remaining = set(shards)
     records = ingested.load_all(dataset)
     sources = {record.settings.get("source") or "" for record in records.values()}
     below = f"{sources.pop()}/" if len(sources) == 1 else ""  # the folder of the only source says nothing
     origins: list[Origin] = []
     for key, record in records.items():
-        wanted = [shard for shard in sorted(record.shards) if shard in there]
-        if wanted:
+        selected = [shard for shard in sorted(record.shards) if shard in remaining]
+        if selected:
             files = [RawFile(input_.input, input_.key.removeprefix(below), input_.rows) for input_ in record.inputs]
             files = files or [RawFile(record.input, key.removeprefix(below))]
-            origins.append(Origin(sorted(record.shards) if record.inputs else wanted, wanted, files))
-            there -= {*wanted}
-    for shard in sorted(there):
+            origins.append(Origin(sorted(record.shards) if record.inputs else selected, selected, files))
+            remaining -= {*selected}
+    for shard in sorted(remaining):
         file = dataset.file_of(shard)
         origins.append(Origin([shard], [shard], [RawFile(dataset.shard_path(shard), file)]))
     return _without_suffixes(origins)
 
 
 def _without_suffixes(origins: Iterable[Origin]) -> list[Origin]:
-    """Return the same with names without suffixes, but where two would be called alike."""
+    """Return the origins without suffixes in distinct names."""
     listed = list(origins)
     times = Counter(_stem(file.name) for origin in listed for file in origin.files)
     for origin in listed:
@@ -116,14 +116,14 @@ MOST = 100
 
 
 class Names(ConfigStruct):
-    """Origin of a set's values, where these do not say it.
+    """Default names of model, prompt and language.
 
     Attributes:
-        given: on the command line, which count in place of what values say.
+        overrides: on the command line, which count in place of what values say.
         model, prompt, language: otherwise.
     """
 
-    given: dict[str, str]
+    overrides: dict[str, str] = msgspec.field(name="given")
     model: str
     prompt: str
     language: str
@@ -131,29 +131,29 @@ class Names(ConfigStruct):
     def of(self, value: dict[str, Any]) -> tuple[str, str, str]:
         """Return the names of model, prompt and language for a value."""
         usual = {"model_name": self.model, "prompt_name": self.prompt, "prompt_lang": self.language}
-        model, prompt, language = (self.given.get(key) or value.get(key) or other for key, other in usual.items())
+        model, prompt, language = (self.overrides.get(key) or value.get(key) or other for key, other in usual.items())
         return str(model), str(prompt), str(language)
 
 
 class FilesToWrite(ConfigStruct):
-    """Annotation files of raw files that share shards.
+    """Annotation files of raw files in the same shards.
 
     Attributes:
-        shards: in order; those that are not looked at are counted alone.
-        wanted: of them, those that are looked at.
-        files: in order.
+        shards: Shards, in order; those that are not selected are only counted.
+        selected: Selected shards of them.
+        files: Raw files, in order.
         experiment: the folder.
     """
 
-    shards: list[ShardAsked]
-    wanted: list[str]
+    shards: list[ShardQuestions]
+    selected: list[str]
     files: list[RawFile]
     names: Names
     experiment: str
 
     @property
     def record(self) -> str:
-        """Return the path of the record of what was written."""
+        """Return the path of the record of the annotation files."""
         return join(self.experiment, BOOKKEEPING, "annotations", f"{self.files[0].name}.json")
 
 
@@ -181,14 +181,14 @@ class WrittenFiles(Derived, frozen=True, kw_only=True):
 
 
 def write_files(work: FilesToWrite, report: Report) -> WrittenFiles:
-    """Write the annotation files of some raw files, unless they are there as they would be written.
+    """Write the annotation files of some raw files, unless up to date.
 
     Raises:
         DataError: if documents or sets are not what they should be, or a value has no scores.
     """
-    looked_at = [shard for shard in work.shards if shard.work.shard in work.wanted]
-    asked = [item.questions for item in looked_at[:1]]
-    made_of = json_digest([asked, work.files, work.names, work.wanted, [item.made_of() for item in looked_at]])
+    looked_at = [shard for shard in work.shards if shard.work.shard in work.selected]
+    questions = [item.questions for item in looked_at[:1]]
+    made_of = json_digest([questions, work.files, work.names, work.selected, [item.lineage() for item in looked_at]])
     before = json_files.load(work.record, WrittenFiles)
 
     def files(before: WrittenFiles) -> list[FileRecord]:
@@ -207,19 +207,20 @@ def write_files(work: FilesToWrite, report: Report) -> WrittenFiles:
 
 
 def _values(work: FilesToWrite, report: Report) -> Iterator[tuple[RawFile, str, Any]]:
-    """Yield the raw file, the id and the value of each document, in order."""
+    """Yield raw file, id and value of each document, in order."""
     files = _Files(work.files)
     for shard in work.shards:
         state = row_index.ensure(shard.work.dataset, shard.work.shard, shard.work.max_document_bytes)
-        if shard.work.shard in work.wanted:
-            for number, document, (value,) in shard.answers():
-                yield files.of(number, shard.work.path), document.id, value
+        if shard.work.shard in work.selected:
+            for block, (values,) in shard.answers():
+                for (document, number, *_), value in zip(block, values, strict=True):
+                    yield files.of(number, shard.work.path), document.id, value
         files.end(state.rows)
         report(state.rows, 0)
 
 
 class _Files:
-    """Tells of rows, in order, which raw file they are from."""
+    """Finds the raw file of rows in order."""
 
     def __init__(self, files: list[RawFile]) -> None:
         self._files, self._next = files, 1
@@ -302,14 +303,14 @@ class TasksToWrite(ConfigStruct):
     """The tasks of a shard.
 
     Attributes:
-        asked: the shard; what is asked, if anything, is what is suggested.
+        shard: the shard; what is asked, if anything, is what is suggested.
         form: Form of the tasks.
         question: Question that the suggestion answers.
         model: Model whose it is.
         path: Path of what is written, a line a task.
     """
 
-    asked: ShardAsked
+    shard: ShardQuestions
     form: Form
     question: str
     model: str
@@ -322,17 +323,19 @@ def write_tasks(work: TasksToWrite, report: Report) -> int:
     Raises:
         DataError: if documents or sets are not what they should be, or a value can be no suggestion.
     """
-    work.asked.made_of()
+    work.shard.lineage()
     with RowOutput(work.path) as output:
-        for _, document, values in work.asked.answers():
-            suggestion = _suggestion(work, document, values[0]) if values else None
-            output.write_row(_ENCODER.encode(_FORMS[work.form](document, suggestion)))
+        for block, columns in work.shard.answers():
+            values = columns[0] if columns else [None] * len(block)
+            for (document, *_), value in zip(block, values, strict=True):
+                suggestion = _suggestion(work, document, value)
+                output.write_row(_ENCODER.encode(_FORMS[work.form](document, suggestion)))
     report(output.rows, 0)
     return output.rows
 
 
 def gather(paths: Sequence[str], output: NamedOutput) -> None:
-    """Write one list of what was written for shards."""
+    """Write the tasks of all shards as one list."""
     before = b"[\n"
     with output:
         for path in paths:
@@ -344,7 +347,7 @@ def gather(paths: Sequence[str], output: NamedOutput) -> None:
 
 
 def _suggestion(work: TasksToWrite, document: Document, value: Any) -> Suggestion | None:
-    """Return what a value suggests: itself, or its label, labels or score; None of null."""
+    """Return the suggestion of a value: itself, or its label, labels or score; None of null."""
     if isinstance(value, dict):
         value = next((value[name] for name in ("label", "labels", "score") if value.get(name) is not None), None)
     if value is None:

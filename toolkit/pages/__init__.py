@@ -1,4 +1,4 @@
-"""Pages that people look at in a browser: whole in one file, closed to the network, made of text that may be hostile.
+"""Pages for a browser: whole in one file, closed to the network, made of text that may be hostile.
 
 `static/` has our styles and scripts, as a browser reads them: nothing builds them (prettier keeps their form, lines
 of 120). `vendor/` has the one library of charts, with its licence. `assets` puts a template and its parts into one

@@ -1,4 +1,4 @@
-"""A page from its template, styles and scripts, under a policy that lets nothing else run."""
+"""A page from its template, styles and scripts, under a strict policy."""
 
 import base64
 import hashlib
@@ -24,14 +24,14 @@ def text(name: str) -> str:
 
 
 def policy(styles: Sequence[str], scripts: Sequence[str], **more: str) -> str:
-    """Return the Content-Security-Policy under which these texts alone work, and nothing is loaded.
+    """Return the Content-Security-Policy for these texts alone.
 
     Args:
         styles: the texts of the ``<style>`` elements.
         scripts: those of the ``<script>`` elements.
         more: other directives, ``connect_src="'self'"``.
     """
-    given = {
+    directives = {
         "default-src": "'none'",
         "script-src": _hashes(scripts),
         "style-src": _hashes(styles),
@@ -39,7 +39,7 @@ def policy(styles: Sequence[str], scripts: Sequence[str], **more: str) -> str:
         "form-action": "'none'",
         **{name.replace("_", "-"): value for name, value in more.items()},
     }
-    return "; ".join(f"{name} {value}" for name, value in given.items())
+    return "; ".join(f"{name} {value}" for name, value in directives.items())
 
 
 def embedded(json: bytes) -> str:
@@ -65,7 +65,7 @@ def page(
         styles: names of styles, as `text` takes them, in their order.
         scripts: names of scripts.
         more: directives of the policy, as `policy` takes them.
-        values: what the template has names for. Text is escaped; JSON for a ``<script>`` comes through `embedded`, as
+        values: Values for the template. Text is escaped; JSON for a ``<script>`` comes through `embedded`, as
             ``markupsafe.Markup``.
     """
     style_texts, script_texts = [text(name) for name in styles], [text(name) for name in scripts]

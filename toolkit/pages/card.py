@@ -75,12 +75,12 @@ def linked_data(croissant: bytes) -> str:
 
 
 def digest(card: str) -> str:
-    """Return what a page names the card by that it was made from."""
+    """Return the digest of a card in its page."""
     return hashlib.sha256(card.encode()).hexdigest()
 
 
 def fault_of(page: str, card: str, croissant: bytes) -> str:
-    """Return what a page has not of the files beside it; empty if it is theirs, by whichever version it was made."""
+    """Return the outdated part of a page; empty if it is theirs, by whichever version it was made."""
     if digest(card) not in page:
         return "the card"
     return "" if linked_data(croissant) in page else "the Croissant file"
@@ -97,7 +97,7 @@ def _parser() -> Any:
 
 
 def _title(tokens: "list[Token]") -> "tuple[str, list[Token]]":
-    """Return the heading of the card as text, and the tokens without it."""
+    """Return the text of the card's heading, and the other tokens."""
     for i, token in enumerate(tokens):
         if token.type == "heading_open" and token.tag == "h1":
             text = "".join(child.content for child in tokens[i + 1].children or ())
@@ -106,23 +106,26 @@ def _title(tokens: "list[Token]") -> "tuple[str, list[Token]]":
 
 
 def _headings(tokens: "Sequence[Token]") -> Iterator[tuple[str, str]]:
-    """Yield ids, which the headings get, and texts of the sections."""
-    taken: set[str] = set()
+    """Set ids of headings; yield ids and texts of sections."""
+    names: set[str] = set()
     for token, inner in itertools.pairwise(tokens):
         if token.type == "heading_open":
             name = base = re.sub(r"\W+", "-", inner.content.lower()).strip("-") or "section"
             number = 1
-            while name in taken:
+            while name in names:
                 number += 1
                 name = f"{base}-{number}"
-            taken.add(name)
+            names.add(name)
             token.attrSet("id", name)
             if token.tag == "h2":
                 yield name, inner.content
 
 
 def _finish(tokens: "list[Token]", pictures: dict[str, bytes]) -> None:
-    """Make tables that scroll and have heads of rows, code that may run from the right, pictures that are inside."""
+    """Finish tables, code and pictures.
+
+    Tables scroll and have heads of rows, code may run from the right, pictures are inside the page.
+    """
     section = ""
     for i, token in enumerate(tokens):
         match token.type:
@@ -146,7 +149,7 @@ def _finish(tokens: "list[Token]", pictures: dict[str, bytes]) -> None:
 
 
 def _finish_cell(tokens: "Sequence[Token]", place: int) -> None:
-    """Make the first cell of a row its head, and give classes in place of styles, which the policy forbids."""
+    """Make a row's first cell its head; replace styles by classes. The policy forbids styles."""
     token, attributes = tokens[place], dict[str, str | int | float]()
     if "right" in str(token.attrs.get("style", "")):
         attributes["class"] = "numeric"

@@ -45,7 +45,7 @@ SCRIPTS = (
 
 class _Totals(msgspec.Struct):
     rows: int = 0
-    kept: int = 0
+    remaining: int = msgspec.field(default=0, name="kept")
 
 
 class _Run(msgspec.Struct):

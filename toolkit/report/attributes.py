@@ -45,7 +45,7 @@ def key_of(kind: str, *of: object) -> str:
 
 
 class DuplicateCounts(msgspec.Struct):
-    """Documents, those that are a copy of one that is kept, and clusters by size."""
+    """Numbers of documents and of copies, and clusters by size."""
 
     documents: int = 0
     copies: int = 0
@@ -61,7 +61,7 @@ class Attributes:
 
     Args:
         sets: Sets that are joined.
-        fields: what is counted.
+        fields: Fields to count.
         least: takes the documents that are near thresholds.
         rules: Rules that decide.
         labels: numbers of the labels, which grow.
@@ -102,36 +102,36 @@ class Attributes:
         """Add a block of documents.
 
         Args:
-            block: with their attributes.
+            block: Block of documents with their attributes.
             labels: Labels of each document, its number.
-            dropped: of each, the rule that drops it, -1 where it stays.
+            dropped: Rule that drops each document, -1 where it stays.
             hashes: Hashes of each.
             rows: Rows of each, from 1.
         """
         import numpy as np
 
         names = list(self._labels)
-        kept = (dropped < 0).astype(np.int64)
+        stays = (dropped < 0).astype(np.int64)
         met_by = {
             rule: np.array([not isinstance(outcome, int) and rule in outcome for outcome in block.outcomes], dtype=bool)
             for rule in self._annotating
         }
-        self.lengths.add(np.array(block.chars, dtype=float), labels, kept)
+        self.lengths.add(np.array(block.chars, dtype=float), labels, stays)
         for number, (score, get, lower) in enumerate(zip(self._fields.scores, self._getters, self._lower, strict=True)):
             upper = get(block)
             under = lower(block) if lower else None
             numbers = upper if under is None else upper / np.where(under > 0, under, np.nan)
-            self.scores[number].add(numbers, labels, kept)
+            self.scores[number].add(numbers, labels, stays)
             for i, mark in enumerate(score.marks):
-                mine = _concerned(mark.label, mark.others, names)[labels]
+                mine = _concerned(mark.label, mark.excluded, names)[labels]
                 met = (holds(mark, upper, under) if mark.how else holds(mark, numbers)) & mine
                 self._marks[number][i].update(labels[met].tolist())
-                there = mine & ~np.isnan(numbers)
+                defined = mine & ~np.isnan(numbers)
                 distances = np.abs(numbers - mark.value)
                 does = met_by.get(mark.rule, dropped == mark.rule)
-                for side, those in (("dropped", there & does), ("kept", there & (dropped < 0) & ~does)):
+                for side, selected in (("dropped", defined & does), ("kept", defined & (dropped < 0) & ~does)):
                     key = key_of("near", number, i, side)
-                    add_ranks(self._least, key, NEAR, hashes[those], rows[those], distances[those])
+                    add_ranks(self._least, key, NEAR, hashes[selected], rows[selected], distances[selected])
         for spans, at in zip(self._spans, self._fields.spans, strict=True):
             _add_spans(spans, map(at.get, block.columns[at.place.set]), labels)
         for number, duplicate in enumerate(self._fields.duplicates):
@@ -157,26 +157,26 @@ class Attributes:
 
     @property
     def marks(self) -> list[list[dict[str, int]]]:
-        """Return for each score and threshold the documents for which the comparison holds, by label."""
+        """Return the documents beyond each threshold of each score, by label."""
         names = list(self._labels)
         return [[{names[i]: n for i, n in sorted(mark.items())} for mark in marks] for marks in self._marks]
 
     @property
     def spans(self) -> list[dict[str, list[int]]]:
-        """Return for each attribute, by label, documents with spans, spans, their code points."""
+        """Return the spans of each attribute, by label: documents with spans, spans, their code points."""
         names = list(self._labels)
         return [{names[i]: counts for i, counts in sorted(span.items())} for span in self._spans]
 
 
-def _concerned(label: str, others: Sequence[str], names: Sequence[str]) -> "np.ndarray[Any, Any]":
-    """Return for each label whether a threshold is for it."""
+def _concerned(label: str, excluded: Sequence[str], names: Sequence[str]) -> "np.ndarray[Any, Any]":
+    """Return for each label True if a threshold applies to it."""
     import numpy as np
 
-    return np.array([name == label if label else name not in others for name in names], dtype=bool)
+    return np.array([name == label if label else name not in excluded for name in names], dtype=bool)
 
 
 def _getter_of(sets: Sequence[JoinedSet], score: ScoreAt, rules: RuleSet) -> Callable[[Block], "np.ndarray[Any, Any]"]:
-    """Return what gives a score of many documents; not a number where there is none."""
+    """Return the getter of a score of many documents; not a number where there is none."""
     if score.rule is None:
         return _getter(sets, score.path)
     part = rules.compiled[score.rule].part(score.path)
@@ -190,7 +190,7 @@ def _getter_of(sets: Sequence[JoinedSet], score: ScoreAt, rules: RuleSet) -> Cal
 
 
 def _computed(part: Callable[..., Any] | None, values: Sequence[Any]) -> float:
-    """Return what a part of a rule gives for a document; not a number where it cannot be computed, or is none."""
+    """Return the value of a part of a rule for a document; not a number where it cannot be computed, or is none."""
     try:
         result = part(*values) if part else None
     except (
@@ -202,7 +202,7 @@ def _computed(part: Callable[..., Any] | None, values: Sequence[Any]) -> float:
 
 
 def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray[Any, Any]"]:
-    """Return what gives the numbers at a path of many documents; not a number where there is none."""
+    """Return the getter of the numbers at a path; not a number where there is none."""
     if at == CHARS:
         return _chars
     place, leaf = at_path(sets, at)
@@ -243,10 +243,10 @@ def _float(value: Any) -> float:
         return 1e308 if value > 0 else -1e308
 
 
-def _add_spans(found: dict[int, list[int]], values: Iterable[Any], labels: Any) -> None:
+def _add_spans(by_label: dict[int, list[int]], values: Iterable[Any], labels: Any) -> None:
     for i, value in enumerate(values):
         if value:
-            counts = found.setdefault(int(labels[i]), [0, 0, 0])
+            counts = by_label.setdefault(int(labels[i]), [0, 0, 0])
             counts[0] += 1
             counts[1] += len(value)
             counts[2] += sum(span.end - span.start for span in value)

@@ -29,17 +29,17 @@ class Lengths(msgspec.Struct, kw_only=True):
 
 
 class Mark(msgspec.Struct, kw_only=True):
-    """A threshold that a rule has for a score.
+    """A rule's threshold for a score.
 
     Attributes:
         rule: its name.
         label: Label that the value is for; empty for all (others).
         value: the number.
         sign: Sign of the comparison with the score at its left: ``<``, ``<=``, ``>``, ``>=``, ``==``, ``!=``.
-        drops: which values the rule drops: ``below`` or ``above``; empty for a rule that drops nothing, and where it
+        drops: Side of the dropped values: ``below`` or ``above``; empty for a rule that drops nothing, and where it
             cannot be told.
         text: ``language.prob < 0.6``.
-        holds: by label, documents for which the comparison holds; exact, of all documents.
+        holds: Number of documents beyond the threshold, by label; exact, of all documents.
     """
 
     rule: str
@@ -60,12 +60,12 @@ class Score(msgspec.Struct, kw_only=True):
         set: Set that it is of.
         edges: Edges of the bins.
         counts: Counts of bins, by label; of documents that are read.
-        after: of bins, by label; of documents that stay.
+        after: Counts of bins, by label; of documents that stay.
         on_edges, after_on_edges: those of them whose value is the lower edge of the bin itself, such as 0.
         nulls: documents without a value, by label.
         marks: thresholds.
-        exact: whether counts are exact; else values were put in bins of a sketch (to a part in a hundred).
-        description: what it is, by its tagger; empty where that is not known.
+        exact: True for exact counts; else values were put in bins of a sketch (to a part in a hundred).
+        description: Description by the tagger; empty where that is not known.
     """
 
     field: str
@@ -88,7 +88,7 @@ class Spans(msgspec.Struct, kw_only=True):
         field: ``emails``, as expressions name it.
         set: Set that it is of.
         pii: True if its tagger finds personal data.
-        labels: by label: documents with spans, spans, their code points.
+        labels: Documents with spans, spans, and their code points, by label.
     """
 
     field: str
@@ -112,7 +112,7 @@ class Model(msgspec.Struct, kw_only=True):
 
 
 class SetMade(msgspec.Struct, kw_only=True):
-    """An attribute set that is joined, and how it was made.
+    """A joined attribute set and its settings.
 
     Attributes:
         set, stream: by name; the stream is empty if the mix has one.
@@ -169,7 +169,7 @@ class Sizes(msgspec.Struct, kw_only=True):
     Attributes:
         documents: their number.
         chars: code points.
-        bytes: in UTF-8.
+        bytes: Bytes in UTF-8.
         lines, words: as `toolkit stats` counts them.
         tokens: Tokens of the tokenizer whose counts are joined.
     """
@@ -186,10 +186,10 @@ class LabelSizes(msgspec.Struct, kw_only=True):
     """Sizes of a label.
 
     Attributes:
-        label: as rules have it.
-        before: of what is read.
-        after: of what stays, with edits and copies as they are written, if the mix has been made; else of documents
-            that would stay, as they are read (`Run.mixed` says which).
+        label: Label of rules.
+        before: Sizes of the texts that are read.
+        after: Sizes of the texts that stay, with edits and copies as they are written, if the mix has been made; else
+            of documents that would stay, as they are read (`Run.mixed` says which).
     """
 
     label: str
@@ -213,7 +213,7 @@ class Groups(msgspec.Struct, kw_only=True):
 
     Attributes:
         by: ``source``, ``host``, ``tld``, ``crawl``.
-        values: how many there are.
+        values: Number of all groups.
         top: the largest, by documents.
         rest: all others together.
     """
@@ -232,7 +232,7 @@ class RuleFacts(msgspec.Struct, kw_only=True):
         stream: Stream that it decides over; empty if the mix has one.
         group: Group of rules that it is in; empty without.
         kind: ``drop``, ``keep``, ``annotate``, ``replace``, ``cut_lines``, ``route``, ``repeat`` …
-        expression: as it is written in the configuration; empty for rules without one.
+        expression: Expression of the configuration; empty for rules without one.
         role: ``drops``, ``annotates``, ``edits``, ``routes``, ``sets``, ``repeats``.
         reached: documents that came to it: those that no rule before it has dropped.
         documents, chars: that it dropped (the first rule that drops a document is counted), annotated or edited, and
@@ -242,7 +242,7 @@ class RuleFacts(msgspec.Struct, kw_only=True):
         spans: stretches that an edit replaced or cut.
         repeated, copies: of ``repeat``: documents that stay and that it writes more or less often than once, and the
             times that these are written.
-        labels: by label: documents, chars, unique (0 for rules that drop nothing).
+        labels: Documents, chars and unique (0 for rules that drop nothing), by label.
     """
 
     name: str
@@ -263,7 +263,7 @@ class RuleFacts(msgspec.Struct, kw_only=True):
 
 
 class BudgetGroup(msgspec.Struct, kw_only=True):
-    """The amounts that a budget takes of a group, in the unit of the budget.
+    """Amounts of a budget's group, in the budget's unit.
 
     Attributes:
         group: its name.
@@ -283,7 +283,7 @@ class BudgetGroup(msgspec.Struct, kw_only=True):
 
 
 class Budget(msgspec.Struct, kw_only=True):
-    """A budget, and what it came to."""
+    """A budget and its result."""
 
     unit: str
     redistributed: bool = False
@@ -297,7 +297,7 @@ class Duplicates(msgspec.Struct, kw_only=True):
         set, kind: by name.
         documents: Documents that the set describes.
         dropped: copies, of which another document is kept.
-        clusters: how many of a size there are, sorted by size; empty where the set does not say.
+        clusters: Number of clusters of each size, sorted by size; empty where the set does not say.
     """
 
     set: str
@@ -308,7 +308,7 @@ class Duplicates(msgspec.Struct, kw_only=True):
 
 
 class Orphans(msgspec.Struct, kw_only=True):
-    """Documents that are dropped as copies of documents that are not kept: nothing stands for them.
+    """Dropped copies without a kept original: nothing stands for them.
 
     Attributes:
         rule, stream: that drops them; the stream is empty if the mix has one.
@@ -343,18 +343,18 @@ class Sample(msgspec.Struct, kw_only=True):
 
     Attributes:
         shard, row: where it is; rows are counted from 1.
-        stream: in which; empty if the mix has one.
+        stream: Stream of the document; empty if the mix has one.
         id, source, url: of the document; the URL is empty if there is none.
-        label: as rules have it.
+        label: Label of rules.
         chars: code points of the whole text.
         text: the beginning of it; shorter than `chars` says where it was cut.
         dropped_by: rule that dropped it; empty if it stays.
         would_drop: other rules that would drop it, too.
         applied: rules that annotate or edit it, if it stays.
         for_rules: rules that it was chosen for, by name: it is near their threshold, or one of those that they drop.
-        values: what these rules, and the one that dropped it, saw: ``{"language.prob": 0.59}``.
+        values: Values in these rules, and in the one that dropped it: ``{"language.prob": 0.59}``.
         lines: Lines of the text that is shown, if a joined set has labels of lines; a label for each.
-        spans: in the text that is shown.
+        spans: Spans in the beginning of the text.
         header, footer: lines at the beginning and the end of the whole text that are taken for boilerplate; null where
             no set says that.
     """
@@ -386,8 +386,8 @@ class RuleSamples(msgspec.Struct, kw_only=True):
         rule, stream: by name.
         field: the score whose threshold they are near; empty if the rule has none, and they are drawn by lot.
         value: the threshold.
-        dropped: that it drops (or annotates, edits); the nearest to the threshold first.
-        kept: that came to it and stayed; the nearest to the threshold first.
+        dropped: Documents that it drops (or annotates, edits); the nearest to the threshold first.
+        kept: Documents that came to it and stayed; the nearest to the threshold first.
         labels: documents that it dropped: of each label whose costliest rule it is, and of those that it drops most of;
             ten, or a few. They stand with the first threshold of the rule.
     """
@@ -462,22 +462,22 @@ class Run(msgspec.Struct, kw_only=True):
         mixed: True if the mix has been made from these inputs and settings: sizes after it, budgets and copies are what
             was written.
         complete: True if all documents were looked at.
-        notes: what a reader must know of these numbers: that an output is of another configuration, say.
-        missing: by the name of a part that is not there (`samples`, `scores` …), why.
+        notes: Remarks on these numbers, such as that an output is of another configuration.
+        missing: Reasons for missing parts (`samples`, `scores` …), by name.
         versions: Versions of the toolkit and what it was run with.
         models: Models that taggers used.
         sets: Sets that are joined.
-        came_in: what ingest has read.
+        came_in: Inputs of ingest.
         stages: the work of each.
         totals: Totals of all labels.
         labels: sizes, the label with most documents first.
         groups: Groups by source, host …
-        rules: in the order in which they decide.
-        left_out: what the output format counted besides: documents or lines, by what it did with them. Some were left
-            out (`documents below min_text_length`), some were written (`documents without warc_headers`).
+        rules: Rules, in the order in which they decide.
+        left_out: Other counts of the output format: documents or lines, by what it did with them. Some were left out
+            (`documents below min_text_length`), some were written (`documents without warc_headers`).
         not_carried: documents that have a field which the output does not carry, by its path.
-        budget: if the mix has one.
-        duplicates: by each set that says so.
+        budget: Budget, if the mix has one.
+        duplicates: Duplicates by each set.
         orphans: documents of which no copy is kept, by rule and set.
         lengths: Lengths of documents.
         scores: numbers that joined sets have for each document.

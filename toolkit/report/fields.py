@@ -24,7 +24,7 @@ class MarkAt(ConfigStruct):
 
     Attributes:
         rule: number of the rule in its stream.
-        others: labels that have a value of their own, so that this one is not theirs.
+        excluded: labels that have a value of their own, so that this one is not theirs.
         how: the rule compares, if the score is a ratio.
         factor: the number that is written in such a comparison.
     """
@@ -35,13 +35,13 @@ class MarkAt(ConfigStruct):
     sign: str
     drops: str
     text: str
-    others: list[str] = []
+    excluded: list[str] = msgspec.field(default_factory=list, name="others")
     how: How = ""
     factor: float = 0.0
 
 
 def marks_of(number: int, rule: Rule, path: str) -> Iterator[MarkAt]:
-    """Yield the thresholds that a rule, by its number, has for a number of documents."""
+    """Yield the thresholds of a rule for a number of documents."""
     sides: dict[str, set[str]] = {}
     for comparison in comparisons(rule):
         if path_of(comparison.left, comparison.paths) == path:
@@ -50,11 +50,11 @@ def marks_of(number: int, rule: Rule, path: str) -> Iterator[MarkAt]:
     for mark in results:
         (drops, *more) = sides[mark.sign]
         side = "" if more else drops
-        yield MarkAt(number, mark.label, mark.number, mark.sign, side, mark.text, mark.others(results))
+        yield MarkAt(number, mark.label, mark.number, mark.sign, side, mark.text, mark.excluded_labels(results))
 
 
 def holds(mark: MarkAt, values: Any, lower: Any = None) -> Any:
-    """Return for each number whether a comparison holds, reckoned as the rule does; never for what is not a number.
+    """Return for each number True if a comparison holds. It is computed as the rule does; never True for NaN.
 
     Args:
         mark: the threshold.
@@ -75,12 +75,12 @@ def holds(mark: MarkAt, values: Any, lower: Any = None) -> Any:
     return HOLDS[mark.sign](values, bound)
 
 
-def computed_of(rule: Rule, known: Collection[str]) -> Iterator[str]:
-    """Yield what a rule computes of a document, or takes from its metadata, and compares with a number.
+def computed_of(rule: Rule, paths: Collection[str]) -> Iterator[str]:
+    """Yield the other numbers in a rule's comparisons. The rule computes them, or takes them from the metadata.
 
     Args:
         rule: Rule of a stream.
-        known: numbers that there are beside that, by their paths, and ratios of two.
+        paths: numbers that there are beside that, by their paths, and ratios of two.
     """
     for comparison in comparisons(rule):
         names = {node.id for node in ast.walk(comparison.left) if isinstance(node, ast.Name)}
@@ -89,7 +89,7 @@ def computed_of(rule: Rule, known: Collection[str]) -> Iterator[str]:
         if (
             is_of_document
             and comparison.is_by_size
-            and path not in known
+            and path not in paths
             and numbers(comparison.right, rule.parameters)
         ):
             yield path
@@ -98,31 +98,34 @@ def computed_of(rule: Rule, known: Collection[str]) -> Iterator[str]:
 # --- ratios -----------------------------------------------------------------------------------------------------------
 
 
-def ratio_marks(number: int, rule: Rule, known: Collection[str]) -> Iterator[tuple[str, str, MarkAt]]:
-    """Yield the thresholds that a rule has for ratios of two numbers, with the paths of these.
+def ratio_marks(number: int, rule: Rule, paths: Collection[str]) -> Iterator[tuple[str, str, MarkAt]]:
+    """Yield a rule's thresholds for ratios of two numbers, with their paths.
 
     Args:
         number: Number of the rule.
         rule: Rule of a stream.
-        known: the paths of numbers that there are.
+        paths: the paths of numbers that there are.
     """
     for comparison in comparisons(rule):
         if not comparison.is_by_size:
             continue
         for upper, lower, value, how in _ratios(comparison):
             values = numbers(value, rule.parameters)
-            if upper not in known or lower not in known or min(values.values(), default=0) <= 0:
+            if upper not in paths or lower not in paths or min(values.values(), default=0) <= 0:
                 continue
             for label, factor in values.items():
                 at = 1 / factor if how in ("over", "floor") else factor
-                others = [one for one in values if one] if not label else []
+                excluded = [one for one in values if one] if not label else []
                 text = f"{upper} / {lower} {comparison.sign} {at:g}"
-                mark = MarkAt(number, label, at, comparison.sign, _side(rule, comparison), text, others, how, factor)
+                mark = MarkAt(number, label, at, comparison.sign, _side(rule, comparison), text, excluded, how, factor)
                 yield upper, lower, mark
 
 
 def _ratios(comparison: Comparison) -> Iterator[tuple[str, str, ast.expr, How]]:
-    """Yield upper, lower and value of ``A / B < v``, ``A < v * B``, ``A < B / v`` and ``A < B // v``."""
+    """Yield upper, lower and value of ratios in a comparison.
+
+    ``A / B < v``, ``A < v * B``, ``A < B / v`` and ``A < B // v``.
+    """
 
     def path(node: ast.expr) -> str:
         return path_of(node, comparison.paths)
@@ -142,7 +145,7 @@ def _ratios(comparison: Comparison) -> Iterator[tuple[str, str, ast.expr, How]]:
 
 
 def _side(rule: Rule, comparison: Comparison) -> str:
-    """Return which numbers a rule drops by a comparison, ``below`` or ``above``; empty if it cannot be told."""
+    """Return the side of the dropped numbers, ``below`` or ``above``; empty if it cannot be told."""
     if rule.ROLE is not Role.DROPS or comparison.turned is None or not comparison.is_by_size:
         return ""
     return "below" if (comparison.sign in ("<", "<=")) != comparison.turned else "above"
@@ -173,14 +176,14 @@ class ScoreAt(ConfigStruct):
     """A number of each document, or the ratio of two.
 
     Attributes:
-        place: of the attribute; none of the length of documents, and of what a rule computes.
+        place: Place of the attribute; none of the length of documents, and of numbers that a rule computes.
         over: path of the number that it is divided by, if it is a ratio.
-        path: as expressions name it.
+        path: Path in expressions.
         rule: number of the rule that computes it, or takes it from the metadata; none of what sets have.
         set: name of the set.
         whole: True if it is always an integer.
         marks: thresholds.
-        description: what it is.
+        description: Description of the number.
     """
 
     place: Place | None
@@ -194,7 +197,7 @@ class ScoreAt(ConfigStruct):
 
     @property
     def title(self) -> str:
-        """Return what it is called: its path, or ``noise.noise / noise.chars``."""
+        """Return the title: its path, or ``noise.noise / noise.chars``."""
         return f"{self.path} / {self.over}" if self.over else self.path
 
 
@@ -202,7 +205,7 @@ class SpansAt(ConfigStruct):
     """Spans of each document.
 
     Attributes:
-        path: as expressions name them: the attribute, or a field of it.
+        path: Path in expressions: the attribute, or a field of it.
         fields: Fields of the value, in which they are.
         personal: True if they are personal data.
     """
@@ -240,9 +243,9 @@ class Fields(ConfigStruct):
     """The counts of the attributes of a stream.
 
     Attributes:
-        tokens: where the number of tokens is, if a joined set says it.
-        lines: where labels of lines are, if a joined set says it.
-        edges: where the numbers of lines of header and footer are, if a joined set says it.
+        tokens: Place of the number of tokens, if a joined set has it.
+        lines: Place of labels of lines, if a joined set has them.
+        edges: Place of the numbers of lines of header and footer, if a joined set has them.
     """
 
     scores: list[ScoreAt]
@@ -254,20 +257,20 @@ class Fields(ConfigStruct):
 
     @property
     def keys(self) -> set[str]:
-        """Return the attributes that are counted."""
+        """Return the attributes to count."""
         places = [self.tokens, *(score.place for score in self.scores)]
         places += [*(span.place for span in self.spans), *(duplicate.place for duplicate in self.duplicates)]
         return {place.name for place in places if place}
 
     @property
-    def shown(self) -> set[str]:
-        """Return the attributes that samples show."""
+    def sample_keys(self) -> set[str]:
+        """Return the attributes of samples."""
         places = [*(span.place for span in self.spans), *filter(None, [self.lines, self.edges])]
         return {place.name for place in places}
 
 
 def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
-    """Return what is counted of some sets, beside what rules do."""
+    """Return the fields of some sets to count."""
     scores: list[ScoreAt] = []
     spans: list[SpansAt] = []
     duplicates: list[DuplicatesAt] = []
@@ -295,9 +298,9 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
             marks = [mark for i, rule in enumerate(rules) for mark in marks_of(i, rule, leaf.path)]
             if marks or not leaf.path.startswith("len("):
                 of = _type_at(type_, leaf.path.removeprefix(key.name))
-                said = of.description if of else ""
+                description = of.description if of else ""
                 whole = leaf.path.startswith("len(") or (of is not None and of.kind == "int")
-                scores.append(ScoreAt(place, leaf.path, joined.set, whole, marks, said))
+                scores.append(ScoreAt(place, leaf.path, joined.set, whole, marks, description))
     by_path = {score.path: score for score in scores}
     by_path |= {leaf.path: _plain(place, joined, leaf) for place, joined, key in _keys(sets) for leaf in _scores(key)}
     if marks := [mark for i, rule in enumerate(rules) for mark in marks_of(i, rule, CHARS)]:
@@ -310,7 +313,7 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
 
 
 def _spans(type_: Type) -> Iterator[list[str]]:
-    """Yield where spans are in a value of a type: the names of fields, none if it is spans itself."""
+    """Yield the paths of spans in a value of a type: the names of fields, none if it is spans itself."""
     inner = type_.not_null
     if inner == SPANS:
         yield []
@@ -323,7 +326,7 @@ def _plain(place: Place, joined: JoinedSet, leaf: Leaf) -> ScoreAt:
 
 
 def at_path(sets: Sequence[JoinedSet], path: str) -> tuple[Place, Leaf]:
-    """Return where a number is, by its path in expressions, and what gives its values."""
+    """Return place and getter of a number, by its path."""
     return next((place, leaf) for place, _, key in _keys(sets) for leaf in _scores(key) if leaf.path == path)
 
 
@@ -335,7 +338,7 @@ def _keys(sets: Sequence[JoinedSet]) -> Iterator[tuple[Place, JoinedSet, Key]]:
 
 
 def _scores(key: Key) -> list[Leaf]:
-    """Return the numbers that each document has one of."""
+    """Return the numbers with one value for each document."""
     return [leaf for leaf in leaves(key.name, key.declared) if leaf.kind == "number" and "[]" not in leaf.path]
 
 
@@ -344,29 +347,29 @@ def _has(type_: Type | None, *fields: str) -> bool:
 
 
 def _type_at(type_: Type, path: str) -> Type | None:
-    """Return the type of a part of a value, by the dotted path behind the attribute's name."""
-    said = type_.description
+    """Return the type of a part of a value, by its path. The path is the dotted one after the attribute's name."""
+    description = type_.description
     for name in filter(None, path.split(".")):
         inner = type_.not_null
         result = inner.get(name)
         if result is None:
             return None
-        type_, said = result, result.description
+        type_, description = result, result.description
     inner = type_.not_null
-    return schema.about(inner, said or inner.description)
+    return schema.about(inner, description or inner.description)
 
 
-def ratios_of(rules: Sequence[Rule], known: Mapping[str, ScoreAt]) -> list[ScoreAt]:
-    """Return the ratios of two numbers that rules have thresholds for: ``A < 0.6 * B``, ``A < B // 2``, ``A / B < 1``.
+def ratios_of(rules: Sequence[Rule], scores: Mapping[str, ScoreAt]) -> list[ScoreAt]:
+    """Return the ratios in rules' thresholds: ``A < 0.6 * B``, ``A < B // 2``, ``A / B < 1``.
 
     Args:
         rules: Rules of a stream.
-        known: numbers that there are, by their paths.
+        scores: numbers that there are, by their paths.
     """
     results: dict[tuple[str, str], ScoreAt] = {}
     for i, rule in enumerate(rules):
-        for upper, lower, mark in ratio_marks(i, rule, known):
-            first = known[upper]
+        for upper, lower, mark in ratio_marks(i, rule, scores):
+            first = scores[upper]
             about = f"{upper} by {lower}; null where that is 0."
             empty = ScoreAt(first.place, upper, first.set, whole=False, description=about, over=lower)
             before = results.get((upper, lower), empty)
@@ -375,11 +378,11 @@ def ratios_of(rules: Sequence[Rule], known: Mapping[str, ScoreAt]) -> list[Score
     return list(results.values())
 
 
-def _computed(rules: Sequence[Rule], known: set[str]) -> Iterator[ScoreAt]:
-    """Yield the numbers that rules compute, or take from the metadata, and have thresholds for."""
+def _computed(rules: Sequence[Rule], paths: set[str]) -> Iterator[ScoreAt]:
+    """Yield the numbers of rules alone, with their thresholds."""
     first: dict[str, int] = {}
     for i, rule in enumerate(rules):
-        for path in computed_of(rule, known):
+        for path in computed_of(rule, paths):
             first.setdefault(path, i)
     for path, number in first.items():
         marks = [mark for i, rule in enumerate(rules) for mark in marks_of(i, rule, path)]

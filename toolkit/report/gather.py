@@ -51,18 +51,18 @@ Run = Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, ShardToMix]]],
 
 
 class Gathered(NamedTuple):
-    """A mix whose facts are gathered.
+    """A mix to report on.
 
     Attributes:
         name: Name of the run.
         settings: Settings of the mix.
         works: its shards.
         sets: Sets that each stream joins.
-        budget: what it comes to, if there is one.
+        budget: Result of the budget, if there is one.
         manifest: Manifest of its output, if that was made of just these inputs by these settings.
         config: text of the configuration.
         folders: Folders that counts, and columns of shards, are kept in, by the bookkeeping folder of the dataset.
-        temporary: for what does not fit into memory.
+        temporary: Folder for data beyond the memory.
         share: Share of the samples that the run has, if there are two.
     """
 
@@ -86,30 +86,30 @@ class _OfStream(NamedTuple):
     selected: samples.Selection
 
 
-def gather(given: Gathered, run: Run) -> facts.Run:
+def gather(mix: Gathered, run: Run) -> facts.Run:
     """Return the facts of a mix.
 
     Args:
-        given: the mix.
+        mix: the mix.
         run: runs tasks.
 
     Raises:
         ToolkitError: if a shard cannot be counted.
     """
     fields = {
-        stream.name: fields_of(given.sets.get(stream.name, []), stream.all_rules) for stream in given.settings.streams
+        stream.name: fields_of(mix.sets.get(stream.name, []), stream.all_rules) for stream in mix.settings.streams
     }
     tasks = [
-        counted.ShardToCount(work, fields[work.stream.name], *given.folders[work.dataset.bookkeeping])
-        for work in given.works
+        counted.ShardToCount(work, fields[work.stream.name], *mix.folders[work.dataset.bookkeeping])
+        for work in mix.works
     ]
     run("counting documents", _COUNT, [(task.work.name, task, task.work) for task in tasks])
-    streams = [_merged(given, stream, fields[stream.name], tasks) for stream in given.settings.streams]
-    shown = _shown(given, streams, tasks, run)
-    return _assembled(given, streams, tasks, shown)
+    streams = [_merged(mix, stream, fields[stream.name], tasks) for stream in mix.settings.streams]
+    texts = _read_samples(mix, streams, tasks, run)
+    return _assembled(mix, streams, tasks, texts)
 
 
-def _merged(given: Gathered, stream: Stream, fields: Fields, tasks: Sequence[counted.ShardToCount]) -> _OfStream:
+def _merged(mix: Gathered, stream: Stream, fields: Fields, tasks: Sequence[counted.ShardToCount]) -> _OfStream:
     rules = stream.all_rules
     merged = counted.Merged(len(rules), fields)
     for number, task in enumerate(tasks):
@@ -121,7 +121,7 @@ def _merged(given: Gathered, stream: Stream, fields: Fields, tasks: Sequence[cou
 # --- samples ----------------------------------------------------------------------------------------------------------
 
 
-class _Shown(NamedTuple):
+class _Texts(NamedTuple):
     """Shown texts: places of samples in the list, and near duplicates by source and id."""
 
     samples: list[facts.Sample]
@@ -129,22 +129,24 @@ class _Shown(NamedTuple):
     texts: dict[tuple[str, str], facts.PairText]
 
 
-def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount], run: Run) -> _Shown:
+def _read_samples(
+    mix: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount], run: Run
+) -> _Texts:
     rows: dict[int, dict[int, list[int]]] = {}
     for stream in streams:
         for (shard, row), rules in stream.selected.rows.items():
             rows.setdefault(shard, {})[row] = rules
-    length = samples.text_bytes(sum(map(len, rows.values())), given.share)
-    pairs = [pair for stream in streams for results in stream.merged.pairs.found.values() for pair in results]
-    others = sorted({row_hash(pair[4], pair[5].partition("\0")[0]) for pair in pairs})
+    length = samples.text_bytes(sum(map(len, rows.values())), mix.share)
+    pairs = [pair for stream in streams for results in stream.merged.pairs.items.values() for pair in results]
+    hashes = sorted({row_hash(pair[4], pair[5].partition("\0")[0]) for pair in pairs})
     works = []
     for number, task in enumerate(tasks):
         of_pairs = sorted({pair[2] for pair in pairs if pair[1] == number})
-        wanted = dict(sorted(rows.get(number, {}).items()))
+        selected = dict(sorted(rows.get(number, {}).items()))
         works.append(
-            samples.ShardToShow(task.base, task.work, task.fields, wanted, of_pairs, others, length, PAIR_BYTES)
+            samples.ShardToShow(task.base, task.work, task.fields, selected, of_pairs, hashes, length, PAIR_BYTES)
         )
-    results: list[samples.Shown] = run(
+    results: list[samples.ShardSamples] = run(
         "finding documents to show", _SHOW, [(work.work.name, work, work.work) for work in works]
     )
     listed: list[facts.Sample] = []
@@ -159,23 +161,23 @@ def _shown(given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counte
             place = work.dataset.place_of(work.shard, text.row)
             texts[text.source, f"{text.id}\0{place}" if place else text.id] = text
         texts |= {("", f"{number}:{text.row}"): text for text in result.pairs}
-    return _Shown(listed, places, texts)
+    return _Texts(listed, places, texts)
 
 
-def _pairs(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.Pair]:
+def _pairs(streams: Sequence[_OfStream], texts: _Texts) -> Iterator[facts.Pair]:
     for stream in streams:
         for number, at in enumerate(stream.fields.duplicates):
-            for _, shard, row, similarity, source, id_, size in stream.merged.pairs.found.get(str(number), []):
-                other, one = shown.texts.get(("", f"{shard}:{row}")), shown.texts.get((source, id_))
+            for _, shard, row, similarity, source, id_, size in stream.merged.pairs.items.get(str(number), []):
+                other, one = texts.texts.get(("", f"{shard}:{row}")), texts.texts.get((source, id_))
                 if one and other:
                     similarity = samples.jaccard(one.text, other.text) if similarity is None else similarity
                     yield facts.Pair(set=at.set, one=one, other=other, similarity=similarity, cluster=size or None)
 
 
-def _not_carried(given: Gathered) -> dict[str, int]:
-    """Return the fields that the output will not carry, with the documents that have them."""
-    writer = given.settings.writer()
-    states = for_each(lambda work: row_index.current(work.dataset, work.shard), given.works)
+def _not_carried(mix: Gathered) -> dict[str, int]:
+    """Return the fields missing in the output, with their documents."""
+    writer = mix.settings.writer()
+    states = for_each(lambda work: row_index.current(work.dataset, work.shard), mix.works)
     return added(not_carried(writer, state.all_fields) for state in states if state)
 
 
@@ -183,18 +185,18 @@ def _not_carried(given: Gathered) -> dict[str, int]:
 
 
 def _assembled(
-    given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount], shown: _Shown
+    mix: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount], texts: _Texts
 ) -> facts.Run:
-    manifest = given.manifest
+    manifest = mix.manifest
     datasets = {
         stream.stream.name: (
             stream.stream.dataset,
-            given.sets.get(stream.stream.name, []),
-            _shards(given, stream.stream),
+            mix.sets.get(stream.stream.name, []),
+            [work.shard for work in mix.works if work.stream.name == stream.stream.name],
         )
         for stream in streams
     }
-    results = of_output.sets_made(given.sets)
+    results = of_output.sets_made(mix.sets)
     own: list[Dataset] = []
     for dataset, _, _ in datasets.values():
         own += [] if dataset in own else [dataset]
@@ -202,10 +204,10 @@ def _assembled(
     many = {label_sizes.label for label_sizes in every[: counted.MOST_LABELS]}
     labels = every[: counted.MOST_LABELS] + _together(every[counted.MOST_LABELS :])
     return facts.Run(
-        name=given.name,
+        name=mix.name,
         dataset=", ".join(dataset.documents for dataset in own),
-        output=given.settings.output.path,
-        config=given.config,
+        output=mix.settings.output.path,
+        config=mix.config,
         mixed=manifest is not None,
         versions=of_output.versions(results, manifest),
         models=of_output.models([(dataset, joined) for dataset, joined, _ in datasets.values()]),
@@ -214,31 +216,27 @@ def _assembled(
         stages=of_output.stages(datasets),
         totals=manifest.totals if manifest else _over(streams, lambda sums: sums.totals),
         labels=labels,
-        groups=list(_groups(given, tasks)),
+        groups=list(_groups(mix, tasks)),
         rules=_rules(streams, many, manifest),
         left_out=dict(manifest.counts) if manifest else {},
-        not_carried=manifest.not_carried if manifest else _not_carried(given),
-        budget=_budget(given, streams),
+        not_carried=manifest.not_carried if manifest else _not_carried(mix),
+        budget=of_output.budget_of((manifest or mix).budget, _over(streams, lambda sums: sums.budget)),
         duplicates=list(_duplicates(streams)),
-        orphans=_orphans(given, streams, tasks),
+        orphans=_orphans(mix, streams, tasks),
         lengths=_lengths(streams, many),
         scores=list(_scores(streams, many)),
         spans=list(_spans(streams, many)),
-        samples=shown.samples,
-        drawn=_drawn(streams, shown),
-        of_rules=list(_of_rules(streams, shown)),
-        pairs=list(_pairs(streams, shown)),
+        samples=texts.samples,
+        drawn=_drawn(streams, texts),
+        of_rules=list(_of_rules(streams, texts)),
+        pairs=list(_pairs(streams, texts)),
     )
 
 
-def _shards(given: Gathered, stream: Stream) -> list[str]:
-    return [work.shard for work in given.works if work.stream.name == stream.name]
-
-
 def _over(streams: Sequence[_OfStream], of: Callable[[counted.Sums], T]) -> T:
-    """Return what sums have of all streams."""
-    first, *others = (of(stream.merged.sums) for stream in streams)
-    return partials.total(copy.deepcopy(first), others)
+    """Return the total of sums over all streams."""
+    first, *rest = (of(stream.merged.sums) for stream in streams)
+    return partials.total(copy.deepcopy(first), rest)
 
 
 def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[facts.LabelSizes]:
@@ -261,7 +259,7 @@ def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[fac
 
 
 def _together(listed: Sequence[facts.LabelSizes]) -> list[facts.LabelSizes]:
-    """Return the sizes of all labels that are not shown by themselves; nothing if there are none."""
+    """Return the sizes of all other labels together; nothing if there are none."""
     if not listed:
         return []
     label_sizes = facts.LabelSizes(label=REST, before=facts.Sizes(), after=facts.Sizes())
@@ -273,18 +271,18 @@ def _together(listed: Sequence[facts.LabelSizes]) -> list[facts.LabelSizes]:
     return [label_sizes]
 
 
-def _shown_labels(found: Mapping[str, Sequence[int]], labels: set[str]) -> dict[str, tuple[int, ...]]:
+def _shown_labels(counts: Mapping[str, Sequence[int]], labels: set[str]) -> dict[str, tuple[int, ...]]:
     """Return numbers by label, sorted; of labels that are not shown by themselves together."""
-    shown: dict[str, tuple[int, ...]] = {}
-    for label, numbers in sorted(found.items()):
+    results: dict[str, tuple[int, ...]] = {}
+    for label, numbers in sorted(counts.items()):
         key = label if label in labels else REST
-        before = shown.get(key, (0,) * len(numbers))
-        shown[key] = tuple(a + b for a, b in zip(before, numbers, strict=True))
-    return shown
+        before = results.get(key, (0,) * len(numbers))
+        results[key] = tuple(a + b for a, b in zip(before, numbers, strict=True))
+    return results
 
 
-def _counts_by_label(found: Mapping[str, int], labels: set[str]) -> dict[str, int]:
-    return {label: count for label, (count,) in _shown_labels({k: (n,) for k, n in found.items()}, labels).items()}
+def _counts_by_label(counts: Mapping[str, int], labels: set[str]) -> dict[str, int]:
+    return {label: count for label, (count,) in _shown_labels({k: (n,) for k, n in counts.items()}, labels).items()}
 
 
 def _rules(streams: Sequence[_OfStream], many: set[str], manifest: Manifest | None) -> list[facts.RuleFacts]:
@@ -312,14 +310,9 @@ def _rules(streams: Sequence[_OfStream], many: set[str], manifest: Manifest | No
 
 
 def written(rule: Rule) -> str:
-    """Return what decides in a rule, as it is written."""
+    """Return the expressions of a rule as text."""
     texts = [" or ".join(rule.foreign.texts)] if rule.foreign else [rule.expression]
     return " when ".join(text for text in [*texts, rule.when] if text)
-
-
-def _budget(given: Gathered, streams: Sequence[_OfStream]) -> facts.Budget | None:
-    result = given.manifest.budget if given.manifest else given.budget
-    return of_output.budget_of(result, _over(streams, lambda sums: sums.budget))
 
 
 def _duplicates(streams: Sequence[_OfStream]) -> Iterator[facts.Duplicates]:
@@ -331,19 +324,17 @@ def _duplicates(streams: Sequence[_OfStream]) -> Iterator[facts.Duplicates]:
             )
 
 
-def _orphans(
-    given: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount]
-) -> list[facts.Orphans]:
-    """Return the documents that nothing stands for: those of the mix, or those that it would have."""
-    if given.manifest:
-        results = given.manifest.orphans
+def _orphans(mix: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount]) -> list[facts.Orphans]:
+    """Return the orphans: those of the mix, or those that it would have."""
+    if mix.manifest:
+        results = mix.manifest.orphans
     else:
         sizes = {number: size for stream in streams for number, size in stream.merged.fates.items()}
-        noted = (
+        notes = (
             orphans.Noted(f"{task.base}.kept", f"{task.base}.copies", sizes[number]) if number in sizes else None
             for number, task in enumerate(tasks)
         )
-        results = orphan_counts([task.work for task in tasks], orphans.judge(noted))
+        results = orphan_counts([task.work for task in tasks], orphans.judge(notes))
     return [facts.Orphans(**msgspec.structs.asdict(orphan_count)) for orphan_count in results]
 
 
@@ -355,7 +346,7 @@ def _lengths(streams: Sequence[_OfStream], labels: set[str]) -> facts.Lengths:
     together = Spread()
     for stream in streams:
         _join(together, stream.merged.lengths)
-    bins = together.shown(counted.BINS, labels, whole=True)
+    bins = together.bins(counted.BINS, labels, whole=True)
     return facts.Lengths(edges=bins.edges, before=bins.counts, after=bins.after)
 
 
@@ -372,7 +363,7 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
         first = places[0][0].fields.scores[places[0][1]]
         marked = any(item.fields.scores[i].marks for item, i in places)
         whole = together.whole if first.rule is not None else first.whole
-        bins = together.shown(counted.MARKED_BINS if marked else counted.BINS, labels, whole=whole)
+        bins = together.bins(counted.MARKED_BINS if marked else counted.BINS, labels, whole=whole)
         yield facts.Score(
             field=path,
             set=first.set,
@@ -383,11 +374,11 @@ def _scores(streams: Sequence[_OfStream], labels: set[str]) -> Iterator[facts.Sc
         )
 
 
-def _marks(each: _OfStream, number: int, labels: set[str]) -> Iterator[facts.Mark]:
-    for mark, counts in zip(each.fields.scores[number].marks, each.merged.sums.marks[number], strict=True):
+def _marks(stream: _OfStream, number: int, labels: set[str]) -> Iterator[facts.Mark]:
+    for mark, counts in zip(stream.fields.scores[number].marks, stream.merged.sums.marks[number], strict=True):
         yield facts.Mark(
-            rule=each.rules[mark.rule].name,
-            stream=each.stream.name,
+            rule=stream.rules[mark.rule].name,
+            stream=stream.stream.name,
             label=mark.label,
             value=mark.value,
             sign=mark.sign,
@@ -408,15 +399,15 @@ def _spans(streams: Sequence[_OfStream], many: set[str]) -> Iterator[facts.Spans
     yield from results.values()
 
 
-def _drawn(streams: Sequence[_OfStream], shown: _Shown) -> dict[str, list[int]]:
+def _drawn(streams: Sequence[_OfStream], texts: _Texts) -> dict[str, list[int]]:
     results: dict[str, list[int]] = {}
     for stream in streams:
         for label, places in stream.selected.drawn.items():
-            results.setdefault(label, []).extend(shown.places[at] for at in places)
+            results.setdefault(label, []).extend(texts.places[at] for at in places)
     return results
 
 
-def _of_rules(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.RuleSamples]:
+def _of_rules(streams: Sequence[_OfStream], texts: _Texts) -> Iterator[facts.RuleSamples]:
     for stream in streams:
         for of_rule in stream.selected.of_rules:
             yield facts.RuleSamples(
@@ -424,10 +415,10 @@ def _of_rules(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.Rul
                 stream=stream.stream.name,
                 field=of_rule.field,
                 value=of_rule.value,
-                dropped=[shown.places[at] for at in of_rule.dropped],
-                kept=[shown.places[at] for at in of_rule.kept],
+                dropped=[texts.places[at] for at in of_rule.dropped],
+                kept=[texts.places[at] for at in of_rule.stays],
                 labels={
-                    label: [shown.places[at] for at in places] for label, places in of_rule.labels.items() if places
+                    label: [texts.places[at] for at in places] for label, places in of_rule.labels.items() if places
                 },
             )
 
@@ -435,12 +426,12 @@ def _of_rules(streams: Sequence[_OfStream], shown: _Shown) -> Iterator[facts.Rul
 # --- sources and hosts ------------------------------------------------------------------------------------------------
 
 
-def _groups(given: Gathered, tasks: Sequence[counted.ShardToCount]) -> Iterator[facts.Groups]:
+def _groups(mix: Gathered, tasks: Sequence[counted.ShardToCount]) -> Iterator[facts.Groups]:
     """Yield the largest groups of each kind; what does not fit into memory is sorted on disk."""
     top: dict[str, list[tuple[int, str, list[int]]]] = {}
     sums: dict[str, list[int]] = {}
     values: Counter[str] = Counter()
-    for key, row in groups.merged((f"{task.base}.groups" for task in tasks), given.temporary):
+    for key, row in groups.merged((f"{task.base}.groups" for task in tasks), mix.temporary):
         kind, value = msgspec.json.decode(key)
         values[kind] += 1
         whole = sums.setdefault(kind, [0] * len(row))
@@ -448,18 +439,18 @@ def _groups(given: Gathered, tasks: Sequence[counted.ShardToCount]) -> Iterator[
         heap = top.setdefault(kind, [])
         (heapq.heappush if len(heap) < TOP else heapq.heappushpop)(heap, (row[0], value, row))
     for kind in ("source", "host", "tld", "crawl"):
-        shown = sorted(top.get(kind, []), key=lambda item: (-item[0], item[1]))
-        if not shown or [value for _, value, _ in shown] == ["null"]:
+        largest = sorted(top.get(kind, []), key=lambda item: (-item[0], item[1]))
+        if not largest or [value for _, value, _ in largest] == ["null"]:
             continue
         rest = sums[kind]
-        for _, _, row in shown:
+        for _, _, row in largest:
             rest = [a - b for a, b in zip(rest, row, strict=True)]
-        left = _group(None, rest) if values[kind] > len(shown) else None
+        remainder = _group(None, rest) if values[kind] > len(largest) else None
         yield facts.Groups(
             by=kind,
             values=values[kind],
-            top=[_group(msgspec.json.decode(value), row) for _, value, row in shown],
-            rest=left,
+            top=[_group(msgspec.json.decode(value), row) for _, value, row in largest],
+            rest=remainder,
         )
 
 

@@ -1,4 +1,4 @@
-"""The facts of an output that its manifest and the records have, and why the rest is missing."""
+"""The facts of an output, and reasons for missing ones. They are those of its manifest and the records."""
 
 import platform
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.distribution import NAME, VERSION
 from toolkit.errors import ConfigError
 from toolkit.mix import publish
-from toolkit.mix.effects.counts import GroupCount
+from toolkit.mix.effects.counts import GroupCount, RuleCount
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, Manifest
 from toolkit.records import ingested, left_out
@@ -26,16 +26,18 @@ from toolkit.text.languages import tables
 
 
 def languages_of(labels: Iterable[str]) -> dict[str, Language]:
-    """Return the names of labels that are languages, with their scripts; a label that is none is its own name."""
+    """Return the names of languages, with their scripts; a label that is none is its own name."""
     results = {}
     for label in sorted(set(labels)):
-        said = tables.language(label)
-        results[label] = Language(name=said.title or label, script=said.script, rtl=said.rtl, tag=said.tag or "")
+        language = tables.language(label)
+        results[label] = Language(
+            name=language.title or label, script=language.script, rtl=language.rtl, tag=language.tag or ""
+        )
     return results
 
 
 def came_in(datasets: Iterable[Dataset]) -> list[Input]:
-    """Return what ingest has read, by source; empty for documents that were there."""
+    """Return the inputs of ingest, by source; empty for documents that were there."""
     results: dict[str, Input] = {}
     for dataset in datasets:
         for record in ingested.load_all(dataset).values():
@@ -51,23 +53,23 @@ def came_in(datasets: Iterable[Dataset]) -> list[Input]:
 
 
 def stages(datasets: Mapping[str, tuple[Dataset, Sequence[JoinedSet], Sequence[str]]]) -> list[Stage]:
-    """Return the work of ingest, and of each joined set, by what their records say.
+    """Return the work of ingest, and of each joined set, by records.
 
     Args:
         datasets: Datasets by stream its dataset, the sets that it joins, its shards.
     """
     results: dict[tuple[str, str], Stage] = {}
-    seen = set[str]()
+    counted = set[str]()
     for dataset, joined, shards in datasets.values():
-        if dataset.documents not in seen:
-            seen.add(dataset.documents)
+        if dataset.documents not in counted:
+            counted.add(dataset.documents)
             for record in ingested.load_all(dataset).values():
                 size = sum(shard.content_size for shard in record.shards.values())
                 _add(results, "ingest", "", record.rows, size, record.seconds)
         for item in joined:
-            if f"{dataset.attributes}\n{item.set}" in seen or not item.ours:
+            if f"{dataset.attributes}\n{item.set}" in counted or not item.ours:
                 continue
-            seen.add(f"{dataset.attributes}\n{item.set}")
+            counted.add(f"{dataset.attributes}\n{item.set}")
             command = records.command_of(dataset, item.set)
             for shard in shards:
                 if shard_record := records.load_record(dataset, item.set, shard):
@@ -75,8 +77,10 @@ def stages(datasets: Mapping[str, tuple[Dataset, Sequence[JoinedSet], Sequence[s
     return list(results.values())
 
 
-def _add(found: dict[tuple[str, str], Stage], stage: str, set_: str, documents: int, size: int, seconds: float) -> None:
-    item = found.setdefault((stage, set_), Stage(stage=stage, set=set_, documents=0, bytes=0, seconds=0.0))
+def _add(
+    stages: dict[tuple[str, str], Stage], stage: str, set_: str, documents: int, size: int, seconds: float
+) -> None:
+    item = stages.setdefault((stage, set_), Stage(stage=stage, set=set_, documents=0, bytes=0, seconds=0.0))
     item.documents += documents
     item.bytes = (item.bytes or 0) + size
     item.seconds = round(item.seconds + seconds, 3)
@@ -97,7 +101,7 @@ def sets_made(sets: Mapping[str, Sequence[JoinedSet]]) -> list[SetMade]:
 
 
 def models(datasets: Iterable[tuple[Dataset, Sequence[JoinedSet]]]) -> list[Model]:
-    """Return the models of joined sets, and of those that they were made from."""
+    """Return the models of joined sets, and of their inputs."""
     results: dict[str, str] = {}
     for dataset, joined in datasets:
         names = {name for item in joined if item.ours for name in (item.set, *item.reads)}
@@ -106,12 +110,15 @@ def models(datasets: Iterable[tuple[Dataset, Sequence[JoinedSet]]]) -> list[Mode
     return [Model(name=name, sha256=digest) for digest, name in sorted(results.items(), key=lambda item: item[::-1])]
 
 
-def versions(made: Sequence[SetMade], manifest: Manifest | None, *, here: bool = True) -> list[Named]:
-    """Return the versions of the toolkit, now and when the mix was made, of Python if it runs here, and of taggers."""
+def versions(sets: Sequence[SetMade], manifest: Manifest | None, *, here: bool = True) -> list[Named]:
+    """Return the versions of the toolkit, of Python, and of taggers.
+
+    The toolkit's are those of now and of the mix; Python's is left out unless it runs here.
+    """
     results = {NAME: VERSION, **({"Python": platform.python_version()} if here else {})}
     if manifest and (manifest.toolkit != VERSION or not here):
         results[f"{NAME}, of the mix"] = manifest.toolkit
-    for item in made:
+    for item in sets:
         for settings in item.settings.values():
             if name := tagger_of(settings):
                 results[name] = str(settings.get("version", ""))
@@ -119,7 +126,7 @@ def versions(made: Sequence[SetMade], manifest: Manifest | None, *, here: bool =
 
 
 def tagger_of(settings: Mapping[str, Any]) -> str:
-    """Return what made a value: its tagger, or the kind of set."""
+    """Return the origin of a value: its tagger, or the kind of set."""
     return str(settings.get("tagger") or settings.get("kind") or "")
 
 
@@ -192,7 +199,7 @@ def _labels(manifest: publish.Manifest) -> list[facts.LabelSizes]:
 
 
 def sizes_of(counts: Counts) -> facts.Sizes:
-    """Return the sizes of texts that were counted."""
+    """Return counts as sizes of texts."""
     names = ("documents", "chars", "bytes", "lines", "words")
     return facts.Sizes(**{name: getattr(counts, name) for name in names})
 
@@ -214,24 +221,18 @@ def _rules(manifest: publish.Manifest) -> list[facts.RuleFacts]:
                 kind=effect.kind,
                 expression=" when ".join(text for text in [*texts, str(rule.get("when", ""))] if text),
                 role=kind_called(effect.kind).ROLE.verb,
-                reached=effect.reached,
-                documents=effect.documents,
-                chars=effect.chars,
-                nulls=effect.nulls,
-                spans=effect.spans,
-                repeated=effect.repeated,
-                copies=effect.copies,
+                **{name: getattr(effect, name) for name in RuleCount.__struct_fields__},
             )
         )
     return results
 
 
-def budget_of(found: BudgetFound | None, counts: Mapping[str, GroupCount] | None = None) -> facts.Budget | None:
-    """Return what a budget came to; counts: of its groups, if they are not those of a mix."""
-    if found is None:
+def budget_of(budget: BudgetFound | None, counts: Mapping[str, GroupCount] | None = None) -> facts.Budget | None:
+    """Return the result of a budget; counts: of its groups, if they are not those of a mix."""
+    if budget is None:
         return None
     groups = []
-    for row in found.groups:
+    for row in budget.groups:
         count = row if counts is None else counts.get(row.group, GroupCount())
         groups.append(
             facts.BudgetGroup(
@@ -243,7 +244,7 @@ def budget_of(found: BudgetFound | None, counts: Mapping[str, GroupCount] | None
                 copies=count.copies,
             )
         )
-    return facts.Budget(unit=str(found.unit), redistributed=found.redistributed, groups=groups)
+    return facts.Budget(unit=str(budget.unit), redistributed=budget.redistributed, groups=groups)
 
 
 def _sets(manifest: publish.Manifest) -> list[facts.SetMade]:

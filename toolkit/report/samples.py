@@ -59,17 +59,17 @@ class OfRule(NamedTuple):
     field: str
     value: float | None
     dropped: list[At]
-    kept: list[At]
+    stays: list[At]
     labels: dict[str, list[At]]
 
 
 class Selection(NamedTuple):
-    """The documents of a stream that are shown.
+    """The shown documents of a stream.
 
     Attributes:
-        rows: for each the rules that it was chosen for.
+        rows: Rules of each document, by its place.
         drawn: Drawn by label.
-        of_rules: for each rule and threshold.
+        of_rules: Documents of each rule and threshold.
     """
 
     rows: dict[At, list[int]]
@@ -77,65 +77,67 @@ class Selection(NamedTuple):
     of_rules: list[OfRule]
 
 
-def select(found: Merged, fields: Fields, rules: Sequence[Rule]) -> Selection:
-    """Return the documents of a stream that are shown."""
-    chosen = {tuple(key.split("\n", 1)): item for key, item in found.chosen.found.items()}
+def select(merged: Merged, fields: Fields, rules: Sequence[Rule]) -> Selection:
+    """Return the documents of a stream to show."""
+    chosen = {tuple(key.split("\n", 1)): item for key, item in merged.chosen.items.items()}
     rows: dict[At, list[int]] = {}
 
-    def taken(listed: Iterable[Chosen], rule: int | None = None) -> list[At]:
+    def select_rows(listed: Iterable[Chosen], rule: int | None = None) -> list[At]:
         places = [(item.shard, item.row) for item in listed]
         for place in places:
-            known = rows.setdefault(place, [])
-            if rule is not None and rule not in known:
-                known.append(rule)
+            chosen_for = rows.setdefault(place, [])
+            if rule is not None and rule not in chosen_for:
+                chosen_for.append(rule)
         return places
 
-    ranked = sorted(found.sums.before, key=lambda label: (-found.sums.before[label][0], label))
+    ranked = sorted(merged.sums.before, key=lambda label: (-merged.sums.before[label][0], label))
     drawn = {
-        label: taken(chosen.get(("label", label), [])[: 4 if i < DRAWN_LABELS else 1]) for i, label in enumerate(ranked)
+        label: select_rows(chosen.get(("label", label), [])[: 4 if i < DRAWN_LABELS else 1])
+        for i, label in enumerate(ranked)
     }
-    labels = _costly(found, rules)
+    labels = _costly(merged, rules)
     of_rules = []
     for i, rule in enumerate(rules):
         by_label = {
-            label: taken(chosen.get(("dropped", f"{i}\n{label}"), [])[:most], i) for label, most in labels[i].items()
+            label: select_rows(chosen.get(("dropped", f"{i}\n{label}"), [])[:most], i)
+            for label, most in labels[i].items()
         }
         marks = [(n, m, score.title, mark.value) for n, score in enumerate(fields.scores)
                  for m, mark in enumerate(score.marks) if mark.rule == i]  # fmt: skip
         for n, m, path, value in marks:
-            sides = [taken(chosen.get(("near", f"{n}\n{m}\n{side}"), []), i) for side in ("dropped", "kept")]
+            sides = [select_rows(chosen.get(("near", f"{n}\n{m}\n{side}"), []), i) for side in ("dropped", "kept")]
             of_rules.append(OfRule(i, path, value, sides[0], sides[1], by_label))
             by_label = {}
         if not marks:
             mine = (item for key, item in chosen.items() if key[0] == "dropped" and key[1].startswith(f"{i}\n"))
             least = sorted(item for listed in mine for item in listed) or chosen.get(("applied", str(i)), [])
             if rule.drops or least:
-                of_rules.append(OfRule(i, "", None, taken(least[:5], i), [], by_label))
+                of_rules.append(OfRule(i, "", None, select_rows(least[:5], i), [], by_label))
     return Selection(rows, drawn, of_rules)
 
 
-def _costly(found: Merged, rules: Sequence[Rule]) -> list[dict[str, int]]:
-    """Return for each rule the labels whose dropped documents are shown, and how many of each."""
-    shown: list[dict[str, int]] = [{} for _ in rules]
+def _costly(merged: Merged, rules: Sequence[Rule]) -> list[dict[str, int]]:
+    """Return for each rule the labels to show, with limits."""
+    labels: list[dict[str, int]] = [{} for _ in rules]
     dropping = [i for i, rule in enumerate(rules) if rule.drops]
-    lost = {label: sum(item[i][0] for i in dropping) for label, item in found.sums.by_label.items()}
+    lost = {label: sum(item[i][0] for i in dropping) for label, item in merged.sums.by_label.items()}
     for place, label in enumerate(sorted(lost, key=lambda label: (-lost[label], label))[:MOST_LABELS]):
-        costliest = max(dropping, key=lambda i: (found.sums.by_label[label][i][0], -i), default=None)
-        if costliest is not None and found.sums.by_label[label][costliest][0]:
-            shown[costliest][label] = 10 if place < COSTLY_LABELS else 3
+        costliest = max(dropping, key=lambda i: (merged.sums.by_label[label][i][0], -i), default=None)
+        if costliest is not None and merged.sums.by_label[label][costliest][0]:
+            labels[costliest][label] = 10 if place < COSTLY_LABELS else 3
     for i in dropping:
-        ranked = sorted(found.sums.by_label, key=lambda label: (-found.sums.by_label[label][i][0], label))
+        ranked = sorted(merged.sums.by_label, key=lambda label: (-merged.sums.by_label[label][i][0], label))
         for label in ranked[:RULE_LABELS]:
-            if found.sums.by_label[label][i][0]:
-                shown[i].setdefault(label, 10)
-    return shown
+            if merged.sums.by_label[label][i][0]:
+                labels[i].setdefault(label, 10)
+    return labels
 
 
 def text_bytes(samples: int, share: float) -> int:
-    """Return the bytes of UTF-8 that are shown of a text.
+    """Return the bytes of UTF-8 to show of a text.
 
     Args:
-        samples: how many there are.
+        samples: Number of samples.
         share: Share of `SAMPLE_BYTES` that they have.
     """
     return max(_LEAST, min(_MOST, int(share * SAMPLE_BYTES) // max(1, samples) - _BESIDE))
@@ -152,13 +154,13 @@ _MARKED = 200
 
 
 class ShardToShow(ConfigStruct):
-    """A shard with the documents that are shown of it.
+    """A shard and its documents to show.
 
     Attributes:
         base: path of what is kept of it, without the suffix.
         work: the shard with its mix.
         fields: Fields whose spans, lines and edges are shown.
-        rows: from 1, ascending; for each the numbers of the rules that it was chosen for.
+        rows: Rows from 1, ascending, each with the numbers of its rules.
         documents: hashes of source and id of documents whose rows are not known, wherever they are.
         length: bytes of UTF-8 that are shown of a text.
         pair_length: bytes of UTF-8 that are shown of a near duplicate.
@@ -174,11 +176,11 @@ class ShardToShow(ConfigStruct):
     pair_length: int
 
 
-class Shown(ConfigStruct):
+class ShardSamples(ConfigStruct):
     """The samples of a shard.
 
     Attributes:
-        samples: in the order of rows.
+        samples: Samples, in the order of rows.
         pairs: documents of pairs of near duplicates, in the order of rows.
     """
 
@@ -186,37 +188,37 @@ class Shown(ConfigStruct):
     pairs: list[PairText]
 
 
-class _Kept(Derived, frozen=True, kw_only=True):
+class _SavedSamples(Derived, frozen=True, kw_only=True):
     """The samples of a shard, and the digest of their origins."""
 
-    shown: Shown
+    samples: ShardSamples = msgspec.field(name="shown")
 
 
-def show_shard(task: ShardToShow, report: Report, group: Group | None = None) -> Shown:
+def show_shard(task: ShardToShow, report: Report, group: Group | None = None) -> ShardSamples:
     """Return documents of a shard; it is read up to the last of them, unless they are those of the last time.
 
     Raises:
         DataError: if a row is not what it should be.
     """
     documents, inputs = inputs_of(task.work)
-    asked = (task.rows, task.pair_rows, task.documents, task.length, task.pair_length)
-    made_of = json_digest(msgspec.to_builtins((documents.content, inputs, asked), str_keys=True))
-    old = partials.load(f"{task.base}.shown", _Kept)
+    selection = (task.rows, task.pair_rows, task.documents, task.length, task.pair_length)
+    made_of = json_digest(msgspec.to_builtins((documents.content, inputs, selection), str_keys=True))
+    old = partials.load(f"{task.base}.shown", _SavedSamples)
     if old is None or not state(old, [("", made_of)]).is_done:
-        old = _Kept(made_of=made_of, shown=_shown(task))
-        if old.shown.samples or old.shown.pairs:
+        old = _SavedSamples(made_of=made_of, samples=_read(task))
+        if old.samples.samples or old.samples.pairs:
             partials.save(f"{task.base}.shown", old, group.files if group else None)
-    report(documents.rows if old.shown.samples or old.shown.pairs else 0, 0)
-    return old.shown
+    report(documents.rows if old.samples.samples or old.samples.pairs else 0, 0)
+    return old.samples
 
 
-def _shown(task: ShardToShow) -> Shown:
+def _read(task: ShardToShow) -> ShardSamples:
     work, rules = task.work, task.work.compile_rules()
     of_pairs = sorted({*task.pair_rows, *_rows_of(work, task.documents)})
-    wanted = sorted({*task.rows, *of_pairs})
+    rows = sorted({*task.rows, *of_pairs})
     reader = _Reader(task, rules)
-    result = Shown([], [])
-    for number, document, values in _joined(work, rules, task.fields, wanted):
+    result = ShardSamples([], [])
+    for number, document, values in _joined(work, rules, task.fields, rows):
         try:
             if number in task.rows:
                 result.samples.append(reader.sample(number, document, values))
@@ -233,30 +235,30 @@ def _rows_of(work: ShardToMix, hashes: Sequence[int]) -> list[int]:
 
     if not hashes:
         return []
-    wanted, number, results = np.array(hashes, dtype=np.uint64), 0, list[int]()
+    hashed, number, results = np.array(hashes, dtype=np.uint64), 0, list[int]()
     for block in row_index.read(work.dataset, work.shard):
-        results += [number + 1 + int(row) for row in np.isin(block["hash"], wanted).nonzero()[0]]
+        results += [number + 1 + int(row) for row in np.isin(block["hash"], hashed).nonzero()[0]]
         number += len(block)
     return results
 
 
 def _joined(
-    work: ShardToMix, rules: RuleSet, fields: Fields, wanted: Sequence[int]
+    work: ShardToMix, rules: RuleSet, fields: Fields, rows: Sequence[int]
 ) -> Iterable[tuple[int, Document, list[Any]]]:
     """Yield documents with their attributes; the rows between them are not decoded."""
-    if not wanted:
+    if not rows:
         return
-    joiner = Joiner(work, rules.needs.keys | fields.shown, joined=rules.needs.joined)
+    joiner = Joiner(work, rules.needs.keys | fields.sample_keys, joined=rules.needs.joined)
     with ExitStack() as stack:
         lines = stack.enter_context(work.dataset.lines(work.shard, work.max_document_bytes))
-        others = [stack.enter_context(attribute_lines(work.attributes_of(item))) for item in work.sets]
+        sets = [stack.enter_context(attribute_lines(work.attributes_of(item))) for item in work.sets]
         before = 0
-        for number in wanted:
+        for number in rows:
             skipped = number - before - 1
-            for item in (lines, *others):
+            for item in (lines, *sets):
                 next(islice(item, skipped, skipped), None)
             before = number
-            block = JointBlock(number - 1, Block(list(islice(lines, 1))), [Block(list(islice(o, 1))) for o in others])
+            block = JointBlock(number - 1, Block(list(islice(lines, 1))), [Block(list(islice(o, 1))) for o in sets])
             for document, _, _, values in joiner.rows(block):
                 yield number, document, values
 
@@ -281,9 +283,9 @@ class _Reader:
         chosen_for = self._task.rows[number]
         text = cut(document.text, self._task.length)
         lines = text.count("\n") + (not text.endswith("\n") and bool(text))
-        seen: dict[str, Any] = {}
+        watched: dict[str, Any] = {}
         for i in dict.fromkeys([*([dropping] if dropping is not None else []), *chosen_for]):
-            seen |= plain(rules.compiled[i].watched(values)) | self._computed(i, values)
+            watched |= plain(rules.compiled[i].watched(values)) | self._computed(i, values)
         header, footer = self._edges(row)
         return Sample(
             shard=self._task.work.shard,
@@ -296,10 +298,10 @@ class _Reader:
             chars=len(document.text),
             text=text,
             dropped_by="" if dropping is None else rules.rules[dropping].name,
-            would_drop=[] if dropping is None else self._others(dropping, values),
+            would_drop=[] if dropping is None else self._other_drops(dropping, values),
             applied=[] if dropping is not None else [rules.rules[i].name for i in self._applied(outcome, values)],
             for_rules=[rules.rules[i].name for i in chosen_for],
-            values={name: short(value) for name, value in seen.items() if value != "…"},
+            values={name: short(value) for name, value in watched.items() if value != "…"},
             lines=self._lines(row, lines),
             spans=self._spans(row, len(text)),
             header=header,
@@ -321,7 +323,7 @@ class _Reader:
         )
 
     def _computed(self, rule: int, values: list[Any]) -> dict[str, Any]:
-        """Return the ratios, and what else a rule computes, that it has thresholds for."""
+        """Return the ratios and other computed numbers of a rule's thresholds."""
         if rule not in self._scores:
             parts = {
                 score.title: self._rules.compiled[rule].part(score.title)
@@ -335,7 +337,7 @@ class _Reader:
                 results[title] = part(*values)
         return results
 
-    def _others(self, dropping: int, values: list[Any]) -> list[str]:
+    def _other_drops(self, dropping: int, values: list[Any]) -> list[str]:
         results = []
         for compiled_rule in self._rules.compiled[dropping + 1 :]:
             with contextlib.suppress(DataError):  # it counts on what the first rule has ruled out

@@ -1,5 +1,6 @@
-"""Counts of one shard for a report, from attributes, row index and columns, kept; and their sum over all shards.
+"""Counts of one shard for a report, and their sum over shards.
 
+They are made from attributes, row index and columns, and kept.
 
 ``<folder>/<shard>.counts``  a `ShardCounts`, compressed
 ``<folder>/<shard>.groups``  sums by source, host, top-level domain and crawl, sorted
@@ -68,8 +69,8 @@ class ShardToCount(ConfigStruct):
 
     Attributes:
         work: the shard with its mix.
-        fields: what is counted of attributes.
-        folder: for what is kept of all settings.
+        fields: Fields to count.
+        folder: Folder of the counts of all settings.
         columns: folder for the columns of shards.
     """
 
@@ -80,29 +81,29 @@ class ShardToCount(ConfigStruct):
 
     @property
     def settings(self) -> str:
-        """Return the digest of what determines the counts beside the inputs."""
+        """Return the digest of all settings beside the inputs."""
         work = self.work
         result = (VERSION, work.settings.stage_digest(), work.stream.name, work.settings.label, self.fields)
         return json_digest(msgspec.to_builtins(result))
 
     @property
     def base(self) -> str:
-        """Return the path of what is kept, without its suffix."""
+        """Return the path of the counts, without its suffix."""
         return join(self.folder, self.settings, escape_path(self.work.shard))
 
 
 class Sums(msgspec.Struct, kw_only=True):
-    """The counts of a shard that add up.
+    """The additive counts of a shard.
 
     Attributes:
         totals: documents and code points.
         effects: Effects of each rule, in order.
-        by_label: for each label and rule, the numbers of `EFFECT`; the label is empty for documents without one.
+        by_label: Numbers of `EFFECT` for each label and rule; the label is empty for documents without one.
         before, after: for each label, the numbers of `SIZES`; after with copies, before edits.
-        budget: what a budget takes of each group.
+        budget: Amounts of each group of a budget.
         unlike_dolma: documents of which Dolma decides otherwise.
-        marks: for each score and threshold, documents for which the comparison holds, by label.
-        spans: for each attribute, by label: documents with spans, spans, their code points.
+        marks: Documents beyond each threshold of each score, by label.
+        spans: Documents with spans, spans and their code points for each attribute, by label.
         duplicates: Duplicates of each set.
     """
 
@@ -147,7 +148,7 @@ class ShardCounts(Artifact, frozen=True, kw_only=True):
 
 
 def count_shard(task: ShardToCount, report: Report, group: Group | None = None) -> int:
-    """Count a shard, unless that has been done; return its number of documents.
+    """Count a shard, unless it is counted; return its number of documents.
 
     With a group, what is counted becomes durable with it.
 
@@ -177,7 +178,7 @@ def count_shard(task: ShardToCount, report: Report, group: Group | None = None) 
 
 
 def load(task: ShardToCount) -> ShardCounts | None:
-    """Return what was counted of a shard; None if there is nothing, or it is damaged."""
+    """Return the counts of a shard; None if there is nothing, or it is damaged."""
     return partials.load(f"{task.base}.counts", ShardCounts)
 
 
@@ -217,7 +218,7 @@ class _Counting:
         here = slice(begin, self._rows)
         rows = np.arange(begin + 1, self._rows + 1)
         chars, sizes = np.array(block.chars, dtype=np.int64), np.array(block.bytes, dtype=np.int64)
-        decided = self._effects.add(block, map(_shown, block.labels))
+        decided = self._effects.add(block, map(_label_key, block.labels))
         labels, dropped, copies = decided[:3]
         tokens = self._attributes.tokens(block)
         measured = np.stack([np.ones_like(chars), chars, sizes, self._lines[here], self._words[here], tokens], axis=1)
@@ -245,17 +246,17 @@ class _Counting:
             here = labels == label
             add_ranks(self._least, key_of("label", names[label]), DRAWN, hashes[here], rows[here])
             for rule in set(dropped[here].tolist()) - {-1}:
-                those = here & (dropped == rule)
+                selected = here & (dropped == rule)
                 add_ranks(
                     self._least,
                     key_of("dropped", rule, names[label]),
                     DROPPED,
-                    hashes[those],
-                    rows[those],
+                    hashes[selected],
+                    rows[selected],
                 )
 
     def counts(self, content: str, inputs: dict[str, str]) -> ShardCounts:
-        """Return what was counted."""
+        """Return the counts."""
         of, names = self._attributes, list(self._labels)
         before, after = (dict(zip(names, self._sizes_of(number).tolist(), strict=False)) for number in (0, 1))
         totals, effects, _ = self._effects.counted()
@@ -278,13 +279,13 @@ class _Counting:
             sums=sums,
             lengths=of.lengths.packed(),
             scores=[score.packed() for score in of.scores],
-            ranks=self._least.found,
-            pairs=of.pairs.found,
+            ranks=self._least.items,
+            pairs=of.pairs.items,
             fates=len(self.fates.staying) + len(self.fates.copies) if self._copies.rules else None,
         )
 
     def groups(self) -> Iterator[groups.Group]:
-        """Yield documents, code points and bytes, before and after, by source, host, top-level domain and crawl."""
+        """Yield sizes before and after, by source, host, domain and crawl."""
         results: dict[str, list[int]] = {}
         for kind, values in self._columns.values.items():
             for value, sums in zip(values, self._sums[kind].tolist(), strict=True):
@@ -296,7 +297,7 @@ class _Counting:
         yield from sorted(results.items())
 
 
-def _shown(label: str | None) -> str:
+def _label_key(label: str | None) -> str:
     """Return a label as documents are counted by it: the beginning of a long one."""
     return label[: LABEL_CHARS - 1] + "…" if label and len(label) > LABEL_CHARS else label or ""
 
@@ -325,12 +326,12 @@ MOST_LABELS = 200
 
 
 class Chosen(NamedTuple):
-    """A document that is chosen among those of all shards.
+    """A candidate for the samples of all shards.
 
     Attributes:
         distance, hash: its rank.
         shard: number of the shard.
-        row: in it, from 1.
+        row: Row of the shard, from 1.
     """
 
     distance: float
@@ -346,7 +347,7 @@ class Merged:
         sums: Sums of all shards.
         chosen: samples, by key.
         pairs: Pairs of near duplicates, by the number of their set: hash, number of the shard, row, and the rest.
-        fates: by the number of a shard, bytes of what is noted of its documents, where rules drop copies.
+        fates: Bytes of the notes on a shard's documents, by its number, where rules drop copies.
     """
 
     def __init__(self, rules: int, fields: Fields) -> None:

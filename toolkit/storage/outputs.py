@@ -108,10 +108,13 @@ class Output:
         path: Path of the file.
         together: the group that it belongs to: then it appears with that, later than the block ends.
         digest: True to compute `sha256`.
+        durable: Durability, as of `Writing`.
     """
 
-    def __init__(self, path: str, together: Together | None = None, *, digest: bool = True) -> None:
-        self.path = path
+    def __init__(
+        self, path: str, together: Together | None = None, *, digest: bool = True, durable: bool = True
+    ) -> None:
+        self.path, self._durable = path, durable
         self._together = together
         self.size = 0
         self.sha256 = ""
@@ -122,6 +125,7 @@ class Output:
 
     def __enter__(self) -> Self:
         self._writing = store_of(self.path).writing(self.path)
+        self._writing.durable = self._durable
         return self
 
     def write(self, data: bytes) -> None:
@@ -375,8 +379,8 @@ class OptionalRows:
             self._output.__exit__(kind, error, tb)
 
 
-def write_file(path: str, data: bytes, together: Together | None = None) -> Stat:
+def write_file(path: str, data: bytes, together: Together | None = None, *, durable: bool = True) -> Stat:
     """Write a small file atomically; return its `Stat`. With `together` it appears with other files."""
-    with Output(path, together) as out:
+    with Output(path, together, durable=durable) as out:
         out.write(data)
     return out.stat

@@ -43,7 +43,13 @@ class Stat:
 
 
 class Writing(ABC):
-    """A file in progress: it appears complete, or not at all."""
+    """A file in progress: it appears complete, or not at all.
+
+    Attributes:
+        durable: False for a file with a checksum that can be made again; a local disk may lose it with its power.
+    """
+
+    durable = True
 
     @abstractmethod
     def write(self, data: bytes, /) -> object:

@@ -21,12 +21,12 @@ from toolkit.learn.annotate.prompt import (
     Prompt,
     ScoreForm,
     Windows,
+    aggregate,
     excerpt,
     load,
     most_frequent,
     read,
     template,
-    together,
 )
 
 OURS = sorted((ROOT / "configs/prompts").glob("*.yaml"))
@@ -113,9 +113,9 @@ def test_labels_and_what_samples_come_to() -> None:
     prompt = Prompt(prompt_name="x", prompt="", label=form)
     assert read("type: x Type: NEWS", prompt).label == "News"
     assert read("Type: poem", prompt).error == 'expected one of News, how-to, got "poem"'
-    assert [together([1, 2, 2, 4], how) for how in ("mean", "median", "min", "max", "majority")] == [2.25, 2, 1, 4, 2]
-    assert together([1, 2], "majority") == 1.5
-    assert together([], "mean") is None
+    assert [aggregate([1, 2, 2, 4], how) for how in ("mean", "median", "min", "max", "majority")] == [2.25, 2, 1, 4, 2]
+    assert aggregate([1, 2], "majority") == 1.5
+    assert aggregate([], "mean") is None
     assert most_frequent(["b", "a", "a", "b", "c"]) == "b"
     assert most_frequent([]) is None
     assert excerpt("x" * EXCERPT) == "x" * EXCERPT

@@ -37,7 +37,7 @@ def numbers(labels: Sequence[float], predictions: Sequence[float], *, scale: boo
 def classes(labels: Sequence[str], predictions: Sequence[str]) -> metrics.Measure:
     table = sorted({*labels, *predictions})
     one, other = (np.array([table.index(each) for each in of]) for of in (labels, predictions))
-    return metrics.classes(one, other, len(table))
+    return metrics.Classes(one, other, len(table))
 
 
 def lists(labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> metrics.Measure:
@@ -376,13 +376,14 @@ def test_rounds_of_many_documents_are_those_of_parts() -> None:
     """Their spread is that of all: for a mean, the standard error."""
     values = np.random.default_rng(3).normal(0, 1, 100_000)
 
-    def measures(some: Any) -> Any:
-        return lambda weights: {"mean": float(weights @ values[some]) / weights.sum()}
+    def metrics_of(some: Any, weights: Any) -> Any:
+        return {"mean": float(weights @ values[some]) / weights.sum()}
 
-    points, intervals = judging.bootstrapped([values], measures, 800, judging.generator(0, "all"))
-    found = intervals["mean"]
-    assert found is not None
-    assert points["mean"] == pytest.approx(values.mean())
+    estimates = judging.bootstrapped([values], lambda some: some, metrics_of, 800, judging.generator(0, "all"))
+    found = estimates["mean"]
+    assert found.low is not None
+    assert found.high is not None
+    assert found.value == pytest.approx(values.mean())
     assert (found.high - found.low) / 3.92 == pytest.approx(100_000**-0.5, rel=0.1)
 
 

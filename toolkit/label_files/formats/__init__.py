@@ -1,1 +1,1 @@
-"""Forms of annotation files, one module each, which reads and writes it; see `..reader`."""
+"""Forms of annotation files, one module each for reading and writing; see `..reader`."""

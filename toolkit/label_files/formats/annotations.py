@@ -1,4 +1,4 @@
-"""Annotation files of ml_filter, in all the variants that have been written: the key ``annotation`` of a set.
+"""Annotation files of ml_filter, in all their variants: the key ``annotation`` of a set.
 
 Source: ml_filter (Modalities, formerly EuroLingua-GPT), ``documentation/data_format.md``, "Document annotation format",
 and ``data_processing/document.py``; files of 2024 with ``model`` and ``prompt`` in place of ``model_name`` and
@@ -115,16 +115,16 @@ class Annotations(AnnotationReader):
                 raise DataError(message, path=source.path, line=number) from None
 
     def _of_row(self, row: _Row, source: Input) -> AnnotationOfFile:
-        given = row.score if isinstance(row.scores, msgspec.UnsetType) else row.scores
-        if isinstance(given, msgspec.UnsetType):
+        value = row.score if isinstance(row.scores, msgspec.UnsetType) else row.scores
+        if isinstance(value, msgspec.UnsetType):
             raise DataError("expected an annotation with `scores`, got none")
-        listed = given if isinstance(given, list) else [given]
+        listed = value if isinstance(value, list) else [value]
         scores = [score if isinstance(score, float) and math.isfinite(score) else None for score in listed]
-        there = [score for score in scores if score is not None]
-        valid = [score for score in there if not self.labels or score in self.labels]
+        present = [score for score in scores if score is not None]
+        valid = [score for score in present if not self.labels or score in self.labels]
         source.counts["scores"] += len(scores)
-        source.counts["without a score"] += len(scores) - len(there)
-        source.counts["not among the labels"] += len(there) - len(valid)
+        source.counts["without a score"] += len(scores) - len(present)
+        source.counts["not among the labels"] += len(present) - len(valid)
         source.counts["documents without a valid score"] += not valid
         meta = row.meta_information or _Meta()
         written = row.explanations if row.explanations is not None else row.explanation
@@ -145,7 +145,7 @@ class Annotations(AnnotationReader):
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return a list as it is, a value by itself as a list of one, and nothing of null."""
+    """Return a value as a list; empty for null."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -175,7 +175,7 @@ STATUSES = ("success", "error_server", "error_no_generated_text", "error_faulty_
 
 
 def path_of(stem: str, names: tuple[str, str, str]) -> str:
-    """Return the path of the annotation file of a raw file below an experiment.
+    """Return the path of a raw file's annotation file below an experiment.
 
     Args:
         stem: Place of the raw file, without suffixes: ``2014-41/de/00055``.
@@ -193,7 +193,7 @@ def path_of(stem: str, names: tuple[str, str, str]) -> str:
 
 
 def samples_of(value: Any, id: str) -> dict[str, Any] | None:
-    """Return what a value says, by field; None if it says nothing.
+    """Return the samples of a value, by field; None if it says nothing.
 
     Raises:
         DataError: if there are no scores in it.

@@ -58,7 +58,7 @@ class Argilla(PeopleReader):
     SHARD = "metadata.shard"
 
     def ids(self) -> Sequence[str]:
-        """Return where it is if ids repeat, and where it is otherwise."""
+        """Return the places of the id: for repeated ids, then otherwise."""
         return ("metadata.document_id", "id")
 
     def answers(self, item: Mapping[str, Any], source: Input) -> list[Answer]:
@@ -71,9 +71,9 @@ class Argilla(PeopleReader):
                 "Argilla 2, and export with `dataset.records.to_json(PATH)`"
             )
         responses = msgspec.convert(item, _Record).responses or {}
-        given = [(name, item) for name, several in responses.items() for item in several]
+        listed = [(name, item) for name, several in responses.items() for item in several]
         results = []
-        for name, of in given:
+        for name, of in listed:
             if of.status not in _SUBMITTED:
                 source.counts[f"answers that are {of.status}"] += 1
             elif (answer := answer_of(name, of.user_id or "", of.value)) is not None:

@@ -55,7 +55,7 @@ def result_of(question: str, value: float | str | list[str]) -> dict[str, Any]:
 
 
 def task_of(document: Document, suggestion: Suggestion | None) -> dict[str, Any]:
-    """Return a document as a task for people, with what is suggested to them."""
+    """Return a document as a task for people, with its suggestion."""
     data = {"text": document.text, "document_id": document.id, **names_of(document)}
     if suggestion is None:
         return {"data": data}
@@ -74,7 +74,7 @@ class LabelStudio(PeopleReader):
     SHARD = "data.shard"
 
     def ids(self) -> Sequence[str]:
-        """Return where `toolkit annotate --to label-studio` puts it, and where others do."""
+        """Return the place of the id in our tasks, and in others."""
         return ("data.document_id", "data.id")
 
     def answers(self, item: Mapping[str, Any], source: Input) -> list[Answer]:

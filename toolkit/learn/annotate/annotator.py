@@ -13,6 +13,7 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, DataError
+from toolkit.label_files.reader import Aggregate
 from toolkit.learn.annotate import prompt as prompts
 from toolkit.learn.annotate.answers import TRUNCATED, Annotation, Answer, Answers, Status
 from toolkit.learn.annotate.outcomes import CAUSES, choice_of, finish_cause
@@ -58,11 +59,11 @@ class Prices(ConfigStruct):
     ]
 
 
-class Asked(NamedTuple):
-    """A window of a document that a model is asked about.
+class WindowQuery(NamedTuple):
+    """A window of a document, and the request about it.
 
     Attributes:
-        window: where it begins and ends, in code points.
+        window: Start and end of the window, in code points.
         body: Body of the request, without the number of samples.
         keys: digests of its samples.
     """
@@ -112,9 +113,9 @@ class Annotator(Tagger):
             "are faults. Default: `min` and `max`, or the `labels`, of the prompt"
         ),
     ] = None
-    aggregate: Annotated[
-        prompts.Aggregate, Description(description="how the valid scores of all samples are combined")
-    ] = "mean"
+    aggregate: Annotated[Aggregate, Description(description="how the valid scores of all samples are combined")] = (
+        "mean"
+    )
     on_length: Annotated[
         Literal["fail", "read"],
         Description(
@@ -209,8 +210,8 @@ class Annotator(Tagger):
             load_tokenizer(self.tokenizer)
         if self.max_cost is not None and self.prices is None:
             raise ConfigError("max_cost: expected `prices: {input: …, output: …}` beside it, got none")
-        if taken := sorted({"model", "messages", "prompt", "n", "stream", "response_format"} & {*self.sampling}):
-            raise ConfigError(f"sampling: expected parameters of sampling, got {taken[0]!r}, which the toolkit sets")
+        if reserved := sorted({"model", "messages", "prompt", "n", "stream", "response_format"} & {*self.sampling}):
+            raise ConfigError(f"sampling: expected parameters of sampling, got {reserved[0]!r}, which the toolkit sets")
         self.asks.check()
         check_scale(self.scale)
         if isinstance(self.scale, Scale):
@@ -227,7 +228,7 @@ class Annotator(Tagger):
 
     @property
     def asks(self) -> prompts.Prompt:
-        """Return the prompt, with what the set says of scores or labels."""
+        """Return the prompt with the scores or labels of the set."""
         prompt = self.prompt
         if self.score or self.label:
             prompt = msgspec.structs.replace(prompt, score=self.score, label=self.label)
@@ -237,20 +238,20 @@ class Annotator(Tagger):
 
     @property
     def max_tokens(self) -> int:
-        """Return how many tokens an answer has, at most, as the request says."""
+        """Return the largest number of tokens of an answer."""
         result = self.sampling.get("max_tokens", self.sampling.get("max_completion_tokens", MAX_TOKENS))
         return result if isinstance(result, int) else MAX_TOKENS
 
     @property
     def name(self) -> str:
-        """Return what the folder of the answers is called: one for each model, text of a prompt, and sampling."""
+        """Return the name of the folder of the answers: one for each model, text of a prompt, and sampling."""
         prompt = self.prompt
         about = [self.model, self.api, prompt.system, prompt.prompt, prompt.schema, self.sampling]
         model = "".join(c if c.isalnum() or c in "-._" else "_" for c in self.model.replace("/", "--"))
         return f"{model[:100]}__{xxhash.xxh3_64_hexdigest(msgspec.json.encode(about, order='sorted'))}"
 
-    def asked(self, document: Document) -> list[Asked]:
-        """Return what the model is asked about a document, window by window.
+    def queries(self, document: Document) -> list[WindowQuery]:
+        """Return the queries about a document, window by window.
 
         Raises:
             ConfigError: if the prompt's template cannot be filled.
@@ -259,9 +260,9 @@ class Annotator(Tagger):
         tokenizer = _tokenizer(self.tokenizer) if self.window and self.window.tokens else None
         windows = self.window.of(text, tokenizer) if self.window else [(0, len(text))]
         values = {"id": document.id, "source": document.source, "metadata": document.metadata}
-        return [self._asked((start, end), {**values, "text": text[start:end]}) for start, end in windows]
+        return [self._query((start, end), {**values, "text": text[start:end]}) for start, end in windows]
 
-    def _asked(self, window: tuple[int, int], values: Mapping[str, Any]) -> Asked:
+    def _query(self, window: tuple[int, int], values: Mapping[str, Any]) -> WindowQuery:
         messages = self.prompt.messages(values)
         body: dict[str, Any] = {"model": self.model}
         if self.api == "chat":
@@ -273,7 +274,7 @@ class Annotator(Tagger):
         if self.prompt.schema is not None and self.api == "chat":
             body["schema"] = self.prompt.schema
         about = msgspec.json.encode([self.api, body], order="sorted")
-        return Asked(window, body, [xxhash.xxh3_128_hexdigest(b"%d " % i + about) for i in range(self.samples)])
+        return WindowQuery(window, body, [xxhash.xxh3_128_hexdigest(b"%d " % i + about) for i in range(self.samples)])
 
     def tallied(self, values: Sequence[Any]) -> Mapping[str, int]:
         results = [value for value in values if value is not None]
@@ -289,22 +290,22 @@ class Annotator(Tagger):
     def _annotation(self, document: Document, answers: Answers) -> Annotation:
         results: list[Answer] = []
         windows = []
-        for asked in self.asked(document):
-            for key in asked.keys:
+        for query in self.queries(document):
+            for key in query.keys:
                 if (answer := answers.get(key)) is None:
                     raise DataError("expected an answer for each sample, got none; run `toolkit annotate`")
                 results.append(answer)
-                windows.append(list(asked.window))
+                windows.append(list(query.window))
         judged = [judge(answer, self) for answer in results]
         statuses = [status for status, _ in judged]
-        said = [item for _, item in judged]
+        parsed = [item for _, item in judged]
         if self.on_error == "fail" and "success" not in statuses:
-            raise DataError(f"{statuses[0]}: {said[0].error}; `on_error: keep` would keep that in its row")
-        scores = [item.score for item in said]
-        labels = [item.label for item in said]
+            raise DataError(f"{statuses[0]}: {parsed[0].error}; `on_error: keep` would keep that in its row")
+        scores = [item.score for item in parsed]
+        labels = [item.label for item in parsed]
         is_whole = _covers(windows, len(document.text))
         return Annotation(
-            score=prompts.together([score for score in scores if score is not None], self.aggregate),
+            score=prompts.aggregate([score for score in scores if score is not None], self.aggregate),
             label=prompts.most_frequent([label for label in labels if label is not None]),
             status="success" if "success" in statuses else statuses[0],
             scores=scores,
@@ -313,7 +314,7 @@ class Annotator(Tagger):
                 answer.text if status == "success" else prompts.excerpt(answer.text)
                 for answer, status in zip(results, statuses, strict=True)
             ],
-            errors=[[item.error] if item.error else [] for item in said],
+            errors=[[item.error] if item.error else [] for item in parsed],
             statuses=statuses,
             time_stamps=[answer.at for answer in results],
             windows=windows,
@@ -348,29 +349,29 @@ def check_address(address: str) -> str:
 
 
 def judge(answer: Answer, annotator: Annotator) -> tuple[Status, prompts.Said]:
-    """Return the status of a sample, and what its answer says."""
+    """Return the status and the parsed answer of a sample."""
     if answer.status != "success":
         return answer.status, prompts.Said(error=answer.error)
     choice = choice_of({"text": answer.text, "finish_reason": answer.finish})
     if choice.cause:
         return CAUSES[choice.cause].status, prompts.Said(error=choice.error)
-    said = prompts.read(answer.text, annotator.asks)
-    if said.score is not None and isinstance(annotator.scale, Scale) and not annotator.scale.has(said.score):
-        said = prompts.Said(error=f"expected a score on {annotator.scale}, got {said.score:g}")
+    parsed = prompts.read(answer.text, annotator.asks)
+    if parsed.score is not None and isinstance(annotator.scale, Scale) and not annotator.scale.has(parsed.score):
+        parsed = prompts.Said(error=f"expected a score on {annotator.scale}, got {parsed.score:g}")
     if finish_cause(answer.finish) == "length":
-        if said.error:
-            return CAUSES["length"].status, said._replace(error=f"{said.error}; {_CUT_OFF}")
+        if parsed.error:
+            return CAUSES["length"].status, parsed._replace(error=f"{parsed.error}; {_CUT_OFF}")
         is_whole = annotator.asks.form.field is not None and answer.text.rstrip(" \n\r\t`").endswith("}")
         if annotator.on_length == "fail" and not is_whole:
             return CAUSES["length"].status, prompts.Said(error=f"expected a whole answer; {_CUT_OFF}")
-    return ("success" if not said.error else CAUSES["score"].status), said
+    return ("success" if not parsed.error else CAUSES["score"].status), parsed
 
 
 _CUT_OFF = "the answer was cut off: raise `sampling.max_tokens`"
 
 
 def _covers(windows: Sequence[Sequence[int]], length: int) -> bool:
-    """Return whether windows cover a text of so many code points."""
+    """Return True if windows cover a text of so many code points."""
     at = 0
     for start, end in sorted(map(list, windows)):
         if start > at:
@@ -390,15 +391,15 @@ def _opened() -> dict[tuple[str, str], Answers]:
 
 
 def opened(folder: str, name: str) -> Answers:
-    """Return the answers of a folder, opened once in this process of the command until `close`."""
-    there = _opened()
-    if (folder, name) not in there:
-        there[folder, name] = Answers(f"{folder.rstrip('/')}/{name}")
-    return there[folder, name]
+    """Return the answers of a folder; they stay open until `close`."""
+    intervals = _opened()
+    if (folder, name) not in intervals:
+        intervals[folder, name] = Answers(f"{folder.rstrip('/')}/{name}")
+    return intervals[folder, name]
 
 
 def close() -> None:
-    """Close the answers that are open in this process: another one may have written more when they are opened again."""
-    for answers in (there := _opened()).values():
+    """Close the answers of this process: another one may have written more when they are opened again."""
+    for answers in (cached_answers := _opened()).values():
         answers.__exit__()
-    there.clear()
+    cached_answers.clear()

@@ -43,8 +43,8 @@ class OwnFile:
         size: Bytes of the file.
     """
 
-    def __init__(self, folder: str, what: str) -> None:
-        self._folder, self._what = folder, what
+    def __init__(self, folder: str, subject: str) -> None:
+        self._folder, self._subject = folder, subject
         self._lock, self._syncing = threading.RLock(), threading.Lock()
         self._file: io.RawIOBase | None = None
         self._is_closed = False
@@ -72,9 +72,9 @@ class OwnFile:
         mine = self.size
         with self._syncing, self._writing():
             if self._synced < mine and self._file:
-                done = self.size
+                size = self.size
                 os.fsync(self._file.fileno())
-                self._synced = done
+                self._synced = size
 
     def replace(self, data: bytes) -> None:
         """Replace the lines of the file by others, atomically and durably."""
@@ -112,7 +112,10 @@ class OwnFile:
         return self._file
 
     def _next_time(self) -> int:
-        """Return the time for the name of a new file, after all existing ones: some clocks are ahead."""
+        """Return the time in the name of a new file.
+
+        Later than that of all existing files, because some clocks are ahead.
+        """
         times = (re.match(r"\d{20}(?=-)", name) for name in os.listdir(self._folder))
         return max([time.time_ns(), *(int(match[0]) + 1 for match in times if match)])
 
@@ -123,12 +126,12 @@ class OwnFile:
         except OSError as error:
             check_roots(self._folder)
             raise ToolkitError(
-                f"{self.path or self._folder}: expected to write {self._what}, got: {advice(error)}"
+                f"{self.path or self._folder}: expected to write {self._subject}, got: {advice(error)}"
             ) from None
 
 
 def make_own_folder(folder: str) -> None:
-    """Make a folder, unless it would be made where a mount has vanished."""
+    """Make a folder, but not below a vanished mount."""
     if not os.path.isdir(folder):
         check_roots(folder)
         make_folder(folder)
@@ -215,12 +218,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         key: digest of what was asked (hex).
         at: when the answer came, in seconds since 1970 (UTC).
-        seconds: from the request to the answer, of this sample alone.
+        seconds: Time from the request to the answer, of this sample alone.
         text: Text that the model wrote; empty if there is none.
         finish: why it stopped, as the server says.
         prompt_tokens, completion_tokens: as the server counts.
         status: Status of a sample without an answer.
-        error: in words.
+        error: Description of the failure.
     """
 
     key: str
@@ -276,7 +279,7 @@ class Answers:
             self._number = -1
 
     def get(self, key: str) -> Answer | None:
-        """Return the last answer that came; None if there is none."""
+        """Return the latest answer; None if there is none."""
         with self._lock:
             if key in self._fresh:
                 return self._read(self._fresh[key])
@@ -313,7 +316,7 @@ class Answers:
         return len(self._paths) - 1
 
     def _scan(self, file: int) -> Iterator[tuple[int, int]]:
-        """Yield half a digest of each whole line of a file, and where the line stands."""
+        """Yield half a digest of each whole line, and the line's position."""
         at, line, path = 0, b"", self._paths[file]
         with _reading(path), open(path, "rb") as stream:
             for line in stream:
@@ -368,19 +371,19 @@ def forget(folder: str, keys: Collection[str]) -> None:
         folder: Folder of the folders of answers.
         keys: Digests of what was asked.
     """
-    wanted = {key.encode() for key in keys}
+    digests = {key.encode() for key in keys}
     models = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir()) if os.path.isdir(folder) else []
     for path in (path for model in models for path in files_in(model)):
         with _reading(path), open(path, "rb") as stream:
             lines = stream.readlines()
-        kept = [line for line in lines if line[slice(*_DIGEST)] not in wanted]
-        if len(kept) < len(lines):
-            write_file(path, b"".join(kept))
+        remaining = [line for line in lines if line[slice(*_DIGEST)] not in digests]
+        if len(remaining) < len(lines):
+            write_file(path, b"".join(remaining))
 
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """Name the file where it cannot be read, and the folder where that has vanished."""
+    """Name the file, or a vanished folder, in errors."""
     try:
         yield
     except OSError as error:

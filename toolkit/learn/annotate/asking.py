@@ -19,11 +19,12 @@ import msgspec
 from xxhash import xxh3_64_hexdigest
 
 from toolkit.data.dataset import Dataset
+from toolkit.data.documents import Document
 from toolkit.errors import DataError, ToolkitError, amount, duration
 from toolkit.execution.executors import Report
 from toolkit.interrupts import AWAKE, check
 from toolkit.learn.annotate import annotator as annotators
-from toolkit.learn.annotate.annotator import Annotator, Asked, answers_folder, judge
+from toolkit.learn.annotate.annotator import Annotator, WindowQuery, answers_folder, judge
 from toolkit.learn.annotate.answers import Answer
 from toolkit.learn.annotate.endpoint import Endpoint, Interrupted
 from toolkit.learn.annotate.ledger import Ledger, Limits
@@ -39,22 +40,17 @@ CHARS_PER_TOKEN = 4
 
 
 def is_wanted(answer: Answer | None, annotator: Annotator, *, again: bool) -> bool:
-    """Return whether a sample is to be asked for: it has no answer, or one that is asked for `again`."""
+    """Return True if a sample must be requested: it has no answer, or one that is asked for `again`."""
     if answer is None or answer.status == "error_server":
         return True
     return again and judge(answer, annotator)[0] != "success"
 
 
 def annotator_of(work: tagging.ShardToTag) -> Annotator:
-    """Return the annotator of a plan, which is its only tagger."""
+    """Return the annotator of a plan: its only tagger."""
     (step,) = build(work.plan)
     assert isinstance(step.tagger, Annotator)
     return step.tagger
-
-
-def limits_of(annotator: Annotator) -> Limits:
-    """Return the limits of a run, as a set has them."""
-    return Limits(annotator.requests_per_minute, annotator.tokens_per_minute)
 
 
 def ledger_folder(dataset: Dataset, name: str, annotator: Annotator) -> str:
@@ -84,22 +80,22 @@ class Estimate:
     Attributes:
         documents: Documents of which the model is asked.
         samples: Samples of them.
-        left: samples without an answer.
-        requests: for these.
+        pending: samples without an answer.
+        requests: Number of requests for pending samples.
         prompt_tokens: Prompt tokens of the requests, about.
         completion_tokens: Completion tokens of the answers, at most.
     """
 
     documents: int = 0
     samples: int = 0
-    left: int = 0
+    pending: int = 0
     requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
 
 def estimate(work: tagging.ShardToTag, shard: str, estimate: Estimate, *, again: bool) -> None:
-    """Add what is left to ask of a shard; nothing is asked.
+    """Add the pending requests of a shard to an estimate; nothing is asked.
 
     Raises:
         ToolkitError: if it cannot be read.
@@ -109,14 +105,14 @@ def estimate(work: tagging.ShardToTag, shard: str, estimate: Estimate, *, again:
     count = Tokens(annotator)
     for batch, _ in tagging.selected_documents(msgspec.structs.replace(work, shard=shard)):
         estimate.documents += len(batch)
-        for asked in (item for document, _ in batch for item in annotator.asked(document)):
-            wanted = sum(is_wanted(answers.get(key), annotator, again=again) for key in asked.keys)
-            requests = min(wanted, 1) if annotator.one_request else wanted
-            estimate.samples += len(asked.keys)
-            estimate.left += wanted
+        for query in (item for document, _ in batch for item in annotator.queries(document)):
+            samples = sum(is_wanted(answers.get(key), annotator, again=again) for key in query.keys)
+            requests = min(samples, 1) if annotator.one_request else samples
+            estimate.samples += len(query.keys)
+            estimate.pending += samples
             estimate.requests += requests
-            estimate.prompt_tokens += requests * count(asked.body) if requests else 0
-            estimate.completion_tokens += wanted * annotator.max_tokens
+            estimate.prompt_tokens += requests * count(query.body) if requests else 0
+            estimate.completion_tokens += samples * annotator.max_tokens
 
 
 @dataclass
@@ -126,44 +122,44 @@ class ShardState:
     Attributes:
         documents: Documents whose samples are all settled.
         stored: bytes of the shard, as stored, that these were read from.
-        left: documents whose samples are not settled yet.
+        pending: documents whose samples are not settled yet.
         is_read: True if all documents are known.
         answered: samples that were asked for and have been settled in this run.
-        fault: what keeps it from being read.
+        fault: Error of reading it.
     """
 
     documents: int = 0
     stored: int = 0
-    left: int = 0
+    pending: int = 0
     is_read: bool = False
     answered: int = 0
     fault: ToolkitError | None = None
 
     @property
     def is_complete(self) -> bool:
-        return self.fault is not None or (self.is_read and not self.left)
+        return self.fault is not None or (self.is_read and not self.pending)
 
 
 @dataclass
 class _Waiting:
-    """A document, the samples of it that are not settled yet, and its part of the bytes of the shard."""
+    """A document, its pending samples, and its part of the shard's bytes."""
 
     state: ShardState
     stored: int
-    left: int = 0
+    pending: int = 0
 
 
 @dataclass(frozen=True)
 class _Request:
-    """Samples of a window that are asked for by one request.
+    """Samples of a window in one request.
 
     Attributes:
-        asked: what about.
+        query: Query about the window.
         numbers: Numbers of the samples.
         tokens: Tokens of the prompt, about.
     """
 
-    asked: Asked
+    query: WindowQuery
     numbers: list[int]
     tokens: int
 
@@ -186,41 +182,59 @@ class Numbers:
     first: dict[str, str] = field(default_factory=dict)
 
 
-class Asking:
-    """Asks for what has no answer in some shards. A context manager, which begins it and ends its threads.
+class AnnotationRun:
+    """Base of a run that asks for the answers of a set.
 
     Args:
-        work: the set; its shard is empty.
-        shards: to ask about, in order.
-        again: whether what was refused, or could not be read, is asked again, too.
-        expected: requests that are to be made, about.
+        work: Set; its shard is empty.
+        again: True to request refused and unreadable answers again.
+        most: Cost of all runs of the set, at most; None without a bound.
 
     Attributes:
         limits: Limits of the run.
-        numbers: so far.
+        numbers: Requests and answers so far.
         ledger: Ledger of the set.
     """
 
-    def __init__(self, work: tagging.ShardToTag, shards: Sequence[str], *, again: bool, expected: int) -> None:
-        self._work, self._shards, self._again, self._expected = work, shards, again, expected
+    def __init__(self, work: tagging.ShardToTag, *, again: bool, most: float | None = None) -> None:
+        self._work, self._again = work, again
         self._annotator = annotator = annotator_of(work)
         self._answers = annotators.opened(annotator.answers, annotator.name)
-        self.limits = limits_of(annotator)
+        self.limits, self.numbers = Limits(annotator.requests_per_minute, annotator.tokens_per_minute), Numbers()
         prices = annotator.prices
-        self.ledger = Ledger(
-            ledger_folder(work.dataset, next(iter(work.plan.sets)), annotator),
-            self.limits,
-            (prices.input, prices.output) if prices else (0.0, 0.0),
-            annotator.max_cost,
-        )
+        self._prices = (prices.input, prices.output) if prices else (0.0, 0.0)
+        folder = ledger_folder(work.dataset, next(iter(work.plan.sets)), annotator)
+        self.ledger = Ledger(folder, self.limits, self._prices, most)
+
+    def _queries(self, document: Document, shard: str, number: int) -> list[WindowQuery]:
+        """Return the queries about a document, by its shard and row."""
+        try:
+            return self._annotator.queries(document)
+        except ToolkitError as error:
+            path = self._work.dataset.shard_path(shard)
+            raise DataError(str(error), path=path, line=number, id=document.id) from None
+
+
+class Asking(AnnotationRun):
+    """Requests the missing answers of some shards. A context manager, which begins it and ends its threads.
+
+    Args:
+        work: the set; its shard is empty.
+        shards: Shards, in order.
+        again: True to request refused and unreadable answers again.
+        expected: requests that are to be made, about.
+    """
+
+    def __init__(self, work: tagging.ShardToTag, shards: Sequence[str], *, again: bool, expected: int) -> None:
+        super().__init__(work, again=again, most=annotator_of(work).max_cost)
+        self._shards, self._expected, annotator = shards, expected, self._annotator
         self._endpoint = Endpoint(annotator, self.limits, self.ledger)
         self._count = Tokens(annotator)
-        self.numbers = Numbers()
         self._states = {shard: ShardState() for shard in shards}
         self._settled = Condition()
         self._flying: dict[str, list[_Waiting]] = {}
         """Of each sample that is asked for, the documents that wait for it."""
-        self._asked: set[str] = set()
+        self._asked_again: set[str] = set()
         """Samples that were asked again in this run."""
         self._failures: list[tuple[str, list[Answer]]] = []
         """Requests that have failed since the last answer: what they have in common, and the samples.
@@ -248,7 +262,7 @@ class Asking:
         self._endpoint.close()
 
     def wait(self, shard: str, report: Report) -> ShardState | None:
-        """Return the state of a shard that is complete; None if the run has stopped before.
+        """Return the state of a complete shard; None if the run has stopped before.
 
         Raises:
             ToolkitError: if it cannot be read, or an answer cannot be written.
@@ -273,7 +287,7 @@ class Asking:
         return state if state.is_complete else None
 
     def facts(self) -> list[str]:
-        """Return how far and how fast it is, in words, for the progress."""
+        """Return progress and speed in words."""
         numbers, expected = self.numbers, self._expected
         seconds = max(time.monotonic() - self._begin, 1e-9)
         tokens = (numbers.prompt_tokens + numbers.completion_tokens) / seconds
@@ -295,7 +309,7 @@ class Asking:
         return self._endpoint.retried
 
     def _is_over(self) -> bool:
-        """Return whether nothing more will be settled."""
+        """Return True if nothing more will be settled."""
         if self._fault is not None:
             return True
         return self.limits.stopped.is_set() and not (
@@ -331,42 +345,40 @@ class Asking:
             self._conclude()
 
     def _read_shard(self, work: tagging.ShardToTag, state: ShardState) -> None:
-        path = work.dataset.shard_path(work.shard)
         for batch, stored in tagging.selected_documents(work):
             if not batch:
                 state.stored += stored
             for document, number in batch:
-                try:
-                    asked = self._annotator.asked(document)
-                except ToolkitError as error:
-                    raise DataError(str(error), path=path, line=number, id=document.id) from None
+                queries = self._queries(document, work.shard, number)
                 waiting = _Waiting(state, stored // len(batch), 1)  # until all its samples are known
-                state.left += 1
-                for item in asked:
+                state.pending += 1
+                for item in queries:
                     if not self._send(item, waiting):
                         return
                 with self._settled:
                     self._settle(waiting)
 
-    def _send(self, asked: Asked, waiting: _Waiting) -> bool:
-        """Hand out what has no answer; return False if the run stops."""
+    def _send(self, query: WindowQuery, waiting: _Waiting) -> bool:
+        """Queue the samples without an answer; return False if the run stops."""
         with self._settled:
             todo = []
-            for number, key in enumerate(asked.keys):
+            for number, key in enumerate(query.keys):
                 if key in self._flying:
                     self._flying[key].append(waiting)
-                elif key not in self._asked and is_wanted(self._answers.get(key), self._annotator, again=self._again):
+                elif key not in self._asked_again and is_wanted(
+                    self._answers.get(key), self._annotator, again=self._again
+                ):
                     self._flying[key] = [waiting]
                     todo.append(number)
                 else:
                     continue
-                waiting.left += 1
-        tokens = self._count(asked.body) if todo else 0
+                waiting.pending += 1
+        tokens = self._count(query.body) if todo else 0
         groups = [todo] if self._annotator.one_request and todo else [[number] for number in todo]
         for i, numbers in enumerate(groups):
-            if not self._put(_Request(asked, numbers, tokens)):
+            if not self._put(_Request(query, numbers, tokens)):
                 for group in groups[i:]:
-                    self._drop(_Request(asked, group, tokens))
+                    self._drop(_Request(query, group, tokens))
                 return False
         return not self.limits.stopped.is_set()
 
@@ -390,33 +402,33 @@ class Asking:
             self._guarded(lambda request=request: self._ask(request))
 
     def _ask(self, request: _Request) -> None:
-        left, body = request.numbers, request.asked.body
+        numbers, body = request.numbers, request.query.body
         try:
-            while left:
+            while numbers:
                 seed = body.get("seed")
-                whole = body if seed is None else {**body, "seed": seed + left[0]}
-                reply = self._endpoint.ask(whole, len(left), request.tokens)
-                taken, left = left[: len(reply.choices)], left[len(reply.choices) :]
-                self._take(*answers_of(request.asked, taken, reply, _used(reply, request.tokens)))
+                whole = body if seed is None else {**body, "seed": seed + numbers[0]}
+                reply = self._endpoint.ask(whole, len(numbers), request.tokens)
+                answered, numbers = numbers[: len(reply.choices)], numbers[len(reply.choices) :]
+                self._take(*answers_of(request.query, answered, reply, _used(reply, request.tokens)))
         except Failure as failure:
             row = failure.row
             if row.scope == "endpoint" or (failure.cause == "connection" and not self._endpoint.has_answered):
                 self.limits.stop(failure.message)
-                self._drop(request, left)
+                self._drop(request, numbers)
                 return
-            now, keys = int(time.time()), (request.asked.keys[number] for number in left)
+            now, keys = int(time.time()), (request.query.keys[number] for number in numbers)
             self._take(
                 [Answer(key=key, at=now, status=row.status, error=failure.message) for key in keys], failure.kind
             )
         except Interrupted:
-            self._drop(request, left)
+            self._drop(request, numbers)
 
     def _take(self, answers: list[Answer], failure: str = "") -> None:
-        """Keep the answers of a request, or hold them back if it has failed.
+        """Keep the answers of a request; delay those of a failed one.
 
         Args:
             answers: Answers of its samples.
-            failure: what it has in common with others that have failed; empty if it has a text.
+            failure: Kind of the failure, common to several requests; empty if the request has a text.
         """
         with self._settled:
             self.numbers.requests += 1
@@ -433,29 +445,29 @@ class Asking:
                     self._conclude()
                 return
             failures, self._failures = self._failures, []
-        for _, held in failures:
-            for answer in held:
+        for _, delayed in failures:
+            for answer in delayed:
                 self._answers.add(answer)
         with self._settled:
-            for _, held in failures:
-                self._end(held)
+            for _, delayed in failures:
+                self._end(delayed)
 
     def _conclude(self) -> None:
-        """Keep what is held back when nothing else is left to ask."""
-        held = [answer for _, answers in self._failures for answer in answers]
-        if not (self._all_read and held and len(self._flying) == len(held)):
+        """Keep delayed answers when no other request is pending."""
+        pending = [answer for _, answers in self._failures for answer in answers]
+        if not (self._all_read and pending and len(self._flying) == len(pending)):
             return
         unproven = [kind for kind, _ in self._failures if kind and CAUSES.get(kind.split()[0], CAUSES["text"]).unproven]
         if unproven and not self._endpoint.has_answered:
-            self._stop(len(unproven), held[-1].error)
+            self._stop(len(unproven), pending[-1].error)
             return
         self._failures.clear()
-        for answer in held:
+        for answer in pending:
             self._answers.add(answer)
-        self._end(held)
+        self._end(pending)
 
     def _stop(self, failed: int, message: str) -> None:
-        """End the run for requests in a row that have failed; they count as not asked."""
+        """End the run after failed requests in a row; they count as not asked."""
         self.limits.stop(
             f"{amount(failed, 'request')} in a row {'has' if failed == 1 else 'have'} failed; the last one: {message}; "
             "the documents count as not asked"
@@ -470,31 +482,31 @@ class Asking:
         self._settled.notify_all()
 
     def _drop(self, request: _Request, numbers: list[int] | None = None) -> None:
-        """Forget that samples were to be asked for: the next run does it."""
+        """Remove samples from the pending ones: the next run does it."""
         with self._settled:
             for number in request.numbers if numbers is None else numbers:
-                self._flying.pop(request.asked.keys[number], None)
+                self._flying.pop(request.query.keys[number], None)
             self._settled.notify_all()
 
     def _end(self, answers: list[Answer]) -> None:
-        """Note that samples have an answer, or finally have none."""
+        """Settle samples with an answer or a final failure."""
         for answer in answers:
             self.numbers.prompt_tokens += answer.prompt_tokens
             self.numbers.completion_tokens += answer.completion_tokens
-            status, said = judge(answer, self._annotator)
+            status, parsed = judge(answer, self._annotator)
             for waiting in self._flying.pop(answer.key, ()):
                 waiting.state.answered += 1
                 self._settle(waiting)
             if status != "success":
-                self._asked.add(answer.key)
+                self._asked_again.add(answer.key)
                 self.numbers.failed[status] += 1
-                self.numbers.first.setdefault(status, said.error)
+                self.numbers.first.setdefault(status, parsed.error)
         self._conclude()
 
     def _settle(self, waiting: _Waiting) -> None:
-        waiting.left -= 1
-        if not waiting.left:
-            waiting.state.left -= 1
+        waiting.pending -= 1
+        if not waiting.pending:
+            waiting.state.pending -= 1
             waiting.state.documents += 1
             waiting.state.stored += waiting.stored
             self._settled.notify_all()
@@ -508,15 +520,17 @@ def _used(reply: Reply, expected: int) -> tuple[int, int]:
     return prompt, sum(len(choice.text) for choice in reply.choices) // CHARS_PER_TOKEN
 
 
-def answers_of(asked: Asked, numbers: list[int], reply: Reply, tokens: tuple[int, int]) -> tuple[list[Answer], str]:
-    """Return the answers of a reply, and what it has in common with others that fail; empty if an answer has a text.
+def answers_of(
+    query: WindowQuery, numbers: list[int], reply: Reply, tokens: tuple[int, int]
+) -> tuple[list[Answer], str]:
+    """Return the answers of a reply, and their common failure; empty if an answer has a text.
 
     Its tokens are those of all answers, the prompt's those of the first.
     """
     now, count = int(time.time()), len(numbers)
     answers = [
         Answer(
-            key=asked.keys[number],
+            key=query.keys[number],
             at=now,
             seconds=round(reply.seconds / count, 3),
             text=choice.text,

@@ -25,22 +25,13 @@ from typing import Any, Self
 import msgspec
 import xxhash
 
-from toolkit.errors import DataError, ToolkitError, amount
+from toolkit.errors import DataError, amount
 from toolkit.execution.executors import Report
-from toolkit.learn.annotate import annotator as annotators
-from toolkit.learn.annotate.annotator import PATHS, Asked, judge
+from toolkit.learn.annotate.annotator import PATHS, WindowQuery, judge
 from toolkit.learn.annotate.answers import Answer
-from toolkit.learn.annotate.asking import (
-    Numbers,
-    ShardState,
-    annotator_of,
-    answers_of,
-    is_wanted,
-    ledger_folder,
-    limits_of,
-)
+from toolkit.learn.annotate.asking import AnnotationRun, ShardState, answers_of, is_wanted
 from toolkit.learn.annotate.endpoint import body_of
-from toolkit.learn.annotate.ledger import MILLION, Ledger
+from toolkit.learn.annotate.ledger import MILLION
 from toolkit.learn.annotate.outcomes import Failure, reply_of
 from toolkit.storage import Stat, json_files
 from toolkit.storage.outputs import Output
@@ -74,7 +65,7 @@ class _Line(msgspec.Struct):
 
 
 class _Taken(msgspec.Struct):
-    """The record of result files that were taken, with their states."""
+    """The record of read result files, with their states."""
 
     files: dict[str, Stat] = {}
 
@@ -83,7 +74,7 @@ _LINE = msgspec.json.Decoder(_Line)
 
 
 class _Pending:
-    """A request that was written: its bytes, and how many requests of the sample have no result."""
+    """A request in a file: its bytes, and how many requests of the sample have no result."""
 
     __slots__ = ("count", "size")
 
@@ -91,14 +82,14 @@ class _Pending:
         self.count = self.size = 0
 
 
-class Batch:
+class Batch(AnnotationRun):
     """Writes the requests of some shards, and takes results. A context manager, with the face of `asking.Asking`.
 
     Memory: some 200 bytes for each request without a result.
 
     Args:
         work: Set; its shard is empty.
-        again: Whether to ask again for what was refused, or could not be read.
+        again: True to request refused and unreadable answers again.
 
     Attributes:
         limits: Limits of the run, which stops when no more requests can be paid.
@@ -110,16 +101,10 @@ class Batch:
     """
 
     def __init__(self, work: tagging.ShardToTag, *, again: bool) -> None:
-        self._work, self._again = work, again
-        self._annotator = annotator = annotator_of(work)
-        self._answers = annotators.opened(annotator.answers, annotator.name)
+        super().__init__(work, again=again)
+        annotator = self._annotator
         self.folder = annotator.batch_folder or ""
         self._stem = f"requests-{xxhash.xxh3_64_hexdigest(annotator.name.encode())}-"
-        self.limits, self.numbers = limits_of(annotator), Numbers()
-        prices = annotator.prices
-        self._prices = (prices.input, prices.output) if prices else (0.0, 0.0)
-        name = next(iter(work.plan.sets))
-        self.ledger = Ledger(ledger_folder(work.dataset, name, annotator), self.limits, self._prices)
         self.files: list[str] = []
         self.written = self.retried = 0
         self._pending: dict[str, _Pending] = {}
@@ -142,12 +127,12 @@ class Batch:
                     raise DataError(f"{message}; save results under another name", path=path)
                 pending = self._pending.setdefault(line.custom_id or "", _Pending())
                 pending.count, pending.size = pending.count + 1, size
-        known = json_files.load(self._record, _Taken) or _Taken()
+        record = json_files.load(self._record, _Taken) or _Taken()
         results = {path: state for path in paths if path not in own and (state := stat(path))}
-        seen: set[int] = set()
+        digests: set[int] = set()
         for path, state in results.items():
-            self._take(path, known.files.get(path) == state, seen)
-        if results and results != known.files:
+            self._take(path, record.files.get(path) == state, digests)
+        if results and results != record.files:
             json_files.save(self._record, _Taken(results))
         self._pending = {key: pending for key, pending in self._pending.items() if pending.count}
         spent = self.ledger.spending.cost
@@ -161,7 +146,7 @@ class Batch:
 
     @property
     def _record(self) -> str:
-        """Return the path of the record of result files that were taken, with their states."""
+        """Return the path of the record of read result files."""
         return join(self._work.dataset.bookkeeping, "batch", f"{next(iter(self._work.plan.sets))}.json")
 
     @property
@@ -170,21 +155,17 @@ class Batch:
         return sum(pending.count for pending in self._pending.values())
 
     def wait(self, shard: str, report: Report) -> ShardState | None:
-        """Return the state of a shard all of whose samples have answers; None of another one, after its requests.
+        """Return the state of a shard with all its answers; None of another one, after its requests.
 
         Raises:
             ToolkitError: if it cannot be read, or a file of requests cannot be written.
         """
         work, state, is_complete = msgspec.structs.replace(self._work, shard=shard), ShardState(is_read=True), True
-        path = work.dataset.shard_path(shard)
         for batch, stored in tagging.selected_documents(work):
             for document, number in batch:
-                try:
-                    asked = self._annotator.asked(document)
-                except ToolkitError as error:
-                    raise DataError(str(error), path=path, line=number, id=document.id) from None
+                queries = self._queries(document, shard, number)
                 with self._lock:
-                    for item in asked:
+                    for item in queries:
                         is_complete &= self._ask(item, state)
                 state.documents += 1
             report(len(batch), stored)
@@ -194,16 +175,16 @@ class Batch:
         """Return how far it is, in words, for the progress."""
         return [f"{self.numbers.requests:,} new results", f"{self.written:,} requests written"]
 
-    def _ask(self, asked: Asked, state: ShardState) -> bool:
-        """Write the requests of a window that have no answer and do not wait; return whether all have one."""
+    def _ask(self, query: WindowQuery, state: ShardState) -> bool:
+        """Write the requests of a window without answer or pending request; return whether all have one."""
         is_complete = True
-        for number, key in enumerate(asked.keys):
+        for number, key in enumerate(query.keys):
             state.answered += key in self._fresh
             if key in self._pending:
                 is_complete = False
             elif is_wanted(self._answers.get(key), self._annotator, again=self._again and key not in self._fresh):
                 is_complete = False
-                self._write(key, number, asked.body)
+                self._write(key, number, query.body)
         return is_complete
 
     def _write(self, key: str, number: int, body: dict[str, Any]) -> None:
@@ -233,15 +214,15 @@ class Batch:
         request.count, request.size = 1, len(line)
 
     def _cost(self, size: int) -> float:
-        """Return the most that a request can cost, whose line has so many bytes."""
+        """Return the largest cost of a request with so many bytes."""
         return (size * self._prices[0] + self._annotator.max_tokens * self._prices[1]) / MILLION
 
     # --- results ------------------------------------------------------------------------------------------------------
 
-    def _take(self, path: str, was_taken: bool, seen: set[int]) -> None:
+    def _take(self, path: str, was_taken: bool, digests: set[int]) -> None:
         """Take the results of a file; those that other files have, too, count once."""
-        taken: list[tuple[Answer, tuple[int, int]]] = []
-        for line, _ in self._lines(path, seen):
+        answers: list[tuple[Answer, tuple[int, int]]] = []
+        for line, _ in self._lines(path, digests):
             request = self._pending.get(line.custom_id or "")
             if line.method is not None or request is None:
                 continue
@@ -249,19 +230,19 @@ class Batch:
             before = self._answers.get(line.custom_id or "")
             if (was_taken and before) or (answer := self._answer(line, request, before)) is None:
                 continue
-            taken.append(answer)
-            if len(taken) >= _TOGETHER:
-                self._keep(taken)
-        self._keep(taken)
+            answers.append(answer)
+            if len(answers) >= _TOGETHER:
+                self._keep(answers)
+        self._keep(answers)
 
-    def _lines(self, path: str, seen: set[int] | None = None) -> Iterator[tuple[_Line, int]]:
+    def _lines(self, path: str, digests: set[int] | None = None) -> Iterator[tuple[_Line, int]]:
         with Lines(path, _LINE_BYTES) as lines:
             for number, line in enumerate(lines, 1):
                 digest = xxhash.xxh3_64_intdigest(line)
-                if not line.strip() or (seen is not None and digest in seen):
+                if not line.strip() or (digests is not None and digest in digests):
                     continue
-                if seen is not None:
-                    seen.add(digest)
+                if digests is not None:
+                    digests.add(digest)
                 try:
                     decoded = _LINE.decode(line)
                     if decoded.method is None and decoded.response is None and decoded.error is None:
@@ -290,9 +271,9 @@ class Batch:
             tokens = 0, 0
         else:
             usual = (request.size, self._annotator.max_tokens)
-            given = reply.prompt_tokens, reply.completion_tokens
-            tokens = usual[0] if given[0] is None else given[0], usual[1] if given[1] is None else given[1]
-            answer = answers_of(Asked((0, 0), {}, [key]), [0], reply, tokens)[0][0]
+            counts = reply.prompt_tokens, reply.completion_tokens
+            tokens = usual[0] if counts[0] is None else counts[0], usual[1] if counts[1] is None else counts[1]
+            answer = answers_of(WindowQuery((0, 0), {}, [key]), [0], reply, tokens)[0][0]
             created = msgspec.json.decode(body).get("created")
             if isinstance(created, int) and 0 < created < 1 << 40:
                 answer = msgspec.structs.replace(answer, at=created)
@@ -302,21 +283,21 @@ class Batch:
             return None
         return answer, tokens
 
-    def _keep(self, taken: list[tuple[Answer, tuple[int, int]]]) -> None:
+    def _keep(self, answers: list[tuple[Answer, tuple[int, int]]]) -> None:
         """Make answers durable, their cost first; the list is empty then."""
-        if not taken:
+        if not answers:
             return
-        self.ledger.add(len(taken), sum(tokens[0] for _, tokens in taken), sum(tokens[1] for _, tokens in taken))
-        self._answers.add_all([answer for answer, _ in taken])
-        for answer, tokens in taken:
+        self.ledger.add(len(answers), sum(tokens[0] for _, tokens in answers), sum(tokens[1] for _, tokens in answers))
+        self._answers.add_all([answer for answer, _ in answers])
+        for answer, tokens in answers:
             self._fresh.add(answer.key)
             self.numbers.requests += 1
             self.numbers.prompt_tokens += tokens[0]
             self.numbers.completion_tokens += tokens[1]
-            status, said = judge(answer, self._annotator)
+            status, parsed = judge(answer, self._annotator)
             if status != "success":
-                self._count(status, said.error)
-        taken.clear()
+                self._count(status, parsed.error)
+        answers.clear()
 
     def _count(self, status: str, message: str) -> None:
         self.numbers.failed[status] += 1
@@ -324,7 +305,7 @@ class Batch:
 
 
 def waits(batch: Batch) -> str:
-    """Return what a batch waits for, and what is to be done about it; empty if for nothing."""
+    """Return the pending requests of a batch and the next step; empty without pending requests."""
     if not batch.waiting:
         return ""
     text = f"{amount(batch.waiting, 'request')} without a result in {batch.folder}, {batch.written:,} written now"

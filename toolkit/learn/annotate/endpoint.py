@@ -34,7 +34,7 @@ class Endpoint:
     """Asks a server; threads may share it.
 
     Args:
-        of: what is asked for, how and where.
+        of: Annotator with the requests and the address.
         limits: Limits of the run; told of seconds in which the server wants no request.
         ledger: Ledger of the set, which notes each attempt.
 
@@ -62,7 +62,7 @@ class Endpoint:
         self._pool.clear()
 
     def ask(self, body: Mapping[str, Any], samples: int, tokens: int) -> Reply:
-        """Return the reply to a request for some samples, whose prompt has about so many tokens.
+        """Return the reply to a request for some samples. The prompt has about so many tokens.
 
         Raises:
             Failure: if it finally fails.
@@ -105,7 +105,7 @@ class Endpoint:
         raise AssertionError
 
     def _check_wait(self, failure: Failure) -> None:
-        """Raise Failure if the server asks to wait for longer than the run does."""
+        """Raise Failure if the server asks for too long a wait."""
         if failure.row.scope == "transient" and failure.wait is not None and failure.wait > self._give_up:
             wait = duration(min(failure.wait, 1e9))
             raise Failure(
@@ -136,7 +136,7 @@ class Endpoint:
         except urllib3.exceptions.HTTPError as error:
             away = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
             is_away = isinstance(error, (*away, urllib3.exceptions.ProxyError))
-            raise Failure("connection" if is_away else "reply", _told(error), is_free=is_away) from None
+            raise Failure("connection" if is_away else "reply", _connection_message(error), is_free=is_away) from None
         return reply_of(response.status, response.headers, body, time.monotonic() - begin)
 
     def _read(self, response: Any, begin: float, tokens: int) -> bytes:
@@ -157,7 +157,7 @@ class Endpoint:
 
 
 def body_of(annotator: Annotator, body: Mapping[str, Any], samples: int) -> dict[str, Any]:
-    """Return the body of a request for some samples of what is asked."""
+    """Return the body of a request for some samples."""
     results = {name: value for name, value in body.items() if name != "schema"}
     if samples > 1:
         results["n"] = samples
@@ -170,7 +170,7 @@ def body_of(annotator: Annotator, body: Mapping[str, Any], samples: int) -> dict
 
 
 def authorization(variable: str | None) -> dict[str, str]:
-    """Return the header that has the key of a server.
+    """Return the header with the key of a server.
 
     Raises:
         ConfigError: if the variable has none.
@@ -186,14 +186,16 @@ def authorization(variable: str | None) -> dict[str, str]:
 
 
 def _pool(url: str, connections: int) -> Any:
-    """Return what keeps connections, through the proxy that the environment names for the address."""
+    """Return the connection pool for a URL, through the environment's proxy."""
     import urllib3
 
     scheme, _, rest = url.partition("://")
     host = rest.partition("/")[0]
     options: dict[str, Any] = {"maxsize": connections, "block": False}
     if scheme == "https":
-        options["ca_certs"] = os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE") or _authorities()
+        import certifi
+
+        options["ca_certs"] = os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where()
     proxy = urllib.request.getproxies().get(scheme)
     if proxy and urllib.request.proxy_bypass(host):
         proxy = None
@@ -202,13 +204,7 @@ def _pool(url: str, connections: int) -> Any:
     return pools
 
 
-def _authorities() -> str:
-    import certifi
-
-    return certifi.where()
-
-
-def _told(error: Exception) -> str:
-    """Return what a library says of a connection, without the objects and addresses in it."""
-    said = str(error).rpartition("): ")[2] or str(error)
-    return redact_text(f"expected a reply, got: {said}")[:MESSAGE]
+def _connection_message(error: Exception) -> str:
+    """Return the message of a connection error, without objects and addresses."""
+    text = str(error).rpartition("): ")[2] or str(error)
+    return redact_text(f"expected a reply, got: {text}")[:MESSAGE]

@@ -49,7 +49,7 @@ class Limits:
     def __init__(self, requests: float | None, tokens: float | None, clock: Clock = time.monotonic) -> None:
         self.stopped = threading.Event()
         self.why = ""
-        self._each, self._token = (60 / requests if requests else 0.0), (60 / tokens if tokens else 0.0)
+        self._interval, self._token_interval = (60 / requests if requests else 0.0), (60 / tokens if tokens else 0.0)
         self._clock = clock
         self._next = self._not_before = clock()
         self._lock = threading.Lock()
@@ -62,20 +62,20 @@ class Limits:
             self.stopped.set()
 
     def turn(self, prompt: int) -> bool:
-        """Wait until a request with so many tokens may be made, or made again; return False if the run stops."""
+        """Wait for the turn of a request with so many tokens; return False if the run stops."""
         with self._lock:
             now = self._clock()
-            at = max(self._next, now) if self._each or self._token else now
-            self._next = at + max(self._each, self._token * prompt)
-        while (left := max(at, self._not_before) - self._clock()) > 0:
-            if self.stopped.wait(left):
+            at = max(self._next, now) if self._interval or self._token_interval else now
+            self._next = at + max(self._interval, self._token_interval * prompt)
+        while (seconds := max(at, self._not_before) - self._clock()) > 0:
+            if self.stopped.wait(seconds):
                 break
         return not self.stopped.is_set()
 
     def add_answer(self, tokens: int) -> None:
         """Count the tokens of an answer, too."""
         with self._lock:
-            self._next += self._token * tokens
+            self._next += self._token_interval * tokens
 
     def slow_down(self, seconds: float) -> None:
         """Let no request begin for some seconds."""
@@ -106,7 +106,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         completion_tokens: Tokens of answers.
         cost: Price of these tokens when they were sent.
         ratio: Largest quotient so far of a cost and the most that was expected.
-        open: Whether there is no reply, so that tokens and cost are the most that the attempt can take.
+        open: True without a reply: then tokens and cost are the most of the attempt.
     """
 
     key: int
@@ -161,7 +161,7 @@ class _Total(msgspec.Struct, frozen=True):
 
 
 class _Sums:
-    """Sums of the lines of a file, and its attempts without a reply by key."""
+    """Sums of a file, and its attempts without a reply by key."""
 
     def __init__(self, path: str = "") -> None:
         self.path = path
@@ -176,7 +176,7 @@ class _Sums:
             self.ended += attempt
 
     def lose(self, key: int) -> None:
-        """Count an attempt among those whose reply will not come."""
+        """Count an attempt as one without a reply."""
         lost = self.open.pop(-1, Attempt(key=-1, attempts=0, open=True))
         self.open[-1] = lost + self.open.pop(key)
 
@@ -190,7 +190,7 @@ class _Sums:
         return b"".join(_ENCODER.encode(attempt) + b"\n" for attempt in attempts if attempt.attempts)
 
     def read(self) -> "_Sums":
-        """Read the lines that the file has in addition; return these sums, or new ones of a file that was replaced."""
+        """Read the new lines of the file; return these sums, or new ones of a file that was replaced."""
         try:
             with open(self.path, "rb") as stream:
                 head = stream.readline()
@@ -240,7 +240,7 @@ def _spending(files: Iterable[_Sums]) -> Spending:
 
 
 class Ledger:
-    """Ledger of a set, which lets attempts begin as long as there is money. Threads and processes share it.
+    """Ledger of a set: admits attempts as long as there is money. Threads and processes share it.
 
     Args:
         folder: Folder of the ledger, on a disk.
@@ -254,11 +254,11 @@ class Ledger:
     ) -> None:
         self._folder, self._limits, self._prices, self._most = folder, limits, prices, most
         self._file, self._own = OwnFile(folder, "an attempt"), _Sums()
-        self._others = {path: _Sums(path).read() for path in files_in(folder)}
+        self._other_runs = {path: _Sums(path).read() for path in files_in(folder)}
         self._changed = threading.Condition()
         self._under_way: set[int] = set()
         self._last, self._room = 0, _MOST_BYTES
-        self._ratio = max([0.0, *(sums.ended.ratio for sums in self._others.values())])
+        self._ratio = max([0.0, *(sums.ended.ratio for sums in self._other_runs.values())])
         self._sum, self._summed_at = 0, 0.0
         self._unspent = 0.0
         """Unspent part of the expected cost of this run's ended attempts, since its last admission."""
@@ -268,7 +268,7 @@ class Ledger:
         """Return the sums of all runs."""
         with self._changed:
             self._look()
-            return _spending([*self._others.values(), self._own])
+            return _spending([*self._other_runs.values(), self._own])
 
     @property
     def cost(self) -> float:
@@ -277,16 +277,18 @@ class Ledger:
             return self._own.cost
 
     def add(self, attempts: int, prompt: int, answer: int) -> None:
-        """Note attempts that have had their replies, elsewhere, with their tokens; durable when this returns."""
+        """Note attempts with replies from elsewhere, and their tokens; durable when this returns."""
         with self._changed:
             self._last += 1
             cost = self._cost(prompt, answer)
-            done = Attempt(key=self._last, attempts=attempts, prompt_tokens=prompt, completion_tokens=answer, cost=cost)
-            self._write(done)
+            attempt = Attempt(
+                key=self._last, attempts=attempts, prompt_tokens=prompt, completion_tokens=answer, cost=cost
+            )
+            self._write(attempt)
         self._file.sync()
 
     def begin(self, prompt: int, answer: int) -> int | None:
-        """Note an attempt of at most so many tokens, wait until it can be paid; return its key, None if the run stops.
+        """Note an attempt of at most so many tokens, once affordable. Return its key; None if the run stops.
 
         With a bound on the cost the first one is alone, unless earlier runs had replies: its reply says whether the
         server counts more than expected.
@@ -307,7 +309,7 @@ class Ledger:
         return key
 
     def _admit(self, prompt: int, answer: int, file: IO[bytes], most: float) -> int | None:
-        """Write the line of an attempt, and its cost into the file of the lock; return its key, None without money."""
+        """Write the line and the cost of an attempt; return its key, None without money."""
         total = self._read_total(file)
         cost = self._cost(prompt, answer) * max(total.ratio, 1.0)
         if total.cost + cost > most * (1 + 1e-9):
@@ -342,7 +344,7 @@ class Ledger:
     def _add_up(self) -> _Total:
         self._look()
         self._sum, self._summed_at, self._unspent = time.time_ns(), time.monotonic(), 0.0
-        cost = self._own.cost + sum(sums.cost for sums in self._others.values())
+        cost = self._own.cost + sum(sums.cost for sums in self._other_runs.values())
         return _Total(self._sum, cost, self._ratio)
 
     def _note(self, prompt: int, answer: int, cost: float) -> int:
@@ -353,7 +355,7 @@ class Ledger:
         return self._last
 
     def end(self, key: int, prompt: int | None, answer: int | None) -> None:
-        """Note what an attempt has taken; a number of tokens that is not known is the most that it can be."""
+        """Note the tokens of an attempt; a number of tokens that is not known is the most that it can be."""
         with self._changed:
             self._under_way.discard(key)
             most = self._own.open[key]
@@ -371,14 +373,14 @@ class Ledger:
             self._changed.notify_all()
 
     def lose(self, key: int) -> None:
-        """Note that the reply of an attempt will not come: it stays noted with the most that it can take."""
+        """Note an attempt without a reply: it stays noted with the most that it can take."""
         with self._changed:
             self._under_way.discard(key)
             self._own.lose(key)
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Replace the lines of this run by their sums, and close its file."""
+        """Replace the lines of this run by their sums; close its file."""
         with self._changed:
             if self._file.size:
                 self._file.replace(self._own.lines())
@@ -395,10 +397,10 @@ class Ledger:
         self._own.add(attempt)
 
     def _look(self) -> None:
-        """Read what other runs have added."""
+        """Read the new lines of other runs."""
         for path in files_in(self._folder):
             if path != self._file.path:
-                self._others[path] = sums = self._others.get(path, _Sums(path)).read()
+                self._other_runs[path] = sums = self._other_runs.get(path, _Sums(path)).read()
                 self._ratio = max(self._ratio, sums.ended.ratio)
 
     @contextmanager

@@ -125,7 +125,7 @@ class Failure(Exception):
         message: Description for people.
         http: HTTP status; 0 without one.
         wait: Seconds that the server asks to wait; None without them.
-        is_free: Whether the server has certainly generated nothing.
+        is_free: True if the server has certainly generated nothing.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Failure(Exception):
 
     @property
     def kind(self) -> str:
-        """Return what failures in a row have in common."""
+        """Return the common kind of failures in a row."""
         return "transient" if self.row.scope == "transient" else f"{self.cause} {self.http}"
 
 
@@ -178,7 +178,7 @@ class Reply(NamedTuple):
 
 
 def reply_of(status: int, headers: Mapping[str, str], body: bytes, seconds: float = 0.0) -> Reply:
-    """Return the reply that a response holds.
+    """Return the reply of a response.
 
     Raises:
         Failure: If there is none, with its cause.
@@ -208,13 +208,13 @@ def reply_of(status: int, headers: Mapping[str, str], body: bytes, seconds: floa
 
 
 def finish_cause(finish: str) -> str:
-    """Return the cause that a finish reason stands for; empty if the answer is whole."""
-    known = finish.casefold()
-    return next((name for name, cause in CAUSES.items() if known in cause.finish), "")
+    """Return the cause of a finish reason; empty if the answer is whole."""
+    reason = finish.casefold()
+    return next((name for name, cause in CAUSES.items() if reason in cause.finish), "")
 
 
 def choice_of(choice: Mapping[str, Any]) -> Choice:
-    """Return the answer that a choice of a reply holds."""
+    """Return the answer of a choice of a reply."""
     message, finish = choice.get("message"), choice.get("finish_reason")
     finish = finish[:MESSAGE] if isinstance(finish, str) else ""
     holder: Mapping[str, Any] = message if isinstance(message, dict) else {"content": choice.get("text")}
@@ -249,8 +249,8 @@ def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
         text = f"HTTP {status}: the server redirects to {target}; name the address that answers as `endpoint`"
     by_code = (name for name, cause in CAUSES.items() if codes & cause.codes)
     by_status = (name for name, cause in CAUSES.items() if status in cause.http)
-    others = "refusal" if 400 <= status < 500 else "server" if status >= 500 else "address"
-    cause = next(by_code, None) or next(by_status, others)
+    default = "refusal" if 400 <= status < 500 else "server" if status >= 500 else "address"
+    cause = next(by_code, None) or next(by_status, default)
     wait = retry_after(headers.get("retry-after"))
     return Failure(cause, text, http=status, wait=wait, is_free=status not in _GATEWAY_TIMEOUTS)
 

@@ -15,7 +15,6 @@ import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from statistics import fmean, median
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -23,6 +22,7 @@ import msgspec
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.errors import ConfigError, short
+from toolkit.label_files.reader import Aggregate, aggregated
 
 ANY_SCORE = r"(?i)\bscore[^\w:]*:[^\w-]*(-?\d+(?:\.\d+)?)"
 """The number behind the last "score:" of an answer, for prompts that do not say where it stands."""
@@ -31,7 +31,7 @@ _JINJA = re.compile(r"\{\{|\{%|\{#")
 
 
 class ScoreForm(ConfigStruct, omit_defaults=True):
-    """Where the score stands in an answer, and what is in range."""
+    """Place of the score in an answer, and its range."""
 
     regex: Annotated[str | None, Description(description="its first group is the score; the last match counts")] = None
     field: Annotated[str | None, Description(description="the field of an answer in JSON: FIELD[.FIELD]")] = None
@@ -40,7 +40,7 @@ class ScoreForm(ConfigStruct, omit_defaults=True):
 
 
 class LabelForm(ConfigStruct, omit_defaults=True):
-    """Where the label stands in an answer, and which there are."""
+    """Place of the label in an answer, and all labels."""
 
     labels: Annotated[
         Annotated[list[str], msgspec.Meta(min_length=1)],
@@ -69,7 +69,7 @@ class Prompt(ConfigStruct, omit_defaults=True):
 
     @property
     def form(self) -> ScoreForm | LabelForm:
-        """Return where score or label stands; by default a score behind "score:"."""
+        """Return the place of the score or label; by default a score behind "score:"."""
         return self.label or self.score or ScoreForm(regex=ANY_SCORE)
 
     @property
@@ -78,7 +78,7 @@ class Prompt(ConfigStruct, omit_defaults=True):
         return re.sub(r"\W", "_", self.prompt_name, flags=re.ASCII)
 
     def check(self) -> None:
-        """Raise ConfigError for what can be no prompt."""
+        """Raise ConfigError for an invalid prompt."""
         if not self.prompt_name.strip():
             raise ConfigError("prompt_name: expected a name, got none")
         if self.score and self.label:
@@ -117,7 +117,9 @@ Fill = Callable[[Mapping[str, Any]], str]
 
 @lru_cache(maxsize=16)
 def template(text: str) -> Fill:
-    """Return what fills a template: Jinja, or a text with one ``{name}``, which stands for the text of the document.
+    """Return the filling function of a template.
+
+    Jinja, or a text with one ``{name}``, which stands for the text of the document.
 
     Raises:
         ConfigError: if it is neither.
@@ -159,18 +161,18 @@ def _jinja(text: str) -> Fill:
         try:
             return template.render(values)
         except Exception as error:  # whatever a template's expressions raise
-            known = ", ".join(sorted({*values}))
-            raise ConfigError(f"prompt: the template failed ({error}); it may use {known}") from None
+            names = ", ".join(sorted({*values}))
+            raise ConfigError(f"prompt: the template failed ({error}); it may use {names}") from None
 
     return fill
 
 
 def load(source: ConfigNode, base: ConfigNode | None = None) -> Prompt:
-    """Return a prompt as a file, or a mapping in the configuration, has it; checked.
+    """Return a prompt from a file or a mapping of the configuration; checked.
 
     Args:
-        source: what was read of it.
-        base: where the configuration names it, for messages; by default there, too.
+        source: Content of the file or mapping.
+        base: Place of its name in the configuration, for messages; by default that of `source`.
 
     Raises:
         ConfigError: with the place in the file.
@@ -182,8 +184,6 @@ def load(source: ConfigNode, base: ConfigNode | None = None) -> Prompt:
         raise type(error)(str((base or source).error((), str(error)))) from None
     return prompt
 
-
-Aggregate = Literal["mean", "median", "min", "max", "majority"]
 
 EXCERPT = 500
 """Characters that are kept of an answer that cannot be read: its beginning and its end."""
@@ -198,7 +198,7 @@ class Said(NamedTuple):
 
 
 def read(text: str, prompt: Prompt) -> Said:
-    """Return what an answer says."""
+    """Return the score or label of an answer."""
     form = prompt.form
     if form.regex is not None:
         matches = re.findall(form.regex, text)
@@ -213,7 +213,7 @@ def read(text: str, prompt: Prompt) -> Said:
 
 
 def _field(text: str, path: str) -> tuple[Any, str]:
-    """Return the value of a field of the JSON object that a text is, or has; and what is wrong."""
+    """Return the value of a field of a text's JSON object; and the fault."""
     begin, end = text.find("{"), text.rfind("}")
     try:
         result = json.loads(text[begin : end + 1] if 0 <= begin < end else text)
@@ -226,13 +226,13 @@ def _field(text: str, path: str) -> tuple[Any, str]:
     return result, ""
 
 
-def _score(found: Any, form: ScoreForm) -> Said:
+def _score(value: Any, form: ScoreForm) -> Said:
     try:
-        score = math.nan if isinstance(found, bool) else float(found)
+        score = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not math.isfinite(score):
-        return Said(error=f"expected a number as score, got {short(found)}")
+        return Said(error=f"expected a number as score, got {short(value)}")
     low, high = form.min, form.max
     if (low is not None and score < low) or (high is not None and score > high):
         bounds = " and ".join(
@@ -242,42 +242,28 @@ def _score(found: Any, form: ScoreForm) -> Said:
     return Said(score=score)
 
 
-def _label(found: Any, form: LabelForm) -> Said:
-    known = {label.casefold(): label for label in form.labels}
-    label = known.get(found.strip().casefold()) if isinstance(found, str) else None
+def _label(value: Any, form: LabelForm) -> Said:
+    labels = {label.casefold(): label for label in form.labels}
+    label = labels.get(value.strip().casefold()) if isinstance(value, str) else None
     if label is None:
-        return Said(error=f"expected one of {', '.join(form.labels)}, got {short(found)}")
+        return Said(error=f"expected one of {', '.join(form.labels)}, got {short(value)}")
     return Said(label=label)
 
 
 def excerpt(text: str) -> str:
-    """Return the beginning and the end of a text that is long."""
+    """Return the beginning and the end of a long text."""
     half = EXCERPT // 2
     return text if len(text) <= EXCERPT else f"{text[:half]} … {text[-half:]}"
 
 
-def together(scores: Sequence[float], how: Aggregate) -> float | None:
-    """Return what the scores of all samples come to, rounded to six places; None without one.
-
-    The majority is the score that most samples have; of several such ones the mean.
-    """
-    if not scores:
-        return None
-    if how == "majority":
-        most = max(scores.count(score) for score in scores)
-        scores = sorted({score for score in scores if scores.count(score) == most})
-    functions: dict[Aggregate, Callable[[Sequence[float]], float]] = {
-        "mean": fmean,
-        "majority": fmean,
-        "median": median,
-        "min": min,
-        "max": max,
-    }
-    return round(float(functions[how](scores)), 6)
+def aggregate(scores: Sequence[float], how: Aggregate) -> float | None:
+    """Return the aggregate of the scores of all samples, to six places; None without one."""
+    score = aggregated(scores, how)
+    return None if score is None else round(score, 6)
 
 
 def most_frequent(labels: Sequence[str]) -> str | None:
-    """Return the label that is there most often, the first of those with as many; None without one."""
+    """Return the most frequent label, the first of several; None without one."""
     return max(labels, key=lambda label: (labels.count(label), -labels.index(label))) if labels else None
 
 
@@ -288,12 +274,12 @@ _CHARS = 16
 
 
 class Windows(ConfigStruct, omit_defaults=True):
-    """The parts of a text that the model sees, each by itself.
+    """The parts of a text for the model, each by itself.
 
     Attributes:
         characters: code points of a part.
         tokens: Tokens of a part, as the tokenizer counts them.
-        pieces: where parts are taken; a text that is not longer than one is one part.
+        pieces: Places of the parts; a text that is not longer than one is one part.
     """
 
     characters: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -304,7 +290,7 @@ class Windows(ConfigStruct, omit_defaults=True):
     ] = msgspec.field(default_factory=lambda: ["begin"])
 
     def check(self, tokenizer: str | None) -> None:
-        """Raise ConfigError for options that do not go together; `tokenizer` is the file that is given."""
+        """Raise ConfigError for conflicting options; `tokenizer` is the file that is given."""
         if (self.characters is None) == (self.tokens is None):
             raise ConfigError("window: expected `characters` or `tokens`, one of them")
         if self.tokens is not None and tokenizer is None:
@@ -313,11 +299,11 @@ class Windows(ConfigStruct, omit_defaults=True):
             raise ConfigError("window: expected each piece once")
 
     def of(self, text: str, tokenizer: Any) -> list[tuple[int, int]]:
-        """Return where the parts begin and end, in code points.
+        """Return starts and ends of the parts, in code points.
 
         Args:
             text: Text of the document.
-            tokenizer: as `toolkit.text.tokens.load_tokenizer` gives it; None with `characters`.
+            tokenizer: Tokenizer of `toolkit.text.tokens.load_tokenizer`; None with `characters`.
         """
         if self.tokens is None:
             return _pieces(len(text), self.characters or 0, self.pieces)
@@ -341,5 +327,5 @@ def _begin(offsets: list[tuple[int, int]], first: int) -> int:
 
 
 def _end(offsets: list[tuple[int, int]], behind: int, length: int) -> int:
-    """Return where a part ends; of a character that is several tokens all or nothing is in it."""
+    """Return the end of a part; of a character that is several tokens all or nothing is in it."""
     return min(offsets[behind - 1][1], offsets[behind][0]) if behind < len(offsets) else length

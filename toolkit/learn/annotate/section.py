@@ -32,8 +32,8 @@ _OF_SETS = ("as", WHEN, SETS, WITHOUT, chosen_text.OPTION)
 def read_section(
     section: ConfigNode,
     dataset: Dataset,
-    known: Mapping[str, records.SetSchema],
-    others: Callable[[Callable[[], Dataset], Callable[[], Mapping[str, records.SetSchema]]], tag_plan.Others],
+    earlier: Mapping[str, records.SetSchema],
+    types_elsewhere: Callable[[Callable[[], Dataset], Callable[[], Mapping[str, records.SetSchema]]], tag_plan.Others],
     own: tag_plan.Own,
 ) -> dict[str, tag_plan.Plan]:
     """Return the plan of each set, in the order of the section; options are checked, nobody is asked.
@@ -41,8 +41,8 @@ def read_section(
     Args:
         section: Section of the configuration.
         dataset: Dataset of the documents, and of sets that `when` reads.
-        known: sets that earlier sections make, which need not be there yet.
-        others: as `toolkit.tag.declared.types_elsewhere`, with the external sets there are.
+        earlier: sets that earlier sections make, which need not be there yet.
+        types_elsewhere: Function `toolkit.tag.declared.types_elsewhere`, with the external sets.
         own: gives the types of the own fields of documents.
 
     Raises:
@@ -51,12 +51,12 @@ def read_section(
     if not isinstance(section.value, dict) or not section.value:
         raise section.error((), "expected `SET: {endpoint: …, model: …, prompt: …}`")
     plans: dict[str, tag_plan.Plan] = {}
-    schemas = dict(known)
+    schemas = dict(earlier)
     for name in section.value:
         place = as_tag(section, name, dataset)
-        there = others(lambda: dataset, partial(dict, schemas))
+        elsewhere = types_elsewhere(lambda: dataset, partial(dict, schemas))
         try:
-            plan = plans[name] = _with_file(tag_plan.read_section(place, there, own), section.value[name]["prompt"])
+            plan = plans[name] = _with_file(tag_plan.read_section(place, elsewhere, own), section.value[name]["prompt"])
             schemas |= declared.set_schemas(plan, dataset, schemas)
         except ConfigError as error:
             raise type(error)(str(error).replace(f"tagger {ANNOTATOR}", f"annotate.{name}")) from None
@@ -64,7 +64,7 @@ def read_section(
 
 
 def _with_file(plan: tag_plan.Plan, prompt: Any) -> tag_plan.Plan:
-    """Return a plan whose entries name the file of their prompt, if it is a file of the user."""
+    """Return a plan with the name of the user's prompt file. Without such a file, the plan is unchanged."""
     if not isinstance(prompt, str) or Path(prompt).is_relative_to(recipes.FOLDER):
         return plan
     files = {"prompt": prompt}
@@ -75,7 +75,7 @@ def _with_file(plan: tag_plan.Plan, prompt: Any) -> tag_plan.Plan:
 
 
 def is_prompt_of(path: str, key: records.KeySchema) -> bool:
-    """Return whether a file has the prompt that a key was made with."""
+    """Return True if a file has the prompt of a key."""
     try:
         return prompts.load(config.load(path)) == msgspec.convert(key.settings["options"]["prompt"], prompts.Prompt)
     except ConfigError:
@@ -83,19 +83,19 @@ def is_prompt_of(path: str, key: records.KeySchema) -> bool:
 
 
 def as_tag(section: ConfigNode, name: str, dataset: Dataset) -> ConfigNode:
-    """Return an entry of the section as a section ``tag:`` of one set.
+    """Return an entry as a section ``tag:`` of one set.
 
     Raises:
         ConfigError: for whatever is wrong with its options.
     """
     place = section.at()
-    annotator, given = annotator_of(section.at(name), dataset)
-    place.value = {name: {"as": annotator.prompt.key, **given, "tagger": ANNOTATOR}}
+    annotator, options = annotator_of(section.at(name), dataset)
+    place.value = {name: {"as": annotator.prompt.key, **options, "tagger": ANNOTATOR}}
     return place
 
 
 def annotator_of(place: ConfigNode, dataset: Dataset) -> tuple[Annotator, dict[str, Any]]:
-    """Return the annotator of an entry, and its options with the prompt and the folder of the answers.
+    """Return the annotator of an entry, and its complete options. These have the prompt and the folder of the answers.
 
     Raises:
         ConfigError: for whatever is wrong with it.
@@ -103,50 +103,50 @@ def annotator_of(place: ConfigNode, dataset: Dataset) -> tuple[Annotator, dict[s
     if not isinstance(place.value, dict):
         raise place.error((), f"expected {{endpoint: …, model: …, prompt: …}}, got {place.value!r}")
     config.refuse_unknown(place, Annotator, _OF_SETS, "an entry of `annotate:`")
-    given = dict(place.value)
-    if "prompt" in given:
-        given["prompt"] = config.plain(_prompt(place))
-    if isinstance(endpoint := given.get("endpoint"), str) and endpoint.startswith(BATCH):
-        given["endpoint"] = BATCH + os.path.join(place.root, os.path.expanduser(endpoint.removeprefix(BATCH)))
-    given["answers"] = given.get("answers") or answers_folder(dataset)
-    if isinstance(given["answers"], str) and not store_of(given["answers"]).is_local:
+    values = dict(place.value)
+    if "prompt" in values:
+        values["prompt"] = config.plain(_prompt(place))
+    if isinstance(endpoint := values.get("endpoint"), str) and endpoint.startswith(BATCH):
+        values["endpoint"] = BATCH + os.path.join(place.root, os.path.expanduser(endpoint.removeprefix(BATCH)))
+    values["answers"] = values.get("answers") or answers_folder(dataset)
+    if isinstance(values["answers"], str) and not store_of(values["answers"]).is_local:
         raise place.error(
             ("answers",),
-            f"expected a folder on a disk for the answers, got {given['answers']}: objects of a bucket cannot grow. "
+            f"expected a folder on a disk for the answers, got {values['answers']}: objects of a bucket cannot grow. "
             "Name one, and keep it: a run goes on from it",
         )
     options = place.at()
-    options.value = {key: value for key, value in given.items() if key not in _OF_SETS}
+    options.value = {key: value for key, value in values.items() if key not in _OF_SETS}
     annotator = config.convert(options, Annotator, "an entry of `annotate:`")
     try:
         annotator.check()
     except ConfigError as error:
         raise type(error)(str(place.error((), str(error)))) from None
-    return annotator, given
+    return annotator, values
 
 
 def _prompt(place: ConfigNode) -> prompts.Prompt:
     """Return the prompt of an entry: that of a file, or what stands there."""
-    given = place.value["prompt"]
-    if isinstance(given, dict):
+    prompt = place.value["prompt"]
+    if isinstance(prompt, dict):
         return prompts.load(place.at("prompt"))
-    if not isinstance(given, str):
+    if not isinstance(prompt, str):
         raise place.error(
-            ("prompt",), f"expected the path of a prompt, or {{prompt_name: …, prompt: …}}, got {given!r}"
+            ("prompt",), f"expected the path of a prompt, or {{prompt_name: …, prompt: …}}, got {prompt!r}"
         )
-    if store_of(given).is_local and not os.path.exists(given):
+    if store_of(prompt).is_local and not os.path.exists(prompt):
         raise place.error(
             ("prompt",),
-            f"expected the path of a prompt, got {given!r}, which is not there; `recipe:prompts/…` are ours"
-            f"{where_looked(given)}",
+            f"expected the path of a prompt, got {prompt!r}, which is not there; `recipe:prompts/…` are ours"
+            f"{where_looked(prompt)}",
         )
-    return prompts.load(config.load(given))
+    return prompts.load(config.load(prompt))
 
 
 def schemas_of(
     plans: Mapping[str, tag_plan.Plan],
     dataset: Dataset,
-    known: Mapping[str, records.SetSchema],
+    earlier: Mapping[str, records.SetSchema],
     *,
     overwrite: bool,
     write: bool = False,
@@ -158,6 +158,6 @@ def schemas_of(
     results: dict[str, records.SetSchema] = {}
     for plan in plans.values():
         results |= declared.prepare(
-            plan, dataset, {**known, **results}, overwrite=overwrite, write=write, command="annotate"
+            plan, dataset, {**earlier, **results}, overwrite=overwrite, write=write, command="annotate"
         )
     return results

@@ -37,7 +37,7 @@ class Paired(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Two predictions, by their names, and their difference in each metric that says which is better."""
+    """The differences of two predictions in each metric with a better side."""
 
     one: str
     other: str
@@ -45,7 +45,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class LabelScores(msgspec.Struct, frozen=True):
-    """How well one label is predicted, of so many documents that have it."""
+    """Scores of one label, and the number of its documents."""
 
     label: Any
     documents: int
@@ -55,13 +55,13 @@ class LabelScores(msgspec.Struct, frozen=True):
 
 
 class GradeScores(msgspec.Struct, frozen=True):
-    """How well documents of at least a grade are told from the others.
+    """Scores of telling documents of at least a grade from others.
 
     Attributes:
         grade: the least of them.
-        documents: with a label of at least it.
+        documents: Number of documents with a label of at least the grade.
         accuracy: share of documents on the right side.
-        f1: of the documents of at least the grade.
+        f1: F1 of the documents of at least the grade.
         macro_f1, weighted_f1: means of this F1 and that of the others.
     """
 
@@ -84,7 +84,7 @@ class Bin(msgspec.Struct, frozen=True):
 
 
 class ConfusedPair(msgspec.Struct, frozen=True):
-    """A label, what is predicted, and of how many documents."""
+    """A label, a prediction, and the number of documents with both."""
 
     label: Any
     prediction: Any
@@ -102,10 +102,10 @@ class Details(msgspec.Struct, kw_only=True):
 
 
 class Group(msgspec.Struct, kw_only=True):
-    """Documents that are judged together.
+    """Scores of a group of documents.
 
     Attributes:
-        by: what they are grouped by, empty for all.
+        by: Kind of the group, empty for all documents.
         group: their value of it.
         documents: Documents that are judged.
         nulls: those that are not, for want of a label or a prediction: ``label``, ``prediction``, ``both``.
@@ -128,13 +128,13 @@ class Judged:
     """The judgement of predictions.
 
     Attributes:
-        task: what they predict.
+        task: Task of the predictions.
         level: Level of Krippendorff's alpha.
         scale: Scale that was declared; or the values of labels that are one; None without.
-        all: of all documents.
+        all: Scores of all documents.
         details: Details of each prediction.
-        groups: by what they are grouped by.
-        left_out: of these, how many groups are not judged, being smaller than those that are, and their documents.
+        groups: Groups by kind.
+        left_out: Number of the smaller groups without scores, and of their documents, by kind.
     """
 
     task: Task

@@ -11,7 +11,7 @@ their mean is what is measured: rounds lack rare labels, which would move a mean
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
 import xxhash
@@ -29,15 +29,10 @@ MOST = 5_000
 PARTS = 8
 """Random parts that rounds draw from, at most."""
 
-Measures = Callable[[Array], Callable[[Array], Mapping[str, float | None]]]
-"""Gives, of some documents (as places), what measures them with weights."""
+Metrics = Mapping[str, float | None]
 
-
-class Interval(NamedTuple):
-    """A 95 % interval."""
-
-    low: float
-    high: float
+Measured = TypeVar("Measured")
+"""A measure of some documents, which gives metrics for their weights."""
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
@@ -46,7 +41,7 @@ def generator(seed: int, name: str) -> np.random.Generator:
 
 
 def cells(columns: Sequence[Array]) -> tuple[Array, Array]:
-    """Return which documents stand for those that are equal in all columns, and how many each stands for."""
+    """Return one document of each distinct row, and its number."""
     codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         result, own = np.unique(column, return_inverse=True)
@@ -57,7 +52,7 @@ def cells(columns: Sequence[Array]) -> tuple[Array, Array]:
 
 
 def draws(counts: Array, rounds: int, random: np.random.Generator) -> Iterator[Array]:
-    """Yield the weights of each round, given how many documents there are of each."""
+    """Yield the weights of each round, given the number of equal documents."""
     total = int(counts.sum())
     if 3 * len(counts) < total:
         for _ in range(rounds):
@@ -69,61 +64,54 @@ def draws(counts: Array, rounds: int, random: np.random.Generator) -> Iterator[A
 
 
 def bootstrapped(
-    columns: Sequence[Array], measures: Measures, rounds: int, random: np.random.Generator
-) -> tuple[dict[str, float | None], dict[str, Interval | None]]:
-    """Return what some documents measure, and the interval of each metric.
+    columns: Sequence[Array],
+    make: Callable[[Array], Measured],
+    metrics_of: Callable[[Measured, Array], Metrics],
+    rounds: int,
+    random: np.random.Generator,
+) -> dict[str, results.Estimate]:
+    """Return the metrics of some documents, with intervals.
+
+    A metric that half of the rounds, or more, do not define has no interval.
 
     Args:
-        columns: Columns of the documents: all that is measured depends on these.
-        measures: of them.
+        columns: Columns of the documents, on which all metrics depend.
+        make: Maker of a measure of documents, by their places.
+        metrics_of: Function that gives the metrics of a measure with weights.
         rounds: Rounds of the bootstrap.
-        random: Random that draws.
+        random: Random generator.
     """
     places, counts = cells(columns)
-    measure = measures(places)
-    points = dict(measure(counts))
-    if len(places) <= MOST:
-        return points, _intervals(points, [(points, _drawn(measure, counts, rounds, random))], 1.0)
-    documents = len(columns[0])
-    parts = random.permutation(documents)[: PARTS * MOST]
-    parts = parts[: len(parts) // MOST * MOST].reshape(-1, MOST)
+    measure = make(places)
+    points = dict(metrics_of(measure, counts))
+    documents, scale = len(columns[0]), 1.0
     samples = []
-    for i, part in enumerate(parts):
-        some, of_some = cells([column[part] for column in columns])
-        measure = measures(part[some])
-        share = rounds // len(parts) + (i < rounds % len(parts))
-        samples.append((dict(measure(of_some)), _drawn(measure, of_some, share, random)))
-    return points, _intervals(points, samples, (MOST / documents) ** 0.5)
-
-
-_Drawn = list[Mapping[str, float | None]]
-
-
-def _drawn(
-    measure: Callable[[Array], Mapping[str, float | None]], counts: Array, rounds: int, random: np.random.Generator
-) -> _Drawn:
-    return [measure(weights) for weights in draws(counts, rounds, random)]
-
-
-def _intervals(
-    points: Mapping[str, float | None], parts: Sequence[tuple[Mapping[str, float | None], _Drawn]], scale: float
-) -> dict[str, Interval | None]:
-    """Return the interval of each metric; None if half of the rounds, or more, do not define it."""
-    intervals: dict[str, Interval | None] = {}
+    if len(places) <= MOST:
+        samples.append((points, [metrics_of(measure, weights) for weights in draws(counts, rounds, random)]))
+    else:
+        scale = (MOST / documents) ** 0.5
+        parts = random.permutation(documents)[: PARTS * MOST]
+        parts = parts[: len(parts) // MOST * MOST].reshape(-1, MOST)
+        for i, part in enumerate(parts):
+            some, counts = cells([column[part] for column in columns])
+            measure = make(part[some])
+            share = rounds // len(parts) + (i < rounds % len(parts))
+            middles = dict(metrics_of(measure, counts))
+            samples.append((middles, [metrics_of(measure, weights) for weights in draws(counts, share, random)]))
+    estimates: dict[str, results.Estimate] = {}
     for name, point in points.items():
-        listed = [
+        spread = [
             item - middle
-            for of_part, drawn in parts
-            if (middle := of_part[name]) is not None
-            for item in (row[name] for row in drawn)
-            if item is not None
+            for middles, rows in samples
+            if (middle := middles[name]) is not None
+            for row in rows
+            if (item := row[name]) is not None
         ]
-        intervals[name] = None
-        if point is not None and 2 * len(listed) > sum(len(drawn) for _, drawn in parts):
-            spread = np.array(listed)
-            low, high = (np.quantile(spread, [0.025, 0.975]) - spread.mean()) * scale + point
-            intervals[name] = Interval(float(low), float(high))
-    return intervals
+        estimates[name] = results.Estimate(point)
+        if point is not None and 2 * len(spread) > sum(len(rows) for _, rows in samples):
+            low, high = (np.quantile(spread, [0.025, 0.975]) - np.mean(spread)) * scale + point
+            estimates[name] = results.Estimate(point, float(low), float(high))
+    return estimates
 
 
 FEW = 10
@@ -168,28 +156,28 @@ class Judge:
         self._names, self._count, self._seed = list(predictions), count, seed
         self._no_label = labels.is_null
         self._no_prediction = np.logical_or.reduce([prediction.is_null for prediction in predictions.values()])
-        self._there = np.flatnonzero(~self._no_label & ~self._no_prediction)
-        if not len(self._there):
+        self._rows = np.flatnonzero(~self._no_label & ~self._no_prediction)
+        if not len(self._rows):
             raise ConfigError(
                 f"expected documents with a label and a prediction, got none: of {len(self._no_label):,} documents "
                 f"{int(self._no_label.sum()):,} have no label, {int(self._no_prediction.sum()):,} no prediction"
             )
         listed = [labels, *predictions.values()]
-        taken = [column.taken(self._there) for column in listed]
+        columns_of_rows = [column.at(self._rows) for column in listed]
         if isinstance(scale, Scale):
-            _check_scale(taken[0], scale)
-        columns, self._table, self._make = _makers(self.task, taken, scale)
+            _check_scale(columns_of_rows[0], scale)
+        columns, self._table, self._make = _makers(self.task, columns_of_rows, scale)
         self._declared = scale
         self._labels, self._own = columns[0], dict(zip(predictions, columns[1:], strict=True))
         self.is_number = self.task in ("numbers", "score")
-        sources = sources[self._there]
+        sources = sources[self._rows]
         self.one_source = len(np.unique(sources)) < 2
-        self._folds = folds(hashes[self._there])
+        self._folds = folds(hashes[self._rows])
         self._of_sources = predictions_of_sources(self._labels, sources, self._folds, numbers=self.is_number)
 
     def judged(self, groups: Mapping[str, Column], top: int) -> results.Judged:
         """Return the judgement of all documents, and of the largest groups."""
-        everything = np.arange(len(self._there))
+        everything = np.arange(len(self._rows))
         result = results.Judged(
             self.task, self._level, self._scale, self._group("", None, everything, self._nulls(slice(None)))
         )
@@ -230,8 +218,8 @@ class Judge:
             values, codes = [*column.table, None], np.where(codes < 0, len(column.table), codes)
         counts = np.bincount(codes, minlength=len(values))
         largest = sorted((i for i in range(len(values)) if counts[i]), key=lambda i: (-counts[i], i))
-        order = np.argsort(codes[self._there], kind="stable")
-        starts = np.searchsorted(codes[self._there][order], np.arange(len(values) + 1))
+        order = np.argsort(codes[self._rows], kind="stable")
+        starts = np.searchsorted(codes[self._rows][order], np.arange(len(values) + 1))
         rows = np.argsort(codes, kind="stable")
         all_starts = np.concatenate([[0], np.cumsum(counts)])
         groups = [
@@ -247,72 +235,53 @@ class Judge:
         if not len(places):
             return group
         labels, folds = self._labels[places], self._folds[places]
-        given = {name: item[places] for name, item in self._own.items()}
+        values = {name: item[places] for name, item in self._own.items()}
         middle = mean_of(labels) if self.is_number else most_frequent(labels)
-        given[results.MAJORITY] = np.full(len(places), middle)
+        values[results.MAJORITY] = np.full(len(places), middle)
         if not self.one_source and by != results.SOURCE:
-            given[results.SOURCE] = self._of_sources[places]
+            values[results.SOURCE] = self._of_sources[places]
         pairs = [(one, other) for i, one in enumerate(self._names) for other in [*self._names[i + 1 :], *BASELINES]]
-        pairs = [(one, other) for one, other in pairs if other in given]
-        whole = not by
+        pairs = [(one, other) for one, other in pairs if other in values]
 
-        def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
+        def make(some: Array) -> dict[str, Measure]:
             in_folds = {results.SOURCE: folds[some]} if self.is_number else {}
-            of = {name: self._make(labels[some], item[some], in_folds.get(name)) for name, item in given.items()}
+            return {name: self._make(labels[some], item[some], in_folds.get(name)) for name, item in values.items()}
 
-            def measure(weights: Array) -> dict[str, float | None]:
-                by_name = {name: _measured(measure, weights, whole=whole) for name, measure in of.items()}
-                for name in BASELINES:  # what does not vary orders nothing
-                    if name in by_name and by_name[name].get("spearman", 0) is None:
-                        by_name[name]["spearman"] = None if by_name[self._names[0]]["spearman"] is None else 0.0
-                flat = {_key(name, metric): v for name, results in by_name.items() for metric, v in results.items()}
-                for one, other in pairs:
-                    for metric, mine in by_name[one].items():
-                        theirs = by_name[other].get(metric)
-                        if metric in metrics.HIGHER or metric in metrics.LOWER:
-                            known = mine is not None and theirs is not None
-                            flat[_key(one, other, metric)] = mine - theirs if known else None  # type: ignore[operator]
-                return flat
+        def metrics_of(measures: dict[str, Measure], weights: Array) -> Metrics:
+            by_name = {name: _measured(measure, weights, whole=not by) for name, measure in measures.items()}
+            for name in BASELINES:  # what does not vary orders nothing
+                if name in by_name and by_name[name].get("spearman", 0) is None:
+                    by_name[name]["spearman"] = None if by_name[self._names[0]]["spearman"] is None else 0.0
+            flat = {_key(name, metric): v for name, scores in by_name.items() for metric, v in scores.items()}
+            for one, other in pairs:
+                for metric, mine in by_name[one].items():
+                    theirs = by_name[other].get(metric)
+                    if metric in metrics.HIGHER or metric in metrics.LOWER:
+                        flat[_key(one, other, metric)] = None if mine is None or theirs is None else mine - theirs
+            return flat
 
-            return measure
-
-        points, intervals = self._bootstrapped(
-            [labels, *given.values(), *([folds] if self.is_number and results.SOURCE in given else [])],
-            measures,
-            f"{by}\0{value!r}",
-        )
-        for name in given:
+        columns = [labels, *values.values(), *([folds] if self.is_number and results.SOURCE in values else [])]
+        estimates = self._bootstrapped(columns, make, metrics_of, f"{by}\0{value!r}")
+        for name in values:
             group.scores[name] = {
-                key.rpartition("\0")[2]: _bounded(key.rpartition("\0")[2], _estimate(points[key], intervals[key]))
-                for key in points
+                key.rpartition("\0")[2]: _bounded(key.rpartition("\0")[2], estimate)
+                for key, estimate in estimates.items()
                 if key.partition("\0")[0] == name and key.count("\0") == 1
             }
-        group.differences = list(self._differences(pairs, points, intervals))
+        group.differences = list(_differences(pairs, estimates))
         if self.is_number and len(places) >= FEW:
-            group.constant = [name for name in self._names if given[name].min() == given[name].max()]
+            group.constant = [name for name in self._names if values[name].min() == values[name].max()]
         return group
 
     def _bootstrapped(
-        self, columns: Sequence[Array], measures: Measures, name: str
-    ) -> tuple[dict[str, float | None], dict[str, Interval | None]]:
-        count = self._count if len(columns[0]) >= FEW else 0
-        return bootstrapped(columns, measures, count, generator(self._seed, name))
-
-    def _differences(
         self,
-        pairs: Sequence[tuple[str, str]],
-        points: Mapping[str, float | None],
-        intervals: Mapping[str, Interval | None],
-    ) -> Iterator[results.Difference]:
-        for one, other in pairs:
-            start = _key(one, other, "")
-            result = {}
-            for key, value in points.items():
-                interval = intervals[key]
-                if key.startswith(start) and value is not None and interval is not None:
-                    metric = key.removeprefix(start)
-                    result[metric] = results.Paired(value, *interval, verdict=_verdict(metric, interval))
-            yield results.Difference(one, other, result)
+        columns: Sequence[Array],
+        make: Callable[[Array], Measured],
+        metrics_of: Callable[[Measured, Array], Metrics],
+        name: str,
+    ) -> dict[str, results.Estimate]:
+        count = self._count if len(columns[0]) >= FEW else 0
+        return bootstrapped(columns, make, metrics_of, count, generator(self._seed, name))
 
     # --- details of all documents -------------------------------------------------------------------------------------
 
@@ -344,21 +313,19 @@ class Judge:
     def _of_labels(self, name: str, labels: Array, predictions: Array) -> list[results.LabelScores]:
         """Return how well each label is predicted, the most frequent first."""
 
-        def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
-            result = self._make(labels[some], predictions[some], None)
+        def make(some: Array) -> Measure:
+            return self._make(labels[some], predictions[some], None)
 
-            def measure(weights: Array) -> dict[str, float | None]:
-                f1 = result.of_labels(weights)["f1"].tolist()
-                return {str(i): None if math.isnan(item) else item for i, item in enumerate(f1)}
+        def metrics_of(measure: Measure, weights: Array) -> Metrics:
+            f1 = measure.of_labels(weights)["f1"].tolist()
+            return {str(i): None if math.isnan(item) else item for i, item in enumerate(f1)}
 
-            return measure
-
-        points, intervals = self._bootstrapped([labels, predictions], measures, f"labels of {name}")
+        estimates = self._bootstrapped([labels, predictions], make, metrics_of, f"labels of {name}")
         exact = self._make(labels, predictions, None).of_labels(np.ones(len(labels)))
         result = []
         for i, label in enumerate(self._table or []):
-            precision, recall = (float(exact[what][i]) for what in ("precision", "recall"))
-            if points[str(i)] is None:
+            precision, recall = (float(exact[metric][i]) for metric in ("precision", "recall"))
+            if estimates[str(i)].value is None:
                 continue  # in the lists of documents that are not judged
             result.append(
                 results.LabelScores(
@@ -366,38 +333,36 @@ class Judge:
                     int(exact["documents"][i]),
                     None if np.isnan(precision) else precision,
                     None if np.isnan(recall) else recall,
-                    _estimate(points[str(i)], intervals[str(i)]),
+                    estimates[str(i)],
                 )
             )
         return result if self.task == "numbers" else sorted(result, key=lambda item: -item.documents)
 
     def _of_grades(self, name: str, labels: Array, predictions: Array) -> list[results.GradeScores]:
-        """Return how well documents of at least each grade but the first are told from the others."""
+        """Return the scores of the decision at each grade but the first."""
         table = self._table or []
         rounded = nearest(labels, np.array(table))
 
-        def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
-            result = self._make(labels[some], predictions[some], None)
-            assert isinstance(result, metrics.Numbers)
-
-            def measure(weights: Array) -> dict[str, float | None]:
-                return {
-                    _key(str(i), metric): value
-                    for i in range(1, len(table))
-                    for metric, value in result.from_grade(i, weights).items()
-                }
-
+        def make(some: Array) -> metrics.Numbers:
+            measure = self._make(labels[some], predictions[some], None)
+            assert isinstance(measure, metrics.Numbers)
             return measure
 
-        points, intervals = self._bootstrapped([labels, predictions], measures, f"grades of {name}")
+        def metrics_of(measure: metrics.Numbers, weights: Array) -> Metrics:
+            return {
+                _key(str(i), metric): value
+                for i in range(1, len(table))
+                for metric, value in measure.from_grade(i, weights).items()
+            }
+
+        estimates = self._bootstrapped([labels, predictions], make, metrics_of, f"grades of {name}")
         return [
             results.GradeScores(
                 _plain(grade),
                 int((rounded >= grade).sum()),
                 **{
-                    metric: _bounded(metric, _estimate(points[key], intervals[key]))
+                    metric: _bounded(metric, estimates[_key(str(i), metric)])
                     for metric in ("accuracy", "f1", "macro_f1", "weighted_f1")
-                    for key in [_key(str(i), metric)]
                 },
             )
             for i, grade in enumerate(table)
@@ -412,21 +377,17 @@ class Judge:
             edges = np.unique(np.quantile(predictions, np.linspace(0, 1, metrics.BINS + 1)))
         of = np.clip(np.searchsorted(edges, predictions, side="right") - 1, 0, max(len(edges) - 2, 0))
 
-        def measures(some: Array) -> Callable[[Array], Mapping[str, float | None]]:
-            def measure(weights: Array) -> dict[str, float | None]:
-                counts = np.bincount(of[some], weights, len(edges))
-                sums = np.bincount(of[some], weights * labels[some], len(edges))
-                return {str(i): float(sums[i] / counts[i]) if counts[i] else None for i in range(len(edges))}
+        def metrics_of(some: Array, weights: Array) -> Metrics:
+            counts = np.bincount(of[some], weights, len(edges))
+            sums = np.bincount(of[some], weights * labels[some], len(edges))
+            return {str(i): float(sums[i] / counts[i]) if counts[i] else None for i in range(len(edges))}
 
-            return measure
-
-        points, intervals = self._bootstrapped([of, labels], measures, f"calibration of {name}")
+        estimates = self._bootstrapped([of, labels], lambda some: some, metrics_of, f"calibration of {name}")
         result = []
         for i in np.unique(of):
             inside = predictions[of == i]
             high = float(edges[min(i + 1, len(edges) - 1)])
-            label = _estimate(points[str(i)], intervals[str(i)])
-            label = _bounded("accuracy", label) if self.task == "score" else label
+            label = _bounded("accuracy", estimates[str(i)]) if self.task == "score" else estimates[str(i)]
             result.append(results.Bin(float(edges[i]), high, len(inside), float(inside.mean()), label))
         return result
 
@@ -439,12 +400,8 @@ def _measured(measure: Measure, weights: Array, *, whole: bool) -> dict[str, flo
     return {**measure.headlines(weights), **(measure.more(weights) if whole else {})}
 
 
-def _estimate(value: float | None, interval: Interval | None) -> results.Estimate:
-    return results.Estimate(value, *interval) if interval else results.Estimate(value)
-
-
 def _bounded(metric: str, estimate: results.Estimate) -> results.Estimate:
-    """Return an estimate whose interval is within what the metric can be."""
+    """Return an estimate with its interval clipped to the metric's range."""
     if estimate.low is None or estimate.high is None or metric not in (*metrics.HIGHER, *metrics.LOWER):
         return estimate
     least = -np.inf if metric in ("kappa", "alpha") else -1.0 if metric == "spearman" else 0.0
@@ -452,17 +409,31 @@ def _bounded(metric: str, estimate: results.Estimate) -> results.Estimate:
     return results.Estimate(estimate.value, max(estimate.low, least), min(estimate.high, most))
 
 
-def _verdict(metric: str, interval: Interval) -> results.Verdict:
-    if interval.low <= 0 <= interval.high:
-        return "tie"
-    return "better" if (interval.low > 0) == (metric in metrics.HIGHER) else "worse"
+def _differences(
+    pairs: Sequence[tuple[str, str]], estimates: Mapping[str, results.Estimate]
+) -> Iterator[results.Difference]:
+    for one, other in pairs:
+        difference = results.Difference(one, other, {})
+        for key, estimate in estimates.items():
+            low, high = estimate.low, estimate.high
+            if (
+                key.startswith(start := _key(one, other, ""))
+                and estimate.value is not None
+                and low is not None
+                and high is not None
+            ):
+                metric = key.removeprefix(start)
+                is_better = (low > 0) == (metric in metrics.HIGHER)
+                verdict: results.Verdict = "tie" if low <= 0 <= high else "better" if is_better else "worse"
+                difference.metrics[metric] = results.Paired(estimate.value, low, high, verdict)
+        yield difference
 
 
 # --- from columns to what is measured ---------------------------------------------------------------------------------
 
 
 def _task(labels: Column, predictions: Mapping[str, Column]) -> Task:
-    """Return what is predicted, by the kinds of the values."""
+    """Return the task, by the kinds of the values."""
     kinds = {name: column.kind for name, column in predictions.items()}
     for name, kind in {"the labels": labels.kind, **kinds}.items():
         if kind == "null":
@@ -474,14 +445,14 @@ def _task(labels: Column, predictions: Mapping[str, Column]) -> Task:
         return "score" if is_binary else "numbers"
     if same and of == labels.kind:
         return "lists" if of == "list" else "classes"
-    told = ", ".join(f"{name} {_KINDS[kind]}" for name, kind in kinds.items())
+    listed = ", ".join(f"{name} {_KINDS[kind]}" for name, kind in kinds.items())
     hint = ""
     if of == "number" and labels.kind == "label":
         hint = "; say which label is true: `--against 'LABEL == \"good\"'`"
     if of == "bool" and labels.kind == "number":
         hint = "; make truth values of the labels, too: `--against 'LABEL >= 3'`"
     raise ConfigError(
-        f"expected predictions and labels that can be compared, got {told}; labels {_KINDS[labels.kind]}{hint}"
+        f"expected predictions and labels that can be compared, got {listed}; labels {_KINDS[labels.kind]}{hint}"
     )
 
 
@@ -492,7 +463,7 @@ _Maker = Callable[[Array, Array, Array | None], Measure]
 
 
 def _check_scale(labels: Column, scale: Scale) -> None:
-    """Raise ConfigError for labels that are not on their scale."""
+    """Raise ConfigError for labels outside their scale."""
     if labels.kind in ("bool", "list") or scale.is_text is (labels.kind == "number"):
         raise ConfigError(f"expected labels on {scale}, got labels {_KINDS.get(labels.kind, 'that are null')}")
     values = np.unique(labels.values).tolist() if labels.kind == "number" else labels.table
@@ -503,7 +474,7 @@ def _check_scale(labels: Column, scale: Scale) -> None:
 def _makers(
     task: Task, columns: Sequence[Column], scale: Declared = None
 ) -> tuple[list[Array], list[Any] | None, _Maker]:
-    """Return labels and predictions as arrays, the table of their codes, and what makes a measure of some of them.
+    """Return labels and predictions as arrays, their table, and a maker. The maker returns a measure of some of them.
 
     Raises:
         ConfigError: if the values are not of the kind that a task is about.
@@ -531,7 +502,7 @@ def _makers(
         table = sorted({item for column in values for item in column[1]}, key=lambda item: (str(type(item)), item))
         places = {item: i for i, item in enumerate(table)}
         new = [np.array([places[item] for item in of], dtype=np.int64)[codes] for codes, of in values]
-        return new, table, lambda a, b, _: metrics.classes(a, b, len(table))
+        return new, table, lambda a, b, _: metrics.Classes(a, b, len(table))
     if any(column.kind != "list" for column in columns):
         raise ConfigError("expected lists of texts for the task `lists`, got other values")
     labels = sorted({member for _, of in values for members in of for member in members})

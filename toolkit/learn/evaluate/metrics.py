@@ -25,7 +25,7 @@ chance: where the labels of a fold are high, what the others predict for it is l
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def alpha_nominal(one: Array, other: Array, same: Array, weights: Array) -> floa
 
 
 def alpha_numbers(one: Array, other: Array, weights: Array) -> float | None:
-    """Return Krippendorff's alpha of numbers, whose differences count squared (interval level)."""
+    """Return Krippendorff's alpha of numbers (interval level): differences count squared."""
     total = 2 * float(weights.sum())
     if total < 2:
         return None
@@ -86,12 +86,12 @@ def alpha_numbers(one: Array, other: Array, weights: Array) -> float | None:
 
 
 def alpha_ordinal(one: Array, other: Array, ranks: int, weights: Array) -> float | None:
-    """Return Krippendorff's alpha of ranks (ordinal level), which is that of their pooled mid-ranks as numbers.
+    """Return Krippendorff's alpha of ranks (ordinal level). It is the alpha of their pooled mid-ranks as numbers.
 
     Args:
         one: codes of the values of the one annotator, in the order of the values.
         other: codes of the values of the other.
-        ranks: how many codes there are.
+        ranks: Number of codes.
         weights: Weights of units.
     """
     pooled = np.bincount(one, weights, ranks) + np.bincount(other, weights, ranks)
@@ -103,7 +103,7 @@ FOLDS = 5
 
 
 def folds(hashes: Array) -> Array:
-    """Return the fold of each document, by the xxh3-64 of source and id."""
+    """Return the fold of each document, by its hash. The hash is the xxh3-64 of source and id."""
     mixed = hashes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # apart from samples, which use the hash itself
     return ((mixed >> np.uint64(33)) % np.uint64(FOLDS)).astype(np.int64)
 
@@ -119,7 +119,7 @@ def most_frequent(labels: Array) -> int:
 
 
 def predictions_of_sources(labels: Array, sources: Array, fold: Array, *, numbers: bool) -> Array:
-    """Return what the source alone predicts of each document.
+    """Return the prediction of each document from its source alone.
 
     Args:
         labels: numbers, or codes.
@@ -131,17 +131,17 @@ def predictions_of_sources(labels: Array, sources: Array, fold: Array, *, number
     sources = sources.astype(np.int64) + 1
     size = int(sources.max(initial=0)) + 1
     for number in range(FOLDS):
-        own, others = fold == number, fold != number
+        own, rest = fold == number, fold != number
         if numbers:
-            sums = np.bincount(sources[others], labels[others], size)
-            counts = np.bincount(sources[others], minlength=size)
-            means = np.full(size, mean_of(labels[others]))
+            sums = np.bincount(sources[rest], labels[rest], size)
+            counts = np.bincount(sources[rest], minlength=size)
+            means = np.full(size, mean_of(labels[rest]))
             np.divide(sums, counts, out=means, where=counts > 0)
             result[own] = means[sources[own]]
         else:
-            best = np.full(size, most_frequent(labels[others]))
+            best = np.full(size, most_frequent(labels[rest]))
             table = int(labels.max(initial=0)) + 1
-            pairs, counts = np.unique(sources[others] * table + labels[others], return_counts=True)
+            pairs, counts = np.unique(sources[rest] * table + labels[rest], return_counts=True)
             order = np.lexsort(
                 (-pairs, counts)
             )  # the last one of a source is its most frequent, the least label of several
@@ -175,13 +175,7 @@ BINS = 10
 
 
 class Measure:
-    """Measures the predictions of some documents.
-
-    Attributes:
-        names: Names of what it gives for all documents.
-    """
-
-    names: ClassVar[tuple[str, ...]] = ()
+    """Measures the predictions of some documents."""
 
     def headlines(self, weights: Array) -> Measured:
         """Return the metrics of `HEADLINES`."""
@@ -192,12 +186,12 @@ class Measure:
         return {}
 
     def of_labels(self, weights: Array) -> Mapping[str, Array]:
-        """Return ``precision recall f1 documents`` of each label, in the order of the labels' table."""
+        """Return ``precision recall f1 documents`` of each label, in the table's order."""
         return {}
 
 
 class Numbers(Measure):
-    """Numbers that predict numbers.
+    """Numeric predictions of numeric labels.
 
     Args:
         labels, predictions: of the documents.
@@ -222,11 +216,11 @@ class Numbers(Measure):
             self._folds = [np.flatnonzero(folds == fold) for fold in range(int(folds.max(initial=0)) + 1)]
         self._both = (_Ranked(labels, folds), _Ranked(predictions, folds))
         self._values = (labels, predictions)
-        self._scale: _Classes | None = None
+        self._scale: Classes | None = None
         if grades is not None:
             self._rounded = (nearest(labels, grades), nearest(predictions, grades))
             one, other = (np.searchsorted(grades, values) for values in self._rounded)
-            self._scale = _Classes(one, other, len(grades))
+            self._scale = Classes(one, other, len(grades))
 
     def headlines(self, weights: Array) -> Measured:
         results: Measured = {"spearman": None, "mae": _mean(np.abs(self._errors), weights)}
@@ -253,20 +247,20 @@ class Numbers(Measure):
         return self._scale.of_labels(weights) if self._scale else {}
 
     def from_grade(self, grade: int, weights: Array) -> Measured:
-        """Return how well documents of at least a grade, by its number, are told from the others.
+        """Return the metrics of the decision at a grade, by its number.
 
         The F1 is that of these documents; ``macro_f1`` and ``weighted_f1`` are means of theirs and that of the others.
         """
         scale = self._scale
         assert scale
-        halves = _Classes((scale.labels >= grade).astype(np.int64), (scale.predictions >= grade).astype(np.int64), 2)
+        halves = Classes((scale.labels >= grade).astype(np.int64), (scale.predictions >= grade).astype(np.int64), 2)
         results, f1 = halves.headlines(weights), halves.of_labels(weights)["f1"][1]
         named = {"f1": None if np.isnan(f1) else float(f1), "weighted_f1": halves.means(weights)["weighted_f1"]}
         return {**results, **named}
 
 
 class Score(Measure):
-    """Numbers that predict true or false (1 or 0).
+    """Numeric predictions of true or false (1 or 0).
 
     Args:
         labels, predictions: of the documents.
@@ -299,8 +293,8 @@ class Score(Measure):
         return results
 
 
-class _Classes(Measure):
-    """Labels that predict labels, as codes of a table of this size."""
+class Classes(Measure):
+    """Predictions of one label, as codes of a table of this size."""
 
     def __init__(self, labels: Array, predictions: Array, size: int) -> None:
         self.labels, self.predictions, self.size = labels, predictions, size
@@ -321,9 +315,9 @@ class _Classes(Measure):
         """Return means over labels; a label that is never predicted has a precision of 0, as in scikit-learn."""
         labels, predictions, both = self._counts(weights)
         _, _, f1, documents = _f1(labels, predictions, both)
-        total, there = float(documents.sum()), labels + predictions > 0
+        total, present = float(documents.sum()), labels + predictions > 0
         precision, recall = (
-            np.divide(both, item, out=np.zeros_like(both), where=item > 0)[there] for item in (predictions, labels)
+            np.divide(both, item, out=np.zeros_like(both), where=item > 0)[present] for item in (predictions, labels)
         )
         return {
             "macro_precision": _mean_of(precision),
@@ -343,12 +337,12 @@ class _Classes(Measure):
 
 
 class Lists(Measure):
-    """Sets of labels that predict sets of labels.
+    """Predictions of sets of labels.
 
     Args:
         labels, predictions: codes of sets.
         sets: the labels of each set, as codes of labels.
-        size: how many labels there are.
+        size: Number of labels.
     """
 
     def __init__(self, labels: Array, predictions: Array, sets: list[frozenset[int]], size: int) -> None:
@@ -385,7 +379,9 @@ class Lists(Measure):
 
 
 def own_grades(labels: Array, predictions: Iterable[Array]) -> Array | None:
-    """Return the scale of labels that declare none: whole numbers, of labels and of rounded and clipped predictions.
+    """Return the scale of labels without a declared one.
+
+    Whole numbers, of labels and of rounded and clipped predictions.
 
     None if labels are not whole numbers, or too many.
     """
@@ -396,11 +392,6 @@ def own_grades(labels: Array, predictions: Iterable[Array]) -> Array | None:
     if any(len(item) > MOST_RANKS for item in rounded):
         return None
     return np.unique(np.concatenate([result, *rounded]))
-
-
-def classes(labels: Array, predictions: Array, size: int) -> Measure:
-    """Return the measure of labels, as codes of a table of this size."""
-    return _Classes(labels, predictions, size)
 
 
 def _members(sets: Any) -> tuple[Array, Array]:
@@ -416,8 +407,8 @@ def _mean(values: Array, weights: Array) -> float | None:
 
 
 def _mean_of(values: Array) -> float | None:
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if len(there) else None
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else None
 
 
 def _f1(labels: Array, predictions: Array, both: Array) -> tuple[Array, Array, Array, Array]:
@@ -427,7 +418,7 @@ def _f1(labels: Array, predictions: Array, both: Array) -> tuple[Array, Array, A
 
 
 class _Ranked:
-    """Values with their order, so that ranks need no sorting; in each fold by itself, if there are some."""
+    """Values with their order, for ranks without sorting; in each fold by itself, if there are some."""
 
     def __init__(self, values: Array, folds: Array | None = None) -> None:
         table, codes = np.unique(values, return_inverse=True)
@@ -446,9 +437,9 @@ class _Ranked:
 
 
 def _over_folds(sums: Array, totals: Array) -> float | None:
-    """Return the mean of sum / total over the folds in which it is defined."""
-    there = totals > 0
-    return float((sums[there] / totals[there]).mean()) if there.any() else None
+    """Return the mean of sum / total over the defined folds."""
+    defined = totals > 0
+    return float((sums[defined] / totals[defined]).mean()) if defined.any() else None
 
 
 def _correlation(labels: Array, predictions: Array, weights: Array, folds: list[Array] | None) -> float | None:
@@ -458,13 +449,13 @@ def _correlation(labels: Array, predictions: Array, weights: Array, folds: list[
     """
     if folds is not None:
         listed = [_varying(labels[part], predictions[part], weights[part]) for part in folds]
-        there = [0.0 if result is None else result for varies, result in listed if varies]
-        return sum(there) / len(there) if there else None
+        defined = [0.0 if result is None else result for varies, result in listed if varies]
+        return sum(defined) / len(defined) if defined else None
     return _varying(labels, predictions, weights)[1]
 
 
 def _varying(labels: Array, predictions: Array, weights: Array) -> tuple[bool, float | None]:
-    """Return whether labels vary, and Pearson's coefficient."""
+    """Return True if labels vary, and Pearson's coefficient."""
     total = float(weights.sum())
     if not total:
         return False, None

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from toolkit.aggregate.drawing import check_installed, drawn
-from toolkit.aggregate.tables import shown
+from toolkit.aggregate.tables import display
 from toolkit.data import excerpts
 from toolkit.learn.evaluate.judged import SOURCE, Details, Estimate, Judged
 from toolkit.learn.evaluate.metrics import HEADLINES
@@ -19,7 +19,7 @@ _MOST = 30
 """Labels of a picture of confused labels, the most frequent."""
 
 
-def draw(folder: str, found: Judged) -> list[str]:
+def draw(folder: str, result: Judged) -> list[str]:
     """Write the pictures of an evaluation into a folder; return their paths.
 
     ``groups-BY`` has the first metric of each group with its interval, ``calibration-N`` the mean label of what the
@@ -33,11 +33,11 @@ def draw(folder: str, found: Judged) -> list[str]:
             fill(axes)
         written.extend(paths)
 
-    for by, listed in found.groups.items():
+    for by, listed in result.groups.items():
         if listed:
             name = re.sub(r"[^A-Za-z0-9]+", "-", by).strip("-")
-            save(f"groups-{name}", partial(_groups, found, by))
-    for number, (name, details) in enumerate(found.details.items(), 1):
+            save(f"groups-{name}", partial(_groups, result, by))
+    for number, (name, details) in enumerate(result.details.items(), 1):
         if details.calibration:
             save(f"calibration-{number}", partial(_calibration, name, details), (5, 4.5))
         if details.confusion:
@@ -46,20 +46,22 @@ def draw(folder: str, found: Judged) -> list[str]:
 
 
 def _short(name: str) -> str:
-    """Return a name that a picture has room for."""
+    """Return a name, cut to the room in a picture."""
     return excerpts.head(name, 40)
 
 
-def _groups(found: Judged, by: str, axes: Any) -> None:
-    metric = HEADLINES[found.task][0]
-    listed = found.groups[by]
-    names = [*found.details, *([SOURCE] if by != SOURCE and SOURCE in found.all.scores else [])]
+def _groups(result: Judged, by: str, axes: Any) -> None:
+    metric = HEADLINES[result.task][0]
+    listed = result.groups[by]
+    names = [*result.details, *([SOURCE] if by != SOURCE and SOURCE in result.all.scores else [])]
     for i, name in enumerate(names):
-        given = [(place, group.scores.get(name, {}).get(metric)) for place, group in enumerate(listed)]
-        there = [(place, estimate) for place, estimate in given if estimate is not None and estimate.value is not None]
-        places = [place + 0.15 * (i - (len(names) - 1) / 2) for place, _ in there]
-        _bars(axes, places, [estimate for _, estimate in there], "source only" if name == SOURCE else _short(name), i)
-    titles = [f"{_short(shown(group.group))} ({group.documents:,})" for group in listed]
+        estimates = [(place, group.scores.get(name, {}).get(metric)) for place, group in enumerate(listed)]
+        defined = [
+            (place, estimate) for place, estimate in estimates if estimate is not None and estimate.value is not None
+        ]
+        places = [place + 0.15 * (i - (len(names) - 1) / 2) for place, _ in defined]
+        _bars(axes, places, [estimate for _, estimate in defined], "source only" if name == SOURCE else _short(name), i)
+    titles = [f"{_short(display(group.group))} ({group.documents:,})" for group in listed]
     axes.set_xticks(range(len(listed)), titles, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_xlim(-0.5, len(listed) - 0.5)
     axes.set_ylabel(metric)
@@ -101,7 +103,7 @@ def _confusion(name: str, details: Details, axes: Any) -> None:
                 confused_pair.documents / counts[confused_pair.label]
             )
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(len(labels)), [shown(label) for label in labels], rotation=60)
-    axes.set_yticks(range(len(labels)), [shown(label) for label in labels])
+    axes.set_xticks(range(len(labels)), [display(label) for label in labels], rotation=60)
+    axes.set_yticks(range(len(labels)), [display(label) for label in labels])
     axes.set_xlabel(f"predicted by {_short(name)}")
     axes.set_ylabel("label")

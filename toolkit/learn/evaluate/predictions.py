@@ -7,6 +7,7 @@ by their text.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress, islice
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -27,12 +28,13 @@ from toolkit.ingest import folders
 from toolkit.ingest.reader import Input
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.learn.evaluate.metrics import Array
-from toolkit.mix.join import JoinedShard, at_document, inputs_of, joint_rows
+from toolkit.mix.join import JoinedShard, Joint, at_document, inputs_of, joint_rows
 from toolkit.storage.paths import missing_reason, stat
 from toolkit.storage.reading import Lines
+from toolkit.text.batch import Batch
 from toolkit.text.fasttext.labelled import parted
 from toolkit.whole_corpus.expressions import Checked, Evaluator, checked
-from toolkit.whole_corpus.kind import Query
+from toolkit.whole_corpus.kind import Block, Query
 
 Match = Literal["", "id", "source and id", "text"]
 """By what documents are found in files of labels."""
@@ -67,16 +69,16 @@ class Column:
 
     @property
     def is_null(self) -> Array:
-        """Return where there is no value."""
+        """Return True for each document without a value."""
         null: Array = np.isnan(self.values) if self.values.dtype.kind == "f" else self.values < 0
         return null
 
-    def taken(self, rows: Array) -> "Column":
+    def at(self, rows: Array) -> "Column":
         """Return the column of some rows."""
         return Column(self.kind, self.values[rows], self.table)
 
 
-def part_of(values: Sequence[Any], what: str) -> Part:
+def part_of(values: Sequence[Any], name: str) -> Part:
     """Return the column of some values.
 
     Raises:
@@ -90,7 +92,7 @@ def part_of(values: Sequence[Any], what: str) -> Part:
         if result is None or kind not in ("null", result):
             other = "" if kind == "null" else f" beside a {kind}"
             raise ConfigError(
-                f"{what}: expected numbers, texts, true and false, or lists of texts; got {short(value)}{other}"
+                f"{name}: expected numbers, texts, true and false, or lists of texts; got {short(value)}{other}"
             )
         kind = result
     if kind in ("null", "number"):
@@ -115,7 +117,7 @@ def _text(value: Any) -> str:
     return _ENCODER.encode(sorted(set(value)) if isinstance(value, list | tuple) else value).decode()
 
 
-def joined(parts: Iterable[Part], what: str) -> Column:
+def joined(parts: Iterable[Part], name: str) -> Column:
     """Return the column of all shards.
 
     Raises:
@@ -124,7 +126,7 @@ def joined(parts: Iterable[Part], what: str) -> Column:
     listed = list(parts)
     kinds = {part.kind for part in listed} - {"null"}
     if len(kinds) > 1:
-        raise ConfigError(f"{what}: expected values of one kind, got {' and '.join(sorted(kinds))}")
+        raise ConfigError(f"{name}: expected values of one kind, got {' and '.join(sorted(kinds))}")
     if not kinds or kinds == {"number"}:
         numbers = [np.frombuffer(part.data, dtype=np.float64) for part in listed]
         return Column(kinds.pop() if kinds else "null", np.concatenate([np.empty(0), *numbers]), [])
@@ -156,7 +158,10 @@ def binned_lengths(chars: Column) -> Column:
 # --- per shard --------------------------------------------------------------------------------------------------------
 
 WHERE = "when"
-"""The name of the question which documents are looked at."""
+"""Name of the question that selects documents."""
+
+ROWS = 64
+"""Documents of a block, whose texts are in memory at a time."""
 
 NAMED = ("source", "host", "crawl")
 """Groups of documents without an expression."""
@@ -166,7 +171,7 @@ class Question(ConfigStruct):
     """The expressions to evaluate for each document.
 
     Attributes:
-        name: what the values are called; the one called `WHERE` says which documents are looked at.
+        name: Name of the values; the question called `WHERE` selects documents.
         text: an expression, or one of `NAMED`.
         sets: Sets that it reads.
         option: Option that it is given by, for messages.
@@ -179,17 +184,17 @@ class Question(ConfigStruct):
 
     @property
     def is_named(self) -> bool:
-        return self.text in NAMED and not self.sets
+        return self.name != WHERE and self.text in NAMED and not self.sets
 
     def checked(self, work: JoinedShard) -> Checked:
-        """Return the expression, checked against the types of the sets that it reads.
+        """Return the expression, checked against the types of its sets.
 
         Raises:
             ConfigError: if it is none.
         """
         sets = [joined for joined in work.sets if joined.set in self.sets]
-        wanted: Any = "condition" if self.name == WHERE else "value"
-        return checked(self.name, Query(self.text, wanted), sets, work.stream.own, self.option)
+        kind: Any = "condition" if self.name == WHERE else "value"
+        return checked(self.name, Query(self.text, kind), sets, work.stream.own, self.option)
 
     def check(self, work: JoinedShard) -> None:
         """Raise ConfigError if it cannot be asked of documents with these sets."""
@@ -197,41 +202,42 @@ class Question(ConfigStruct):
             self.checked(work)
 
 
-class ShardAsked(ConfigStruct):
-    """A shard with the sets that are read, and what is asked; the question `WHERE` says which documents count."""
+class ShardQuestions(ConfigStruct):
+    """A shard with the sets to read, and its questions; the question `WHERE` selects documents."""
 
     work: JoinedShard
     questions: list[Question]
 
-    def made_of(self) -> list[str]:
-        """Return the digests of the documents, and of their attributes in each set.
+    def lineage(self) -> list[str]:
+        """Return the digests of the documents and of their attributes.
 
         Raises:
-            DataError: if one is not there, not whole, or stale.
+            DataError: If one is missing, damaged, or stale.
         """
         state, digests = inputs_of(self.work)
         return [state.content, *(digests[joined.set] for joined in self.work.sets)]
 
     @property
-    def others(self) -> list[Question]:
-        """Return what is asked of documents that count."""
+    def values(self) -> list[Question]:
+        """Return the questions about selected documents."""
         return [question for question in self.questions if question.name != WHERE]
 
-    def answers(self) -> Iterator[tuple[int, Document, list[Any]]]:
-        """Yield the documents that count: the number of the row, from 1, and what was asked, as plain values."""
-        where = next((Asking(question, self.work) for question in self.questions if question.name == WHERE), None)
-        others = [Asking(question, self.work) for question in self.others]
-        used = {name for item in [*others, *([where] if where else [])] for name in item.used}
-        for document, number, _, values in joint_rows(self.work, used):
-            try:
-                if where is None or where.holds(document, values):
-                    yield number, document, [item.of(document, values) for item in others]
-            except DataError as error:
-                raise at_document(error, self.work, number, document.id) from None
+    def answers(self) -> Iterator[tuple[list[Joint], list[list[Any]]]]:
+        """Yield blocks of selected documents, with a column for each question.
+
+        The columns are those of `values`, as plain values.
+        """
+        where = [_Column(question, self.work) for question in self.questions if question.name == WHERE]
+        columns = [_Column(question, self.work) for question in self.values]
+        rows = joint_rows(self.work, {name for column in [*where, *columns] for name in column.names})
+        while block := list(islice(rows, ROWS)):
+            for column in where:
+                block = [*compress(block, column.select(block))]
+            yield block, [column.values(block) for column in columns]
 
 
-class ShardToAsk(ShardAsked):
-    """A shard of which answers are kept in columns; arguments as of `toolkit.learn.evaluate.predictions.Labels`."""
+class ShardToAsk(ShardQuestions):
+    """A shard to read as columns of answers; arguments as of `toolkit.learn.evaluate.predictions.Labels`."""
 
     match: Match = ""
     by_shard: bool = False
@@ -241,11 +247,11 @@ class Answers(ConfigStruct):
     """The answers of a shard's documents.
 
     Attributes:
-        documents: in the shard.
-        columns: Columns of those that are looked at, by question.
+        documents: Number of documents in the shard.
+        columns: Columns of the selected documents, by question.
         hashes: xxh3-64 of source and id of each.
-        keys: by which they are found in files of labels, 16 bytes each; with `by_shard` three of each document, the
-            narrowest first.
+        keys: Keys of each in files of labels, 16 bytes; with `by_shard` three keys of each document, the narrowest
+            first.
     """
 
     documents: int
@@ -255,28 +261,29 @@ class Answers(ConfigStruct):
 
 
 def ask_shard(job: ShardToAsk, report: Report) -> Answers:
-    """Ask a shard's documents.
+    """Return the answers of a shard's documents.
 
     Raises:
-        DataError: if documents or sets are not what they should be, or an expression cannot use their values.
+        DataError: If documents or sets are damaged, or an expression cannot use their values.
     """
     work = job.work
     state, _ = inputs_of(work)
-    columns: list[list[Any]] = [[] for _ in job.others]
+    columns: list[list[Any]] = [[] for _ in job.values]
     hashes: list[int] = []
     keys = bytearray()
-    for number, document, results in job.answers():
-        for column, value in zip(columns, results, strict=True):
-            column.append(value)
-        hashes.append(row_hash(document.source, document.id))
-        if job.by_shard:
-            shard = work.dataset.file_of(work.shard)
-            keys += _key(document, job.match, f"{shard}:{number}") + _key(document, job.match, shard)
-        keys += _key(document, job.match)
+    shards = [work.dataset.file_of(work.shard)] if job.by_shard else []
+    for block, values in job.answers():
+        for column, more in zip(columns, values, strict=True):
+            column += more
+        for document, number, *_ in block:
+            hashes.append(row_hash(document.source, document.id))
+            for shard in shards:
+                keys += _key(document, job.match, f"{shard}:{number}") + _key(document, job.match, shard)
+            keys += _key(document, job.match)
     report(state.rows, 0)
     try:
         parts = {
-            question.name: part_of(column, question.text) for question, column in zip(job.others, columns, strict=True)
+            question.name: part_of(column, question.text) for question, column in zip(job.values, columns, strict=True)
         }
     except ConfigError as error:
         raise DataError(str(error), path=work.path) from None
@@ -284,7 +291,7 @@ def ask_shard(job: ShardToAsk, report: Report) -> Answers:
 
 
 def text_hash(text: str) -> bytes:
-    """Return what a text is found by: its words, as white space parts them, which is all that fastText sees."""
+    """Return the key of a text: a hash of its words, as white space separates them, which is all that fastText sees."""
     return xxhash.xxh3_128_digest(" ".join(text.split()).encode("utf-8", "replace"))
 
 
@@ -296,30 +303,39 @@ def _key(document: Document, match: Match, shard: str | None = None) -> bytes:
     return hash_of(document.source if match == "source and id" else None, document.id, shard)
 
 
-class Asking:
-    """Asks one question.
+class _Column:
+    """Evaluates a question over blocks of documents.
 
     Attributes:
-        used: names that are joined for it.
+        names: Names that are joined for it.
     """
 
     def __init__(self, question: Question, work: JoinedShard) -> None:
-        self.question, self._path = question, work.path
-        self.used: set[str] = set()
-        if question.is_named:
-            return
-        result = question.checked(work)
-        self._columns = [i for i, joined in enumerate(work.sets) if joined.set in question.sets]
-        self._evaluator = Evaluator([result], len(self._columns))
-        self.used = {name for name in result.expression.names if name != "document"}
+        self._question, self._work = question, work
+        self.names: set[str] = set()
+        if not question.is_named:
+            checked = question.checked(work)
+            self._sets = [i for i, joined in enumerate(work.sets) if joined.set in question.sets]
+            self._evaluator = Evaluator([checked], len(self._sets))
+            self.names = {name for name in checked.expression.names if name != "document"}
 
-    def holds(self, document: Document, values: list[Any]) -> bool:
-        return self._evaluator.competes([values[i] for i in self._columns], document)
+    def select(self, block: list[Joint]) -> Sequence[bool]:
+        """Return the condition of each document."""
+        return self._evaluate(block).competes
 
-    def of(self, document: Document, values: list[Any]) -> Any:
-        if self.question.is_named:
-            return msgspec.json.decode(of_documents(self._path, [document])[self.question.text][0])
-        return self._evaluator.values([values[i] for i in self._columns], document)[0]
+    def values(self, block: list[Joint]) -> list[Any]:
+        """Return the value of each document."""
+        if self._question.is_named:
+            keys = of_documents(self._work.path, [row[0] for row in block])[self._question.text]
+            return [msgspec.json.decode(key) for key in keys]
+        return [*self._evaluate(block).values[self._question.name]]
+
+    def _evaluate(self, block: list[Joint]) -> Block:
+        rows = [[values[i] for i in self._sets] for *_, values in block]
+        try:
+            return self._evaluator.block(0, Batch([row[0] for row in block]), rows)
+        except DataError as error:
+            raise at_document(error, self._work, block[(error.line or 1) - 1][1], error.id) from None
 
 
 class LabelFiles(ConfigStruct, kw_only=True):
@@ -349,7 +365,7 @@ class LabelFiles(ConfigStruct, kw_only=True):
 
     @property
     def is_untyped(self) -> bool:
-        """Return whether the files have texts alone."""
+        """Return True if the files have only texts."""
         return self.format != "fasttext" and _entry(self).format in ("csv", "tsv")
 
 
@@ -371,7 +387,7 @@ def _as_numbers(texts: list[Any]) -> list[Any]:
 
 
 def read_spec(text: str) -> LabelFiles:
-    """Return what a mapping on the command line says, ``{files: …, id: …, value: …}``.
+    """Return the files of labels of a mapping on the command line. The mapping is ``{files: …, id: …, value: …}``.
 
     Raises:
         ConfigError: if it is none.
@@ -389,7 +405,7 @@ class Labels:
         limit: bytes of a row, at most.
 
     Attributes:
-        match: by what documents are found.
+        match: Key of documents in the files.
         by_shard: True if rows name the shards of their documents, which then have three keys each.
 
     Raises:
@@ -411,25 +427,19 @@ class Labels:
         if all(value is None for value in values):
             got = f"none in {len(values):,} rows" if values else "no rows"
             raise ConfigError(f"--against {spec.files}: expected labels in {spec.value!r} (`value:`), got {got}")
-        codes, self._keys = _numbered(bytes(keys))
+        self._keys, codes = np.unique(np.frombuffer(keys, dtype="S16"), return_inverse=True)
         self._column = joined([part_of(_one_each(values, codes, names, spec), str(spec.files))], str(spec.files))
 
     def column(self, keys: bytes) -> tuple[Column, int]:
         """Return the labels of documents, by their keys; and how many labels are of none of these."""
-        asked, codes = np.frombuffer(keys, dtype="S16").reshape(-1, 3 if self.by_shard else 1), self._keys
-        near = np.minimum(np.searchsorted(codes, asked), len(codes) - 1)
-        same = codes[near] == asked
-        result, places = same.any(axis=1), near[np.arange(len(asked)), same.argmax(axis=1)]
+        documents, codes = np.frombuffer(keys, dtype="S16").reshape(-1, 3 if self.by_shard else 1), self._keys
+        near = np.minimum(np.searchsorted(codes, documents), len(codes) - 1)
+        same = codes[near] == documents
+        result, places = same.any(axis=1), near[np.arange(len(documents)), same.argmax(axis=1)]
         nothing: Any = np.nan if self._column.values.dtype.kind == "f" else -1
         values = np.where(result, self._column.values[places], nothing)
         unused = len(codes) - len(np.unique(places[result]))
         return Column(self._column.kind, values, self._column.table), unused
-
-
-def _numbered(keys: bytes) -> tuple[Array, Array]:
-    """Return the number of each key among the different ones, and these, sorted."""
-    table, codes = np.unique(np.frombuffer(keys, dtype="S16"), return_inverse=True)
-    return codes, table
 
 
 def _one_each(values: list[Any], codes: Array, names: list[str], spec: LabelFiles) -> list[Any]:
@@ -451,15 +461,15 @@ def _one_each(values: list[Any], codes: Array, names: list[str], spec: LabelFile
 def _one(values: list[Any], spec: LabelFiles) -> Any:
     if len(values) == 1 or spec.duplicates == "first":
         return values[0]
-    there = [value for value in values if value is not None]
-    if not there:
+    present = [value for value in values if value is not None]
+    if not present:
         return None
     if spec.duplicates == "majority":
-        counted = Counter(msgspec.json.encode(value) for value in there)
+        counted = Counter(msgspec.json.encode(value) for value in present)
         return msgspec.json.decode(min(counted, key=lambda item: (-counted[item], item)))
-    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in there):
-        raise ConfigError(f"--against {spec.files}: expected numbers with `duplicates: mean`, got {there[0]!r}")
-    return sum(there) / len(there)
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in present):
+        raise ConfigError(f"--against {spec.files}: expected numbers with `duplicates: mean`, got {present[0]!r}")
+    return sum(present) / len(present)
 
 
 _Row = tuple[bytes, Any, str, str | None]
@@ -482,7 +492,8 @@ def _of_rows(spec: LabelFiles, limit: int) -> Iterator[_Row]:
 
 
 def _of_fasttext(spec: LabelFiles, limit: int) -> Iterator[_Row]:
-    for path in _paths([spec.files] if isinstance(spec.files, str) else spec.files):
+    patterns = [spec.files] if isinstance(spec.files, str) else spec.files
+    for path in [path for pattern in patterns for path, _, _ in folders.named(pattern, ())]:
         with Lines(path, limit) as lines:
             for number, line in enumerate(lines, 1):
                 if not line.strip():
@@ -494,7 +505,3 @@ def _of_fasttext(spec: LabelFiles, limit: int) -> Iterator[_Row]:
                 except DataError as error:
                     raise DataError(error.message, path=path, line=number) from None
                 yield text_hash(text), results[0] if len(results) == 1 else results, f"{path}:{number}", None
-
-
-def _paths(patterns: Iterable[str]) -> list[str]:
-    return [path for pattern in patterns for path, _, _ in folders.named(pattern, ())]

@@ -1,4 +1,4 @@
-"""Models trained on labels that attribute sets, or the metadata of documents, have.
+"""Models trained on labels of attribute sets or of documents' metadata.
 
 An entry of the section ``train:`` is a model, its `kind` a module or package of `toolkit.learn.train.kinds` with a
 class of the same name in CamelCase that extends `toolkit.learn.train.trainer.Trainer`; nothing else names it. A trainer

@@ -1,4 +1,4 @@
-"""Labels of documents, the examples of all shards (counted, checked, made numbers), and measures of their splits."""
+"""Labels and examples of documents, and measures of their splits."""
 
 import math
 from collections import Counter
@@ -12,7 +12,7 @@ import numpy as np
 
 from toolkit.config.scale import Declared, Scale
 from toolkit.errors import ConfigError, DataError, short
-from toolkit.learn.evaluate.metrics import Measured, Numbers, classes
+from toolkit.learn.evaluate.metrics import Classes, Measured, Numbers
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Task, grades_of, scores_of
 
@@ -36,7 +36,7 @@ _EXPECTED = {
 
 
 def check_aggregate(task: Task, aggregate: Aggregate | None) -> None:
-    """Raise ConfigError if annotations of a task cannot become that."""
+    """Raise ConfigError for an aggregate of another task."""
     if aggregate is not None and aggregate not in _AGGREGATES[task]:
         raise ConfigError(f"aggregate: expected {' or '.join(_AGGREGATES[task])} with {task}, got {aggregate}")
 
@@ -45,31 +45,31 @@ def label_of(task: Task, values: Sequence[Any], weights: Sequence[float], aggreg
     """Return the label of a document; None if nobody has given one.
 
     Args:
-        task: what labels are for.
+        task: Task of the labels.
         values: Values of each expression: an annotation, null, or (but for multilabel) a list of such.
         weights: Weights of each expression; nothing if all count alike.
-        aggregate: what becomes of several.
+        aggregate: Aggregate of several annotations.
 
     Raises:
         DataError: for an annotation that is not of the task.
     """
-    given: list[tuple[Any, float]] = []
+    annotations: list[tuple[Any, float]] = []
     for value, weight in zip(values, weights or [1.0] * len(values), strict=True):
         several = value if isinstance(value, list) and task != "multilabel" else [value]
-        given += [(_checked(task, item), weight) for item in several if item is not None]
-    if not given:
+        annotations += [(_checked(task, item), weight) for item in several if item is not None]
+    if not annotations:
         return None
     if task == "multilabel":
-        half = sum(weight for _, weight in given) / 2
-        votes = _votes([(label, weight) for result, weight in given for label in result])
+        half = sum(weight for _, weight in annotations) / 2
+        votes = _votes([(label, weight) for result, weight in annotations for label in result])
         return sorted(label for label, weight in votes.items() if weight > half)
     how = aggregate or _AGGREGATES[task][0]
     if how == "mean":
-        return float(sum(value * weight for value, weight in given) / sum(weight for _, weight in given))
+        return float(sum(value * weight for value, weight in annotations) / sum(weight for _, weight in annotations))
     if how == "median":
-        low, high = _middle(given)
+        low, high = _middle(annotations)
         return low if task == "ordinal" else (low + high) / 2
-    votes = _votes(given)
+    votes = _votes(annotations)
     best = [value for value, weight in votes.items() if weight == max(votes.values())]
     if task == "regression":
         return float(sum(best) / len(best))
@@ -78,10 +78,10 @@ def label_of(task: Task, values: Sequence[Any], weights: Sequence[float], aggreg
 
 
 def check_on_scale(task: Task, label: Label | None, scale: Scale) -> None:
-    """Raise DataError for a label that is not on its scale; that of a regression may be between two grades."""
-    known = set(map(str, scale.grades))
+    """Raise DataError for a label outside its scale; that of a regression may be between two grades."""
+    grades = set(map(str, scale.grades))
     for value in label if isinstance(label, list) else [] if label is None else [label]:
-        if value not in known if isinstance(value, str) else not scale.has(value, exactly=task == "ordinal"):
+        if value not in grades if isinstance(value, str) else not scale.has(value, exactly=task == "ordinal"):
             raise DataError(f"labels: expected values on {scale}, got {short(value)}")
 
 
@@ -104,17 +104,17 @@ def _checked(task: Task, value: Any) -> Any:
     raise DataError(f"labels: expected {_EXPECTED[task]}, or null, for {task}, got {short(value)}")
 
 
-def _votes(given: Sequence[tuple[Any, float]]) -> dict[Any, float]:
+def _votes(annotations: Sequence[tuple[Any, float]]) -> dict[Any, float]:
     results: dict[Any, float] = {}
-    for value, weight in given:
+    for value, weight in annotations:
         results[value] = results.get(value, 0.0) + weight
     return results
 
 
-def _middle(given: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the values between which half of the weight lies, which may be the same."""
-    ordered = sorted(given)
-    half, before = sum(weight for _, weight in given) / 2, 0.0
+def _middle(annotations: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the values on both sides of half of the weight. They may be the same."""
+    ordered = sorted(annotations)
+    half, before = sum(weight for _, weight in annotations) / 2, 0.0
     for i, (value, weight) in enumerate(ordered):
         before += weight
         if before > half:
@@ -141,7 +141,7 @@ MOST_LABELS = 1000
 
 
 class Example(msgspec.Struct, array_like=True):
-    """A document that is used.
+    """A document with a label and a split.
 
     Attributes:
         label: a number, a text, or a list of texts, by the task.
@@ -159,10 +159,10 @@ DECODER = msgspec.json.Decoder(Example)
 
 @dataclass
 class Examples:
-    """The documents that are used, of all shards, in order.
+    """The labelled documents of all shards, in order.
 
     Attributes:
-        task: what they are for.
+        task: Task of the model.
         labels: Labels of each document.
         splits: uint8, the number of its split.
         pieces: int64, its rows.
@@ -187,7 +187,10 @@ class Examples:
 
     @property
     def range(self) -> tuple[float, float] | None:
-        """Return the ends of the declared scale, to which the scores of a regression are clipped; None without one."""
+        """Return the ends of the declared scale.
+
+        The scores of a regression are clipped to them. None without a scale.
+        """
         return self.scale.bounds if self.task == "regression" and isinstance(self.scale, Scale) else None
 
     @cached_property
@@ -210,7 +213,7 @@ class Examples:
         return np.concatenate([[0], np.cumsum(self.pieces)])
 
     def of_split(self, split: str) -> Array:
-        """Return which documents are in a split; bool."""
+        """Return a mask of the documents of a split; bool."""
         return cast("Array", self.splits == SPLITS.index(split))
 
     def counts(self) -> dict[str, dict[str, int]]:
@@ -222,7 +225,7 @@ class Examples:
         return {split: {name: counts[name] for name in order if counts[name]} for split, counts in results.items()}
 
     def _named(self) -> tuple[list[list[str]], list[str]]:
-        """Return under which names each document is counted, and all of these in their order."""
+        """Return the names to count each document by, and their order."""
         if self.task != "regression":
             return [names_of(label) or [NONE] for label in self.labels], [*self.names, NONE]
         values = np.array(self.labels, np.float64)
@@ -235,19 +238,19 @@ class Examples:
         return [[bins[i]] for i in place.tolist()], bins
 
     def check(self, minimum: int) -> None:
-        """Check that there is enough to train on.
+        """Check the number of examples.
 
         Raises:
             DataError: saying what is missing.
         """
-        there = self.of_split(TRAIN)
+        train = self.of_split(TRAIN)
         if not self.names:
-            if there.sum() < minimum:
+            if train.sum() < minimum:
                 raise DataError(
-                    f"expected at least {minimum:,} documents with a label in train, got {there.sum():,} (of "
+                    f"expected at least {minimum:,} documents with a label in train, got {train.sum():,} (of "
                     f"{len(self.labels):,} in all); label more, or lower `minimum`"
                 )
-            if len({label for label, is_there in zip(self.labels, there.tolist(), strict=True) if is_there}) < 2:
+            if len({label for label, is_there in zip(self.labels, train.tolist(), strict=True) if is_there}) < 2:
                 raise DataError("expected different labels in train, got the same one everywhere")
             return
         if len(self.names) < 2 and self.task != "multilabel":
@@ -260,11 +263,11 @@ class Examples:
                 f"expected at least {minimum:,} documents of each label in train, got {', '.join(few[:10])}{more}; "
                 "label more, leave them out with `when`, or lower `minimum`"
             )
-        if self.task == "multilabel" and (full := [n for n in self.names if counts[n] == int(there.sum())]):
+        if self.task == "multilabel" and (full := [n for n in self.names if counts[n] == int(train.sum())]):
             raise DataError(f"labels: expected documents in train without {full[0]!r}, got none")
 
     def targets(self) -> Array:
-        """Return what the model's outputs should be, in the order of `About.outputs`; float64 (documents, outputs)."""
+        """Return the expected outputs of the model, in the order of `About.outputs`; float64 (documents, outputs)."""
         if self.task == "regression":
             return np.array(self.labels, np.float64)[:, None]
         place = {name: i for i, name in enumerate(self.names)}
@@ -276,7 +279,7 @@ class Examples:
         return hot[:, 1:] if self.task == "classes" and len(self.names) == 2 else hot
 
     def numbers(self) -> Array:
-        """Return each document's class or grade by its number, or the number itself; float64 (documents)."""
+        """Return the number of each document's class or grade, or the label; float64 (documents)."""
         if self.task == "regression":
             return np.array(self.labels, np.float64)
         place = {name: float(i) for i, name in enumerate(self.names)}
@@ -295,57 +298,59 @@ MAIN = {"regression": "spearman", "ordinal": "spearman", "classes": "macro_f1", 
 
 
 def measured(examples: Examples, values: Array) -> dict[str, dict[str, Any]]:
-    """Return the measures of valid and test, those that have documents.
+    """Return the measures of valid and test, if they have documents.
 
     Args:
         examples: Examples of all splits.
         values: float64 (documents, outcomes), what the model says.
     """
-    there = {split: examples.of_split(split) for split in (VALID, TEST)}
-    return {split: of_documents(examples, values, rows) for split, rows in there.items() if rows.any()}
+    by_split = {split: examples.of_split(split) for split in (VALID, TEST)}
+    return {split: of_documents(examples, values, rows) for split, rows in by_split.items() if rows.any()}
 
 
 def on_valid(examples: Examples, values: Array) -> float:
-    """Return the measure by which settings are chosen; -1 if what the model says does not vary."""
+    """Return the measure for choosing settings; -1 if what the model says does not vary."""
     result = of_documents(examples, values, examples.of_split(VALID))[MAIN[examples.task]]
     return -1.0 if result is None else float(result)
 
 
-def of_documents(examples: Examples, values: Array, there: Array) -> dict[str, Any]:
+def of_documents(examples: Examples, values: Array, rows: Array) -> dict[str, Any]:
     """Return the measures of some documents: ``documents``, those of the task, and ``baseline``.
 
     The baseline says the same of all: the median of numbers and grades in train, the class that most have there.
     """
-    task, labels, known, values = examples.task, examples.names, examples.of_split(TRAIN), values[there]
+    task, labels, train, values = examples.task, examples.names, examples.of_split(TRAIN), values[rows]
     count = {"documents": len(values)}
     if task == "multilabel":
-        truth, said = examples.targets()[there] > 0.5, values >= 0.5
-        either = np.maximum(truth.sum(axis=0) + said.sum(axis=0), 1)  # a label that is nowhere has an F1 of 0
-        f1 = 2 * (truth & said).sum(axis=0) / either
-        results = {"accuracy": float((truth == said).all(axis=1).mean()), "macro_f1": float(f1.mean())}
+        truth, predictions = examples.targets()[rows] > 0.5, values >= 0.5
+        either = np.maximum(truth.sum(axis=0) + predictions.sum(axis=0), 1)  # a label that is nowhere has an F1 of 0
+        f1 = 2 * (truth & predictions).sum(axis=0) / either
+        results = {"accuracy": float((truth == predictions).all(axis=1).mean()), "macro_f1": float(f1.mean())}
         return count | results | {"baseline": {"accuracy": float((~truth).all(axis=1).mean()), "macro_f1": 0.0}}
     numbers = examples.numbers()
     if task == "classes":
         codes = numbers.astype(np.int64)
-        usual = np.bincount(codes[known]).argmax()
-        baseline = _of_classes(codes[there], np.full(len(values), usual), len(labels))
-        return count | _of_classes(codes[there], values.argmax(axis=1), len(labels)) | {"baseline": baseline}
-    said, on_scale = scores_of(task, labels, values), dict[str, float | None]()
+        usual = np.bincount(codes[train]).argmax()
+        baseline = _of_classes(codes[rows], np.full(len(values), usual), len(labels))
+        return count | _of_classes(codes[rows], values.argmax(axis=1), len(labels)) | {"baseline": baseline}
+    predictions, on_scale = scores_of(task, labels, values), dict[str, float | None]()
     if task == "ordinal":
-        on_scale["accuracy"] = float((values.argmax(axis=1) == numbers[there]).mean())
+        on_scale["accuracy"] = float((values.argmax(axis=1) == numbers[rows]).mean())
         numbers = np.array(grades_of(labels))[numbers.astype(np.int64)]
     elif isinstance(scale := examples.scale, Scale):
-        said = np.clip(said, *scale.bounds)
+        predictions = np.clip(predictions, *scale.bounds)
         if grades := scale.grades:
-            of_grades = Numbers(numbers[there], said, np.array(grades, np.float64)).more(np.ones(len(said)))
+            of_grades = Numbers(numbers[rows], predictions, np.array(grades, np.float64)).more(
+                np.ones(len(predictions))
+            )
             on_scale = {name: of_grades[name] for name in ("accuracy", "macro_f1")}
     elif scale is None:
-        said = np.clip(said, numbers.min(), numbers.max())
-    whole = Numbers(numbers[there], said).headlines(np.ones(len(said)))
-    mae = float(np.abs(np.median(numbers[known]) - numbers[there]).mean())
-    found_ = {"mae": whole["mae"], "spearman": whole["spearman"]}
-    return count | found_ | on_scale | {"baseline": {"mae": mae, "spearman": None}}
+        predictions = np.clip(predictions, numbers.min(), numbers.max())
+    whole = Numbers(numbers[rows], predictions).headlines(np.ones(len(predictions)))
+    mae = float(np.abs(np.median(numbers[train]) - numbers[rows]).mean())
+    metrics = {"mae": whole["mae"], "spearman": whole["spearman"]}
+    return count | metrics | on_scale | {"baseline": {"mae": mae, "spearman": None}}
 
 
-def _of_classes(truth: Array, said: Array, number: int) -> Measured:
-    return classes(truth, said, number).headlines(np.ones(len(truth)))
+def _of_classes(truth: Array, predictions: Array, number: int) -> Measured:
+    return Classes(truth, predictions, number).headlines(np.ones(len(truth)))

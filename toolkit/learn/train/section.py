@@ -95,7 +95,7 @@ class Card(Artifact, ModelFacts, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Return the sha256 by which the model is known."""
+        """Return the identifying sha256 of the model."""
         return digest_of_files({name: file.sha256 for name, file in self.files.items()})
 
 
@@ -115,20 +115,20 @@ def labels_of(dataset: Dataset, set_name: str, shards: Iterable[str]) -> dict[st
 
 
 def models_folder(dataset: Dataset) -> str:
-    """Return the folder of the models of a dataset that no path is given for: beside its attributes."""
+    """Return the default folder of a dataset's models: beside its attributes."""
     parent, _, name = dataset.attributes.rstrip("/").rpartition("/")
     return join(parent, "models") if name == "attributes" and parent else "models"
 
 
 def with_files(dataset: Dataset, digests: Collection[str]) -> list[Card]:
-    """Return the cards of those models of a dataset that are known by one of these sha256."""
+    """Return the cards of the dataset's models with one of these sha256."""
     root = models_folder(dataset)
     cards = [load(join(root, name)) for name in store_of(root).folders(root)]
     return [card for card in cards if card and card.digest in digests]
 
 
 def state_of(folder: str, card: Card | None, made_from: str | None) -> State:
-    """Return the state of the model in a folder, whose files are read."""
+    """Return the state of a model by the content of its files."""
 
     def files(card: Card) -> list[FileRecord]:
         listed = card.files.items()
@@ -145,7 +145,7 @@ def load(folder: str) -> Card | None:
 def check_free(
     folder: str, name: str, made_from: str | None, card: Card | None, dataset: Dataset, *, overwrite: bool
 ) -> None:
-    """Check that a model may be written to a folder: nothing is there, or the same model, or it may be replaced.
+    """Check the folder for a model: nothing is there, or the same model, or it may be replaced.
 
     Raises:
         ConfigError: if it may not.
@@ -165,7 +165,7 @@ def check_free(
 
 
 def _split(folder: str) -> tuple[str, str]:
-    """Return the folder that a model lies in, which has the records about it, and its name there."""
+    """Return the parent folder of a model, and its name there. The parent has the records about it."""
     parent, _, name = folder.rstrip("/").rpartition("/")
     return parent or ("/" if folder.startswith("/") else "."), name
 
@@ -187,18 +187,13 @@ def write(folder: str, model: Mapping[str, bytes], card: Card, dataset: Dataset)
         output.write(text)
 
 
-def versions(*packages: str) -> dict[str, str]:
-    """Return the versions of the toolkit and of some packages."""
-    return {name: importlib.metadata.version(name) for name in (distribution.NAME, *packages)}
-
-
 DEFAULT = "linear"
 """The kind of a model where none is named."""
 
 _OF_ALL = {"when", "attributes"}
 
 
-def read_section(section: ConfigNode, dataset: Dataset, known: Mapping[str, SetSchema], external: External) -> Plan:
+def read_section(section: ConfigNode, dataset: Dataset, schemas: Mapping[str, SetSchema], external: External) -> Plan:
     """Return the plan of the section: of each entry what `toolkit.whole_corpus` gathers for it.
 
     Raises:
@@ -208,7 +203,7 @@ def read_section(section: ConfigNode, dataset: Dataset, known: Mapping[str, SetS
         raise section.error((), "expected `MODEL: {labels: …, task: …}`")
     entries = section.at()
     entries.value = {name: as_whole(section.at(name), name) for name in section.value}
-    plan = whole.read_section(entries, dataset, known, "train", external=external)
+    plan = whole.read_section(entries, dataset, schemas, "train", external=external)
     folders: dict[str, str] = {}
     for entry in plan.entries:
         folder = folder_of(dataset, entry)
@@ -246,16 +241,16 @@ def trainer_of(entry: Entry) -> Trainer:
 
 def folder_of(dataset: Dataset, entry: Entry) -> str:
     """Return the folder of a model: beside the folder of the attributes, if no path is given."""
-    given = trainer_of(entry).path
-    if given is not None:
-        if not given.strip():
+    path = trainer_of(entry).path
+    if path is not None:
+        if not path.strip():
             raise ConfigError(f"{entry.place}: path: expected a folder, got none")
-        return given.rstrip("/")
+        return path.rstrip("/")
     return join(models_folder(dataset), entry.set)
 
 
 def made_from(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> str | None:
-    """Return a digest of all that a model is made from; None if that is not known without reading the documents.
+    """Return a digest of all inputs of a model; None if that is not known without reading the documents.
 
     Raises:
         DataError: if attributes that are read are missing, damaged or stale.
@@ -280,7 +275,7 @@ class Making:
     Attributes:
         dataset: Dataset whose documents are labelled.
         shards: Shards of it.
-        max_document_bytes: of a document.
+        max_document_bytes: Maximum bytes of a document.
         run: tasks, as `toolkit.stages.context.Context.run` does.
     """
 
@@ -290,17 +285,17 @@ class Making:
     run: Callable[..., list[Any]]
 
     def count(self, entry: Entry) -> tuple[Examples, Counter[str]]:
-        """Return the examples that there are, and why documents are left out; nothing is written."""
+        """Return the examples, and reasons for left-out documents; nothing is written."""
         limit = self.max_document_bytes
         works = [JoinedShard.of(self.dataset, entry.joined, shard, limit) for shard in self.shards]
         tasks = tasks_of(works, [ToCount(entry, work) for work in works])
         examples: list[Example] = []
-        left = Counter[str]()
+        reasons = Counter[str]()
         for data, counts in self._run(f"counting the labels of {entry.set}", count_shard, tasks):
             examples += map(DECODER.decode, data.splitlines())
-            left.update(counts)
+            reasons.update(counts)
         trainer = trainer_of(entry)
-        return Examples.of(trainer.task, examples, trainer.scale), left
+        return Examples.of(trainer.task, examples, trainer.scale), reasons
 
     def make(self, entry: Entry, where: str) -> Card:
         """Train a model, and write its folder."""
@@ -315,9 +310,9 @@ class Making:
         ]
         examples = Examples.of(trainer.task, results, trainer.scale)
         examples.check(trainer.minimum)
-        left = Counter[str]()
+        reasons = Counter[str]()
         for signed_shard in signed:
-            left.update(signed_shard.record.counts)
+            reasons.update(signed_shard.record.counts)
         shards = [join(signed_shard.folder, signed_shard.shard) for signed_shard in signed]
         work = Work(shards, examples, join(set_folder(self.dataset, entry.set), "fit"), entry.set, self._run)
         fitted = trainer.fit(work)
@@ -336,9 +331,9 @@ class Making:
             settings=entry.settings,
             chosen=fitted.chosen,
             documents=examples.counts(),
-            left_out=dict(left),
+            left_out=dict(reasons),
             metrics=measured(examples, fitted.values),
-            versions=versions(*trainer.PACKAGES),
+            versions={name: importlib.metadata.version(name) for name in (distribution.NAME, *trainer.PACKAGES)},
             files={},
             learnt_from={name: labels_of(self.dataset, name, self.shards) for name in entry.reads},
         )
@@ -348,12 +343,12 @@ class Making:
         return found_card
 
     def clear(self, entry: Entry) -> None:
-        """Delete what was kept to train a model that is whole now; also what an earlier run could not delete."""
+        """Delete the intermediate files of a finished training; also what an earlier run could not delete."""
         remove_tree(set_folder(self.dataset, entry.set))
 
-    def _run(self, what: str, function: Callable[[Any, Report], Any], tasks: Sequence[Task[Any]]) -> list[Any]:
+    def _run(self, title: str, function: Callable[[Any, Report], Any], tasks: Sequence[Task[Any]]) -> list[Any]:
         unit = "shards" if tasks and tasks[0].key in self.shards else "tasks"
-        results = self.run(what, function, tasks, unit, spreads=unit == "tasks")
+        results = self.run(title, function, tasks, unit, spreads=unit == "tasks")
         if broken := [result.failure for result in results if result.failure]:
             more = f"\nand {len(broken) - 1} more failures" if len(broken) > 1 else ""
             raise ToolkitError(broken[0].message + more)
@@ -361,20 +356,20 @@ class Making:
 
 
 class ToCount(ConfigStruct):
-    """A shard whose labels are counted."""
+    """A shard with labels to count."""
 
     entry: Entry
     work: JoinedShard
 
 
 def count_shard(job: ToCount, report: Report) -> tuple[bytes, dict[str, int]]:
-    """Return the examples of a shard, a line of JSON each, and why documents are left out."""
+    """Return the examples of a shard, and reasons for left-out documents. Examples are JSON Lines."""
     entry, whole, trainer = job.entry, job.work, trainer_of(job.entry)
     checked = entry.checked()
     evaluator = Evaluator(checked, len(entry.joined))
     keys = {name for item in checked for name in item.expression.names if name != "document"}
     result: list[bytes] = []
-    left = Counter[str]()
+    reasons = Counter[str]()
     rows = joint_rows(whole, keys)
     first = 0
     while some := list(islice(rows, _TOGETHER)):
@@ -384,7 +379,7 @@ def count_shard(job: ToCount, report: Report) -> tuple[bytes, dict[str, int]]:
         except DataError as error:
             raise at_document(error, whole, error.line or first + 1, error.id) from None
         result += [msgspec.json.encode(example) for example in examples if example]
-        left.update(why)
+        reasons.update(why)
         first += len(some)
         report(len(some), 0)
-    return b"\n".join(result), dict(left)
+    return b"\n".join(result), dict(reasons)

@@ -97,7 +97,7 @@ class Trainer(Kind, kw_only=True):
     licence: Annotated[str | None, Description(description="the licence of the model, for its card")] = None
 
     def check(self) -> None:
-        """Raise ConfigError for options that do not go together."""
+        """Raise ConfigError for conflicting options."""
         if self.task not in self.TASKS:
             raise ConfigError(f"task: expected one of {', '.join(self.TASKS)}, got {self.task}")
         if not self.expressions:
@@ -133,14 +133,14 @@ class Trainer(Kind, kw_only=True):
 
     @property
     def _labels(self) -> list[str]:
-        """Return what the expressions of `labels` are called."""
+        """Return the names of the expressions of `labels`."""
         return ["labels"] if isinstance(self.labels, str) else [f"labels[{i}]" for i in range(len(self.labels))]
 
     @property
     def shares(self) -> list[float]:
         """Return the share of each split, in the order of `SPLITS`."""
-        given: dict[str, float] = {str(name): share for name, share in self.splits.items()}
-        return [given.get(name, 0.0) for name in SPLITS]
+        shares: dict[str, float] = {str(name): share for name, share in self.splits.items()}
+        return [shares.get(name, 0.0) for name in SPLITS]
 
     def queries(self) -> dict[str, Query]:
         """Return the expressions of the options."""
@@ -151,22 +151,22 @@ class Trainer(Kind, kw_only=True):
         return results
 
     def value_type(self) -> Any:
-        """Return a type that no value has: what is made is a model."""
+        """Return a type without values: what is made is a model."""
         return bool
 
     def examples(self, block: Block) -> tuple[list[Example | None], Counter[str]]:
-        """Return what is known of documents: their labels and splits, None of what is not used; and why not.
+        """Return the examples of documents: their labels and splits, None of what is not used; and why not.
 
         Raises:
             DataError: naming the line of a label that is not of the task.
         """
         results: list[Example | None] = []
-        left = Counter[str]()
+        reasons = Counter[str]()
         bounds = np.cumsum(self.shares)
         for i, document in enumerate(block.documents):
             results.append(None)
             if not block.competes[i]:
-                left["not asked (when)"] += 1
+                reasons["not asked (when)"] += 1
                 continue
             values = [block.values[name][i] for name in self._labels]
             try:
@@ -178,12 +178,12 @@ class Trainer(Kind, kw_only=True):
                 error.line, error.id = block.first + i + 1, document.id
                 raise
             if label is None:
-                left["without a label"] += 1
+                reasons["without a label"] += 1
             elif number is None:
-                left["in no split"] += 1
+                reasons["in no split"] += 1
             else:
                 results[-1] = Example(label, number)
-        return results, left
+        return results, reasons
 
     def _split(self, block: Block, i: int, name: tuple[str, str], bounds: Array) -> int | None:
         if self.split is None:
@@ -195,7 +195,7 @@ class Trainer(Kind, kw_only=True):
         return None if value is None else SPLITS.index(value)
 
     def weights_of(self, examples: Examples) -> Array:
-        """Return what each document counts for each target: nothing out of train; if balanced, both sides the same.
+        """Return the weight of each document for each target: nothing out of train; if balanced, both sides the same.
 
         Returns:
             float64, in the shape of `Examples.targets`.
@@ -210,7 +210,7 @@ class Trainer(Kind, kw_only=True):
         return result
 
     def signer(self, files: Files) -> Signer:
-        """Return what writes the examples of a shard: a `Gatherer`."""
+        """Return the writer of the examples of a shard: a `Gatherer`."""
         raise NotImplementedError
 
     def fit(self, work: "Work") -> "Fitted":
@@ -233,15 +233,15 @@ class Gatherer(Signer):
 
     def add(self, block: Block) -> None:
         """Take the next documents."""
-        results, left = self.kind.examples(block)
-        self.counts += left
+        results, reasons = self.kind.examples(block)
+        self.counts += reasons
         used = [(i, example) for i, example in enumerate(results) if example]
         if used:
             self.take_documents(block, used)
             self._examples.write(b"".join(msgspec.json.encode(example) + b"\n" for _, example in used))
 
     def take_documents(self, block: Block, used: Sequence[tuple[int, Example]]) -> None:
-        """Write what is needed of some documents of a block: by default, of the pieces of their texts."""
+        """Write the data of some documents of a block: by default, of the pieces of their texts."""
         texts: list[str] = []
         for i, example in used:
             text = block.documents[i].text
@@ -251,11 +251,11 @@ class Gatherer(Signer):
         self.take(texts)
 
     def take(self, texts: list[str]) -> None:
-        """Write what is needed of texts."""
+        """Write the data of texts."""
         raise NotImplementedError
 
     def finish(self) -> tuple[dict[str, int], Any]:
-        """Return what was left out, by reason; and nothing."""
+        """Return the number of left-out documents, by reason; and nothing."""
         return dict(self.counts), None
 
 
@@ -266,7 +266,7 @@ class Work:
     Attributes:
         shards: the folders of what was gathered, in order.
         examples: Examples of all shards, in order.
-        folder: for what is kept meanwhile; it is deleted.
+        folder: Folder of intermediate files; it is deleted.
         name: Name of the model.
         run: runs tasks on the executor, as that of `toolkit.whole_corpus.kind.Work`.
     """

@@ -49,7 +49,7 @@ class Quantize(ConfigStruct):
 
 
 class Hyper(msgspec.Struct, frozen=True):
-    """Options of fastText that are chosen."""
+    """Options of fastText to choose."""
 
     dim: int
     epochs: int
@@ -112,11 +112,11 @@ class Fasttext(Trainer, kw_only=True):
             raise ConfigError("autotune: expected a share of valid in `splits` for a choice, got none")
 
     def signer(self, files: Files) -> Signer:
-        """Return what writes the lines of a shard."""
+        """Return the writer of the lines of a shard."""
         return _Lines(self, files)
 
     def hypers(self) -> list[Hyper]:
-        """Return what is tried, the given options first."""
+        """Return the choices to try, the given options first."""
         hypers = [Hyper(self.dim, self.epochs, self.lr, self.word_ngrams, *(self.characters or (0, 0)))]
         for trial in range(1, self.autotune or 1):
             chance = random.Random(f"{self.seed} {trial}")  # noqa: S311  # drawn the same again
@@ -139,10 +139,10 @@ class Fasttext(Trainer, kw_only=True):
                 raise DataError(
                     f"labels: expected labels without white space, which fastText cannot have, got {name!r}"
                 )
-        asked = _write(work, examples)
+        evaluated = _write(work, examples)
 
         def tried(hypers: Sequence[Hyper], *, small: bool) -> list[Array]:
-            """Return what models with these options say of all documents; write the models."""
+            """Return the predictions of models with these options for all documents; write the models."""
             tasks = [
                 Task(
                     f"{work.name}: {hyper}",
@@ -154,8 +154,8 @@ class Fasttext(Trainer, kw_only=True):
             ]  # fmt: skip
             results = []
             for probs in work.run(f"training {work.name}", train_model, tasks):
-                rows = np.full((len(asked), len(examples.names)), np.nan)
-                rows[asked] = np.frombuffer(probs).reshape(-1, len(examples.names))
+                rows = np.full((len(evaluated), len(examples.names)), np.nan)
+                rows[evaluated] = np.frombuffer(probs).reshape(-1, len(examples.names))
                 results.append(self.window.together(rows, examples.rows_of) if self.window else rows)
             return results
 
@@ -172,7 +172,7 @@ class Fasttext(Trainer, kw_only=True):
 
 
 class _Lines(Gatherer):
-    """Writes the rows of a shard, each in a line, as the tagger gives them to fastText."""
+    """Writes the rows of a shard as lines for fastText."""
 
     kind: Fasttext
 
@@ -187,18 +187,18 @@ class _Lines(Gatherer):
 
 
 def _write(work: Work, examples: Examples) -> Array:
-    """Write the rows of train with their labels, and those that the model is asked of; return which ones these are."""
+    """Write the rows of train with their labels, and those to predict; return a mask of the latter."""
     document = np.repeat(np.arange(len(examples.pieces)), examples.pieces)
     train = examples.of_split(TRAIN)[document]
     labels = [" ".join(PREFIX + name for name in names_of(label)) for label in examples.labels]
     row = 0
-    with Output(join(work.folder, _TRAIN)) as learnt, Output(join(work.folder, _ASKED)) as others:
+    with Output(join(work.folder, _TRAIN)) as learnt, Output(join(work.folder, _ASKED)) as queries:
         for shard in work.shards:
             for line in read_sealed(join(shard, LINES)).split(b"\n")[:-1]:
                 if train[row]:
                     learnt.write(labels[document[row]].encode() + b" " + line + b"\n")
                 else:
-                    others.write(line + b"\n")
+                    queries.write(line + b"\n")
                 row += 1
     return ~train
 
@@ -215,7 +215,7 @@ _PERTURB, _ZEROS = -6, 255
 
 @contextmanager
 def zeroed_memory() -> Iterator[None]:
-    """Let memory be zeros that this process gets within the ``with`` block, where it has glibc.
+    """Get zeroed memory from glibc within the ``with`` block.
 
     With one thread the fastText library gives numbers to a tenth of the vectors alone; the others have whatever memory
     had, which is another thing in each process, and no number at times.
@@ -233,13 +233,13 @@ def zeroed_memory() -> Iterator[None]:
 
 
 class ToTrain(ConfigStruct):
-    """A choice of options that is tried.
+    """A choice of options to train with.
 
     Attributes:
         kind: the options of the model.
-        hyper: what is tried.
+        hyper: Options of this trial.
         small: True if the model is quantised.
-        folder: where the texts are, and the model goes.
+        folder: Folder of the texts, and for the model.
         name: Name of the model's file.
         labels: Labels whose probabilities are wanted, in this order.
     """
@@ -280,9 +280,9 @@ def train_model(work: ToTrain, report: Report) -> bytes:
     lines = store_of(work.folder).read(join(work.folder, _ASKED)).decode().split("\n")[:-1]
     probs = np.zeros((len(lines), len(place)))
     for first in range(0, len(lines), _TOGETHER):
-        said = output.predict(lines[first : first + _TOGETHER], k=len(place))
-        for i, predictions in enumerate(said, first):
+        answers = output.predict(lines[first : first + _TOGETHER], k=len(place))
+        for i, predictions in enumerate(answers, first):
             for prediction in predictions:
                 probs[i, place[prediction.label]] = prediction.prob
-        report(len(said), 0)
+        report(len(answers), 0)
     return probs.tobytes()

@@ -60,7 +60,7 @@ class Problem:
         targets: float64 (examples, outputs).
         weights: float64 (examples, outputs), what each counts.
         train, valid: bool (examples).
-        logistic: whether targets are 0 and 1, and the loss logistic; else it is half the squared error.
+        logistic: True for targets of 0 and 1 and the logistic loss; else it is half the squared error.
     """
 
     vectors: Array
@@ -184,11 +184,11 @@ class _Network:
         return float((weights * lost).sum())
 
     def step(self, inputs: Array, targets: Array, weights: Array, *, logistic: bool) -> None:
-        """Change the arrays by the gradient of the mean loss of some rows."""
+        """Change the arrays by the gradient of the mean loss."""
         rows = self._hidden(inputs) if self._steps.hidden else inputs
         outputs = rows @ self.arrays[-2] + self.arrays[-1]
-        said = 1 / (1 + np.exp(-np.clip(outputs, -80, 80))) if logistic else outputs
-        error = (weights * (said - targets) / np.float32(len(inputs))).astype(np.float32)
+        predictions = 1 / (1 + np.exp(-np.clip(outputs, -80, 80))) if logistic else outputs
+        error = (weights * (predictions - targets) / np.float32(len(inputs))).astype(np.float32)
         gradients = [rows.T @ error, error.sum(axis=0)]
         if self._steps.hidden:
             inner = (error @ self.arrays[2].T) * (rows > 0)
@@ -261,18 +261,18 @@ class Head(Trainer, kw_only=True):
         Raises:
             DataError: as those of all kinds; and for embeddings that are none.
         """
-        results, left = super().examples(block)
+        results, counts = super().examples(block)
         for i, (example, vector) in enumerate(zip(results, block.values[EMBEDDINGS], strict=True)):
             if example and vector is None:
                 results[i] = None
-                left["without an embedding"] += 1
+                counts["without an embedding"] += 1
             elif example and not (isinstance(vector, list) and vector and all(map(is_number, vector))):
                 message = f"{EMBEDDINGS}: expected a list of numbers, or null, got {str(vector)[:60]}"
                 raise DataError(message, line=block.first + i + 1, id=block.documents[i].id)
-        return results, left
+        return results, counts
 
     def signer(self, files: Files) -> Signer:
-        """Return what writes the vectors of a shard."""
+        """Return the writer of the vectors of a shard."""
         return _Vectors(self, files)
 
     def fit(self, work: Work) -> Fitted:
@@ -330,12 +330,12 @@ class _Vectors(Gatherer):
 
 
 class ToFit(ConfigStruct):
-    """A head that is trained.
+    """A head to train.
 
     Attributes:
         shards: the folders of what was gathered.
-        folder: where the targets are, and the model goes.
-        about: what it predicts.
+        folder: Folder of the targets, and for the model.
+        about: Description of the predictions.
         splits: uint8, of each example.
         steps: see `toolkit.learn.train.kinds.head.Steps`.
     """
@@ -348,7 +348,7 @@ class ToFit(ConfigStruct):
 
 
 def fit_head(work: ToFit, report: Report) -> dict[str, Any]:
-    """Write the model and what it says of all examples; return the epoch that was chosen, and its loss on valid."""
+    """Write the model and its outputs for all examples; return the epoch that was chosen, and its loss on valid."""
     splits = np.frombuffer(work.splits, np.uint8)
     vectors = _vectors(work.shards, len(splits))
     targets, weights = np.frombuffer(read_sealed(join(work.folder, TARGETS))).reshape(2, len(splits), -1)

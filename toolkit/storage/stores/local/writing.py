@@ -165,7 +165,7 @@ class LocalWriting(Writing):
 
     def commit(self) -> Stat:
         with self._translate_errors():
-            stat = self._ended(sync=True)  # of this file: another attempt may replace it, or delete it, at once
+            stat = self._ended(sync=self.durable)  # of this file: another attempt may replace it, or delete it, at once
             _replace(self._temporary, self._path)
             self._sync_folders()
         return stat
@@ -213,7 +213,7 @@ class LocalWriting(Writing):
         return Stat(result.st_size, f"mtime_ns {result.st_mtime_ns}")
 
     def _sync_folders(self) -> None:
-        for folder in self.folders:
+        for folder in self.folders if self.durable else ():
             sync_folder(folder)
 
 

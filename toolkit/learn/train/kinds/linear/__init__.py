@@ -10,7 +10,7 @@ from toolkit.config.settings import ConfigStruct, Description
 from toolkit.errors import ConfigError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
-from toolkit.learn.train.examples import TRAIN, Examples, on_valid
+from toolkit.learn.train.examples import TRAIN, on_valid
 from toolkit.learn.train.kinds.linear.solver import FILES, Counted, Problem, solve
 from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
 from toolkit.storage.paths import join
@@ -52,7 +52,7 @@ class Linear(Trainer, kw_only=True):
 
     @property
     def alphas(self) -> list[float]:
-        """Return the penalties that are tried."""
+        """Return the penalties to try."""
         return self.alpha if isinstance(self.alpha, list) else [self.alpha]
 
     def check(self) -> None:
@@ -65,14 +65,14 @@ class Linear(Trainer, kw_only=True):
             raise ConfigError("alpha: expected a number above 0, or a list of such, got none")
 
     def about(self, labels: list[str]) -> About:
-        """Return what the model of these labels is."""
+        """Return the description of the model with these labels."""
         return About(
             task=self.task, labels=labels, words=self.words, characters=self.characters, buckets=self.buckets,
             window=self.window,
         )  # fmt: skip
 
     def signer(self, files: Files) -> Signer:
-        """Return what counts the n-grams of a shard."""
+        """Return the counter of the n-grams of a shard."""
         return _Counting(self, files)
 
     def fit(self, work: Work) -> Fitted:
@@ -80,8 +80,12 @@ class Linear(Trainer, kw_only=True):
         examples = work.examples
         about = msgspec.structs.replace(self.about(examples.names), range=examples.range or msgspec.UNSET)
         counted = Counted(work.shards, self.buckets)
-        rows = Rows.of(examples)
-        (idf, lengths), ends = self._scales(work, counted, rows.train), examples.rows_of
+        document = np.repeat(np.arange(len(examples.pieces)), examples.pieces)
+        share, train = (1.0 / examples.pieces)[document], examples.of_split(TRAIN)[document]
+        idf = natural_logs((1.0 + float(train.sum())) / (1.0 + counted.frequencies(train))) + 1.0
+        idf[1::2] *= self.characters_weigh
+        idf = idf.astype(np.float32).astype(np.float64)  # as the model has them
+        lengths, ends = counted.lengths(idf), examples.rows_of
         write_sealed(join(work.folder, _SCALES), idf.tobytes() + lengths.tobytes())
         targets, weights = examples.targets(), self.weights_of(examples)
         tasks = [
@@ -94,7 +98,7 @@ class Linear(Trainer, kw_only=True):
                     buckets=self.buckets,
                     logistic=self.task != "regression",
                     alpha=alpha,
-                    per_row=rows.packed(targets[:, k], weights[:, k]),
+                    per_row=np.concatenate([targets[document, k], weights[document, k] * share]).tobytes(),
                 ),
                 counted.bytes,
                 key=f"{a}-{k}",
@@ -118,30 +122,6 @@ class Linear(Trainer, kw_only=True):
         assert best
         chosen = {"alpha": best[1], "tried": tried} if len(self.alphas) > 1 else {}
         return Fitted(packed(about, best[2], np.array(best[4])), best[3], chosen)
-
-    def _scales(self, work: Work, counted: Counted, train: Array) -> tuple[Array, Array]:
-        """Return the inverse document frequency of each bucket in train, and the length of each row."""
-        total = float(train.sum())
-        idf = natural_logs((1.0 + total) / (1.0 + counted.frequencies(train))) + 1.0
-        idf[1::2] *= self.characters_weigh
-        idf = idf.astype(np.float32).astype(np.float64)  # as the model has them
-        return idf, counted.lengths(idf)
-
-
-class Rows:
-    """The rows of documents: which document each is of, and its share of it."""
-
-    def __init__(self, document: Array, share: Array, train: Array) -> None:
-        self.document, self.share, self.train = document, share, train
-
-    @classmethod
-    def of(cls, examples: Examples) -> "Rows":
-        document = np.repeat(np.arange(len(examples.pieces)), examples.pieces)
-        return cls(document, (1.0 / examples.pieces)[document], examples.of_split(TRAIN)[document])
-
-    def packed(self, target: Array, weights: Array) -> bytes:
-        """Return the target of each row, then what it counts, of what documents have."""
-        return np.concatenate([target[self.document], weights[self.document] * self.share]).tobytes()
 
 
 class _Counting(Gatherer):
@@ -170,13 +150,13 @@ _SCALES = "scales.bin"
 
 
 class ToFit(ConfigStruct):
-    """An output that is fitted.
+    """An output to fit.
 
     Attributes:
         shards: the folders of what was gathered.
-        folder: where the scales are, and the solution goes.
+        folder: Folder of the scales, and for the solution.
         name: Name of the solution's file.
-        buckets: how many there are.
+        buckets: Number of buckets.
         logistic, alpha: see `toolkit.learn.train.kinds.linear.solver.Problem`.
         per_row: float64, the target of each row, then what it counts.
         processes: Processes that it may keep busy.
@@ -193,7 +173,7 @@ class ToFit(ConfigStruct):
 
 
 def fit_output(work: ToFit, report: Report) -> float:
-    """Write the weights of the buckets and what is said of each row; return the intercept."""
+    """Write the weights of the buckets and the output of each row; return the intercept."""
     counted = Counted(work.shards, work.buckets, work.processes)
     scales = np.frombuffer(read_sealed(join(work.folder, _SCALES)))
     target, weights = np.split(np.frombuffer(work.per_row), 2)

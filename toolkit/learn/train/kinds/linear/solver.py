@@ -1,4 +1,4 @@
-"""Ridge and logistic regression by Newton's method, over counted n-grams of all rows that are out of core.
+"""Ridge and logistic regression by Newton's method, out of core.
 
 What is minimised is the sum over the rows of train of weight x loss, and alpha / 2 x the square of the weights' length;
 the intercept is free. The loss of a ridge is half the squared error, so one step is all. Source: Lin, Weng, Keerthi,
@@ -63,11 +63,11 @@ class Counted:
 
     Args:
         shards: the folders of what was gathered.
-        buckets: how many there are.
+        buckets: Number of buckets.
         threads: Threads that look at pieces at once; they change nothing but the time.
 
     Attributes:
-        rows: how many there are.
+        rows: Number of rows.
         bytes: Bytes of their n-grams.
     """
 
@@ -101,8 +101,8 @@ class Counted:
                     at, before = end, before + count
             first += len(sizes)
 
-    def _each(self, look: Callable[[Piece, int], None]) -> None:
-        """Call a function with each piece and the number of the lane that it is in; a lane's pieces come in order.
+    def _visit(self, look: Callable[[Piece, int], None]) -> None:
+        """Call a function with each piece and its lane's number; a lane's pieces come in order.
 
         Pieces are in lanes in turn, whatever the number of threads, so that sums over lanes are always the same.
         """
@@ -119,7 +119,7 @@ class Counted:
                     future.result()
 
     def _rows(self, function: Compiled, vector: Array) -> Array:
-        """Return what a function writes of each row."""
+        """Return the outputs of a function for all rows."""
         result = np.empty(self.rows)
 
         def look(piece: Piece, _: int) -> None:
@@ -127,11 +127,11 @@ class Counted:
             function(*piece[:3], piece.rows, self._tf, vector, out)
             result[piece.slice] = out
 
-        self._each(look)
+        self._visit(look)
         return result
 
     def lengths(self, idf: Array) -> Array:
-        """Return the length of each row as a vector, at least a tiny number; float64."""
+        """Return the length of each row, at least a tiny number; float64."""
         return np.maximum(np.sqrt(self._rows(_add_squares, idf)), 1e-150)
 
     def product(self, vector: Array) -> Array:
@@ -143,12 +143,14 @@ class Counted:
         weights = self._tf if tf is None else tf
         return self._sum(weights, lambda piece: factors[piece.slice])
 
-    def frequencies(self, wanted: Array) -> Array:
+    def frequencies(self, rows: Array) -> Array:
         """Return in how many of the wanted rows (bool) each bucket is; float64."""
-        return self.sum(wanted.astype(np.float64), np.ones(len(self._tf)))
+        return self.sum(rows.astype(np.float64), np.ones(len(self._tf)))
 
     def back_and_forth(self, vector: Array, factors: Callable[[Array, slice], Array]) -> Array:
-        """Return the sum of all rows, each times its factor, which its product with a vector gives; over buckets.
+        """Return the sum of all rows, each times its factor.
+
+        The factor depends on the product with a vector. Over buckets.
 
         Args:
             vector: over buckets.
@@ -164,7 +166,7 @@ class Counted:
 
     def _sum(self, tf: Array, factors: Callable[[Piece], Array]) -> Array:
         lanes = np.zeros((LANES, self.buckets))
-        self._each(lambda piece, lane: _add_rows(*piece[:3], piece.rows, tf, factors(piece), lanes[lane]))
+        self._visit(lambda piece, lane: _add_rows(*piece[:3], piece.rows, tf, factors(piece), lanes[lane]))
         return cast("Array", lanes.sum(axis=0))
 
 
@@ -200,7 +202,7 @@ class Problem:
 
 @dataclass
 class Solution:
-    """The weights of the buckets (before idf), the intercept, and what is said of each row."""
+    """The weights of the buckets (before idf), the intercept, the rows' outputs."""
 
     weights: Array
     intercept: float
@@ -215,11 +217,11 @@ def solve(problem: Problem) -> Solution:
     point = np.append(np.zeros(problem.counted.buckets), intercept)
     sums = np.full(problem.counted.rows, intercept)
     gradient = _gradient(problem, point, sums)
-    wanted = ENOUGH * _length(gradient)
+    target = ENOUGH * _length(gradient)
     for _ in range(STEPS if problem.logistic else 1):
-        if _length(gradient) <= wanted:
+        if _length(gradient) <= target:
             break
-        enough = max(wanted / 2, 0.1 * _length(gradient)) if problem.logistic else wanted
+        enough = max(target / 2, 0.1 * _length(gradient)) if problem.logistic else target
         step = _step(problem, sums, gradient, enough)
         ahead = problem.counted.product(step[:-1] * problem.idf) / problem.lengths + step[-1]
         size = _size(problem, point, step, sums, ahead, _dot(gradient, step))
@@ -232,7 +234,7 @@ def solve(problem: Problem) -> Solution:
 
 
 def _dot(one: Array, other: Array) -> float:
-    """Return the product of two vectors, whose order of additions no library's threads decide."""
+    """Return the product of two vectors. No library's threads decide the order of additions."""
     return float((one * other).sum())
 
 
@@ -246,7 +248,7 @@ def _ones(sums: Array) -> Array:
 
 
 def _back(problem: Problem, factors: Array) -> Array:
-    """Return the sum of the rows, each times its factor, and the sum of the factors."""
+    """Return the rows' weighted sum, and the sum of the factors."""
     result = problem.counted.sum(factors / problem.lengths) * problem.idf
     return np.append(result, factors.sum())
 

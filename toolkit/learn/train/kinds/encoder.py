@@ -1,4 +1,9 @@
-"""Options of fine-tuned encoders, and the task that trains one: epochs over the split train, the best by valid."""
+"""Fine-tuned encoders: a model of a folder with a head for the task, trained by PyTorch (extra ``torch``).
+
+Source: FineWeb-Edu's classifier (Penedo et al. 2024, arXiv:2406.17557), which trains the head of an encoder that stays
+as it is; ml_filter's training of annotators, which trains both. AdamW: Loshchilov and Hutter 2019, arXiv:1711.05101.
+Bytes are not promised: sums depend on the device, the number of threads and the versions.
+"""
 
 import math
 import os
@@ -12,9 +17,9 @@ import numpy as np
 from toolkit.config.settings import ConfigStruct, Description
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.exchange.sealed import read_sealed, write_sealed
-from toolkit.execution.executors import Report
+from toolkit.execution.executors import Report, Task
 from toolkit.learn.train.examples import MAIN, TRAIN, VALID, Examples, on_valid
-from toolkit.learn.train.trainer import Positive, Trainer
+from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
 from toolkit.storage.models import digest_of_file
 from toolkit.storage.paths import join
 from toolkit.storage.stores.local.scratch import scratch
@@ -22,13 +27,14 @@ from toolkit.text.encoders.config import CONFIG, TOKENIZER, Outputs, Trained, ch
 from toolkit.text.encoders.tokens import Batches, BatchOption, Device, Tokens, filled_up
 from toolkit.text.encoders.torch_models import WEIGHTS, cause_of, device_of, imported
 from toolkit.text.kernels.signatures import Array
+from toolkit.whole_corpus.kind import Files, Signer
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class EncoderOptions(Trainer, kw_only=True):
-    """Options of fine-tuned encoders."""
+class Encoder(Trainer, kw_only=True):
+    """Fine-tuned encoders."""
 
     PACKAGES: ClassVar[Sequence[str]] = ("numpy", "safetensors", "tokenizers", "torch", "transformers")
     NEUTRAL: ClassVar[frozenset[str]] = Trainer.NEUTRAL | {"base", "device", "threads"}
@@ -88,17 +94,63 @@ class EncoderOptions(Trainer, kw_only=True):
         device_of(self.device)
 
     def facts(self) -> dict[str, Any]:
-        """Return digests of the files of the encoder that are read."""
+        """Return digests of the encoder's input files."""
         return {"base": {name: digest_of_file(os.path.join(self.base, name)) for name in (CONFIG, TOKENIZER, WEIGHTS)}}
 
     def tokens(self) -> Tokens:
-        """Return what cuts texts."""
+        """Return the tokenizer."""
         return Tokens(self.base, self.most, read_config(os.path.join(self.base, CONFIG)))
 
     @property
     def most(self) -> int:
-        """Return the number of tokens that the model sees of a text."""
+        """Return the largest number of tokens of a text."""
         return read_config(os.path.join(self.base, CONFIG)).tokens(self.max_tokens)
+
+    def signer(self, files: Files) -> Signer:
+        """Return the writer of the tokens of a shard."""
+        return _Cutting(self, files)
+
+    def fit(self, work: Work) -> Fitted:
+        """Train in one task on the executor's device."""
+        examples = work.examples
+        outputs = Outputs(self.task, examples.names)
+        task = Task(
+            f"{work.name}: {self.epochs} epochs",
+            ToTrain(
+                kind=msgspec.json.encode(self),
+                shards=work.shards,
+                folder=work.folder,
+                examples=msgspec.json.encode([examples.labels, examples.splits.tolist(), examples.pieces.tolist()]),
+                weights=self.weights_of(examples).tobytes(),
+            ),
+            processes=self.threads,
+            key="0",
+        )
+        (result,) = work.run(f"training {work.name}", train_encoder, [task])
+        computed = np.frombuffer(result.values, np.float32).reshape(-1, outputs.width)
+        values = np.full((len(computed), len(examples.names) or 1), np.nan)
+        evaluated = ~np.isnan(computed).any(axis=1)
+        values[evaluated] = outputs.outcomes(computed[evaluated])
+        values = self.window.together(values, examples.rows_of) if self.window else values
+        files = {name: read_sealed(join(work.folder, name)) for name in result.files}
+        return Fitted(files.pop(WEIGHTS), values, result.chosen, files)
+
+
+class _Cutting(Gatherer):
+    """Writes the tokens of a shard's rows."""
+
+    kind: Encoder
+
+    def __init__(self, kind: Encoder, files: Files) -> None:
+        super().__init__(kind, files)
+        self._tokens = kind.tokens()
+        self._numbers, self._rows = files.open(TOKENS), files.open(ROWS)
+
+    def take(self, texts: list[str]) -> None:
+        results = self._tokens.of(texts)
+        numbers: Array = np.array([number for item in results for number in item], "<u4")
+        self._numbers.write(numbers.tobytes())
+        self._rows.write(np.array([*map(len, results)], "<u4").tobytes())
 
 
 TOKENS, ROWS = "tokens.bin", "rows.bin"
@@ -114,12 +166,12 @@ _NORM = 1.0
 
 
 class ToTrain(ConfigStruct):
-    """A model that is trained.
+    """A model to train.
 
     Attributes:
         kind: the options, as JSON.
         shards: the folders of what was gathered.
-        folder: where the files of the model go.
+        folder: Folder for the files of the model.
         examples: labels, splits and rows of the documents, as JSON.
         weights: float64 (documents, targets), what each counts for each of `Examples.targets`.
     """
@@ -147,7 +199,7 @@ class TrainedEncoder(ConfigStruct):
 
 def train_encoder(work: ToTrain, report: Report) -> TrainedEncoder:
     """Train; write the files of the best epoch."""
-    kind = msgspec.json.decode(work.kind, type=EncoderOptions)
+    kind = msgspec.json.decode(work.kind, type=Encoder)
     labels, splits, pieces = msgspec.json.decode(work.examples)
     examples = Examples(kind.task, labels, np.array(splits, np.uint8), np.array(pieces, np.int64))
     training = Training(kind, examples, _rows(work.shards), np.frombuffer(work.weights), report)
@@ -177,12 +229,12 @@ class Training:
         kind: its options.
         examples: the documents.
         rows: tokens of each row of them.
-        weights: as `ToTrain` has them.
+        weights: Weights of `ToTrain`.
         report: is told of each document of each epoch.
     """
 
     def __init__(
-        self, kind: EncoderOptions, examples: Examples, rows: list[Sequence[int]], weights: Array, report: Report
+        self, kind: Encoder, examples: Examples, rows: list[Sequence[int]], weights: Array, report: Report
     ) -> None:
         self._torch, self._transformers = imported()
         self._kind, self._examples, self._tokens, self._report = kind, examples, rows, report
@@ -201,12 +253,12 @@ class Training:
         self._device = device_of(kind.device)
         self._chance = random.Random(f"{kind.seed}")  # noqa: S311  # drawn the same again
         self._torch.manual_seed(self._chance.getrandbits(63))
-        self._model = self._made().to(self._device)
+        self._model = self._new_model().to(self._device)
         self._pad = kind.tokens().pad
 
     # --- the model ----------------------------------------------------------------------------------------------------
 
-    def _made(self) -> Any:
+    def _new_model(self) -> Any:
         """Return the encoder with a new head."""
         kind, width = self._kind, self._outputs.width
         labels = self._examples.names or ["score"]
@@ -291,7 +343,7 @@ class Training:
         return {"epoch": best_epoch, "tried": [{MAIN[self._kind.task]: item} for item in measured]}
 
     def _optimizer(self, steps: int) -> tuple[Any, Any]:
-        """Return AdamW, which lets norms and biases be as large as they are, and the schedule of its rate."""
+        """Return AdamW and the schedule of its rate. Norms and biases have no weight decay."""
         torch = self._torch
         weights = [parameter for parameter in self._model.parameters() if parameter.requires_grad]
         groups = [
@@ -303,8 +355,8 @@ class Training:
         def factor(step: int) -> float:
             if step < rising:
                 return (step + 1) / (rising + 1)
-            done = min(1.0, (step - rising) / max(1, steps - rising))
-            return 0.5 * (1 + math.cos(math.pi * done)) if self._kind.schedule == "cosine" else 1 - done
+            progress = min(1.0, (step - rising) / max(1, steps - rising))
+            return 0.5 * (1 + math.cos(math.pi * progress)) if self._kind.schedule == "cosine" else 1 - progress
 
         optimizer = torch.optim.AdamW(groups, lr=self._kind.rate)
         return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
@@ -321,7 +373,7 @@ class Training:
             yield from results
 
     def _step(self, batch: list[int], optimizer: Any) -> None:
-        """Learn from a batch, in parts that have at most so many tokens."""
+        """Learn from a batch, in parts of limited numbers of tokens."""
         torch = self._torch
         optimizer.zero_grad()
         total = max(float(self._weights[batch].sum()), 1e-12)
@@ -347,30 +399,30 @@ class Training:
 
     def _logits(self, rows: Array | Sequence[int]) -> Any:
         ids, mask = filled_up([self._tokens[row] for row in rows], self._pad)
-        given = [self._torch.from_numpy(item).to(self._device) for item in (ids, mask)]
-        return self._model(input_ids=given[0], attention_mask=given[1]).logits
+        tensors = [self._torch.from_numpy(item).to(self._device) for item in (ids, mask)]
+        return self._model(input_ids=tensors[0], attention_mask=tensors[1]).logits
 
     # --- what it says -------------------------------------------------------------------------------------------------
 
     def values(self) -> Array:
-        """Return what the model computes of the rows of valid and test: float32; NaN in train."""
+        """Return the outputs for the rows of valid and test: float32; NaN in train."""
         return self._computed(~self._learns)
 
-    def _computed(self, wanted: Array) -> Array:
+    def _computed(self, selected: Array) -> Array:
         result = np.full((len(self._tokens), self._outputs.width), np.nan, np.float32)
-        asked = np.flatnonzero(wanted)
+        numbers = np.flatnonzero(selected)
         self._model.eval()
         with self._torch.inference_mode():
-            for part in Batches(tokens=self._kind.batch.tokens).of([len(self._tokens[row]) for row in asked]):
-                rows = asked[part].tolist()
+            for part in Batches(tokens=self._kind.batch.tokens).of([len(self._tokens[row]) for row in numbers]):
+                rows = numbers[part].tolist()
                 result[rows] = self._logits(rows).float().cpu().numpy()
         return result
 
     def _on_valid(self) -> float:
-        """Return the measure by which epochs are chosen."""
-        wanted = self._examples.of_split(VALID)
+        """Return the measure for choosing epochs."""
+        documents = self._examples.of_split(VALID)
         values = np.zeros((len(self._tokens), len(self._examples.names) or 1))
-        rows = wanted[self._document]
+        rows = documents[self._document]
         values[rows] = self._outputs.outcomes(self._computed(rows)[rows])
         if self._kind.window:
             values = self._kind.window.together(values, self._examples.rows_of)
