@@ -10,7 +10,7 @@ toolkit.tag import …``, never ``import toolkit.tag.…``.
 
 # ruff: noqa: I001  # the imports below are made when they are needed
 
-from toolkit import beginning as _beginning  # noqa: F401  # before all that takes time
+from toolkit import bootstrap as _bootstrap  # noqa: F401  # before all that takes time
 
 from typing import TYPE_CHECKING
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import NoReturn
 
-from toolkit import beginning, command_line, distribution
+from toolkit import bootstrap, command_line, distribution
 from toolkit.command_line import Options
 from toolkit.errors import ToolkitError, advice, did_you_mean, indented
 from toolkit.execution import processes
@@ -33,7 +33,7 @@ from toolkit.storage.addresses import redact_url
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "toolkit") -> int:
-    """Run a command line, which began with `prog`; return the exit status."""
+    """Run a command line, called as `prog`; return the exit status."""
     with Session().bound():
         return _main(arguments, prog)
 
@@ -62,7 +62,7 @@ def _main(arguments: Sequence[str] | None, prog: str) -> int:
 
 
 def _failed(error: Exception) -> int:
-    """Tell an error that a user can do something about; return the exit status. What is a mistake of ours is raised."""
+    """Print an error for the user; return the exit status. Our own mistakes are raised."""
     if isinstance(error, ToolkitError):
         _tell(f"error: {indented(error)}")
         return error.exit_code
@@ -76,7 +76,7 @@ def _failed(error: Exception) -> int:
 
 
 def _command_first(arguments: list[str]) -> list[str]:
-    """Return the words of a command line with the command before its options."""
+    """Return the words of a command line, the command first."""
     if not arguments or not arguments[0].startswith("-"):
         return arguments
     words = [
@@ -87,7 +87,7 @@ def _command_first(arguments: list[str]) -> list[str]:
 
 
 def _dolma(arguments: Sequence[str]) -> str | None:
-    """Return what is here instead of a command line of Dolma's; None if it is none."""
+    """Return a hint for a command line of Dolma's, else None."""
     if not arguments or arguments[0].startswith("-"):
         return None
     if arguments[0] in command_line.names() and not any(item.startswith("--") for item in arguments):
@@ -157,7 +157,7 @@ _closed: set[int] = set()
 
 
 def _tell(message: str) -> None:
-    """Say something on standard error; on standard output, where the caller has closed the other."""
+    """Print to stderr, or to stdout if stderr is closed."""
     print(message, file=sys.stdout if 2 in _closed and 1 not in _closed else sys.stderr, flush=True)
 
 
@@ -170,14 +170,14 @@ def _interrupted(error: BaseException) -> int:
 
 
 def _called() -> str:
-    """Return the words with which this process was started: ``toolkit``, ``tagmix`` or ``python -m toolkit``."""
+    """Return the name of this program: ``toolkit``, ``tagmix`` or ``python -m toolkit``."""
     name = os.path.basename(sys.argv[0])
     return "python -m toolkit" if name == "__main__.py" else name if name in distribution.COMMANDS else "toolkit"
 
 
 def entry() -> NoReturn:
-    """Run the console script, or tell the shell how a word can go on."""
-    beginning.end_by_signals()
+    """Run the console script, or answer shell completion."""
+    bootstrap.end_by_signals()
     if "_ARGCOMPLETE" in os.environ:  # a shell wants to know how a word can go on
         from toolkit import completion
 
@@ -199,7 +199,7 @@ def entry() -> NoReturn:
 
 
 def _end(status: int) -> NoReturn:
-    """End the process; after a success, when nothing is left to be closed, without freeing object by object."""
+    """End the process; after a success with nothing to close, without freeing object by object."""
     if status == 0 and threading.active_count() == 1 and not (sys.getprofile() or sys.gettrace()):
         with contextlib.suppress(OSError, ValueError):  # what cannot be written is told by Python, below
             atexit._run_exitfuncs()  # noqa: SLF001  # as `multiprocessing` does in its processes
@@ -210,9 +210,9 @@ def _end(status: int) -> NoReturn:
 
 
 def _hear_signals() -> None:
-    """Let signals interrupt the command, which tidies up; until it has begun they end the program at once."""
+    """Let signals interrupt the command, to tidy up; before, they end the program at once."""
     if processes.is_program:
-        beginning.collect_garbage()
+        bootstrap.collect_garbage()
         note_signals(Terminated)
 
 

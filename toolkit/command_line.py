@@ -27,17 +27,18 @@ AnyOptions = TypeVar("AnyOptions", bound="Options")
 
 
 class Flag:
-    """Describes a field that is given as an option.
+    """Describes a field as an option. The type of the field determines its value: nothing (bool), a number above 0
+    (int), one of some words (Literal), a text, or several of them, each after the option (tuple).
 
     The type of the field says what it takes: nothing (bool), a number above 0 (int), one of some words (Literal), a
     text, or several of them, each behind the option (tuple).
 
     Attributes:
-        help: what it does.
-        names: as on the command line; by default two hyphens and the field's name.
-        metavar: what its value is called.
-        parse: makes the value of its text, if that is none of the above.
-        alone: the value where the option stands without one; None if it must have one.
+        help: Sentence for help.
+        names: Spellings; by default two hyphens and the field's name.
+        metavar: Name of its value.
+        parse: Function that parses a value of another type.
+        alone: Value of the option without one; None if it must have one.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Flag:
 
 
 class Words:
-    """Describes the words that belong to no option; one field of a command may have it.
+    """Describes the positional words; one field of a command may have it.
 
     On `overrides`, all must be ``KEY=VALUE``. On `targets`, words of another form are allowed, too.
     """
@@ -69,7 +70,7 @@ def _share(text: str) -> tuple[int, int]:
 
 
 def positive(text: str) -> int:
-    """Return the number above 0 that a text is.
+    """Parse a number above 0.
 
     Raises:
         argparse.ArgumentTypeError: if it is none.
@@ -80,7 +81,7 @@ def positive(text: str) -> int:
 
 
 def natural(text: str) -> int:
-    """Return the number from 0 that a text is.
+    """Parse a number from 0.
 
     Raises:
         argparse.ArgumentTypeError: if it is none.
@@ -94,18 +95,18 @@ def natural(text: str) -> int:
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Options that every command has.
+    """Options of every command.
 
     Attributes:
-        config: path of the configuration; None where a command can do without.
+        config: Path of the configuration; None if a command can do without.
         overrides: ``KEY=VALUE``.
-        targets: words of another form: paths, or taggers.
-        limit: at most so many shards, or inputs.
-        shard: number of the share that is worked on, and how many shares there are.
-        dry_run: write nothing, show what would be done.
-        overwrite: replace what was made with other settings.
-        config_node: the configuration itself, where it is in no file; `config` is then what errors call it.
-        watch: is told how far a stage is, now and then.
+        targets: Words of another form: paths, or taggers.
+        limit: Number of shards, or inputs, at most.
+        shard: Number of this share, and of all shares.
+        dry_run: True to write nothing, and show the plan.
+        overwrite: True to replace results with other settings.
+        config_node: Configuration that is in no file; `config` is then its name in errors.
+        watch: Function to call with progress, now and then.
     """
 
     EXAMPLES: ClassVar[tuple[str, ...]] = ()
@@ -136,38 +137,38 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def command(self) -> str:
-        """Return the name of the command: that of the module that these options are defined in."""
+        """Return the name of the command: that of the module of these options."""
         return type(self).__module__.rpartition(".")[2]
 
     @property
     def only_shows(self) -> bool:
-        """Return whether the command shows what would be done, and does not do it."""
+        """Return True for a preview without work."""
         return self.dry_run
 
     @property
     def keeps_indexes(self) -> bool:
-        """Return whether row indexes that are missing, and so made on the way, are kept for others."""
+        """Return True if newly made row indexes are kept for other runs."""
         return not self.only_shows
 
     @property
     def remakes(self) -> str:
-        """Return `REMAKES`, or less where the command only writes external files."""
+        """Return `REMAKES`, or less for a writer of external files."""
         return self.REMAKES
 
     def as_of(self, other: type[AnyOptions]) -> AnyOptions:
-        """Return the options of another command, with the values that both have."""
+        """Return the options of another command, with the common values."""
         common = {*self.__struct_fields__} & {*other.__struct_fields__}
         return other(**{name: getattr(self, name) for name in common})
 
 
 class Limited(Options, frozen=True, kw_only=True):
-    """Options of commands that can work on some shards."""
+    """Options of commands for some shards."""
 
     limit: Annotated[int | None, Flag("work on the first N shards (or inputs) only", metavar="N")] = None
 
 
 class Shared(Options, frozen=True, kw_only=True):
-    """Options of commands whose work several runs can share."""
+    """Options of commands for several parallel runs."""
 
     shard: Annotated[
         tuple[int, int] | None,
@@ -176,14 +177,14 @@ class Shared(Options, frozen=True, kw_only=True):
 
 
 class Configured(Options, frozen=True, kw_only=True):
-    """Options of commands that need a configuration."""
+    """Options of commands with a configuration."""
 
     config: Annotated[str, Flag("the configuration (YAML)", "-c", "--config", metavar="FILE")]
     overrides: Annotated[tuple[str, ...], Words("settings that override the file's", "KEY=VALUE")] = ()
 
 
 class Stage(Shared, Limited, frozen=True, kw_only=True):
-    """Options of commands that write a dataset or an output."""
+    """Options of commands with a dataset or an output."""
 
     WRITES: ClassVar = True
 
@@ -192,7 +193,7 @@ class Stage(Shared, Limited, frozen=True, kw_only=True):
 
 
 class Looking(Options, frozen=True, kw_only=True):
-    """Options of commands that take paths, or a configuration.
+    """Options of commands with paths, or a configuration.
 
     Raises:
         ConfigError: if there is neither.
@@ -220,7 +221,8 @@ class Looking(Options, frozen=True, kw_only=True):
 
 
 def absent(name: str | None = None) -> Any:
-    """Return the default of a field that only some results of a command have: a value that is false, and not encoded.
+    """Return the default of an optional field of a result: false, and not encoded. Functions give an empty value of its
+    type instead; see `fill_absent`.
 
     Functions give an empty value of its type instead; see `fill_absent`.
 
@@ -248,7 +250,7 @@ class CommandResult(msgspec.Struct, kw_only=True, dict=True):
         return plain
 
     def for_python(self) -> Any:
-        """Return what the function of the command returns."""
+        """Return the result of the command's function."""
         return self
 
     def shown_as(self, text: str) -> None:
@@ -257,7 +259,7 @@ class CommandResult(msgspec.Struct, kw_only=True, dict=True):
 
 
 def fill_absent(value: Any) -> None:
-    """Give each absent field of a result, and of those inside, an empty value; what is encoded stays."""
+    """Give absent fields of a result empty values, recursively; its encoding stays."""
     if isinstance(value, CommandResult):
         vars(value)["plain"] = value.data
     if isinstance(value, msgspec.Struct):
@@ -279,7 +281,7 @@ def _empty(type_: Any) -> Any:
 
 
 class FailedResult(CommandResult, kw_only=True):
-    """The result of a command that could not give any other.
+    """The result of a failed command.
 
     Attributes:
         failed: Messages of what failed.
@@ -292,12 +294,12 @@ class FailedResult(CommandResult, kw_only=True):
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """A field that is on the command line.
+    """A field on the command line.
 
     Attributes:
-        field: its name.
-        type: what it holds, without None.
-        spec: how it is given.
+        field: Name of the field.
+        type: Type of the value, without None.
+        spec: Option or words.
         required: True if the command needs it.
         default: Default of the field.
     """
@@ -310,7 +312,7 @@ class Argument(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return how the option is spelt; nothing for words that belong to no option."""
+        """Return the spellings of the option; none for words."""
         if isinstance(self.spec, Words):
             return ()
         return self.spec.names or (f"--{self.field.replace('_', '-')}",)
@@ -321,14 +323,14 @@ class Argument(msgspec.Struct, frozen=True):
 
     @property
     def metavar(self) -> str:
-        """Return what the value is called; empty for an option without one."""
+        """Return the name of the value; empty for an option without one."""
         if self.type is bool:
             return ""
         return self.spec.metavar or "|".join(self.choices) or self.field.upper()
 
 
 def arguments(options: type[Options]) -> list[Argument]:
-    """Return what is on the command line: the configuration and words, the command's own options, then shared ones."""
+    """Return the arguments: configuration and words, own options, shared ones."""
     hints = get_type_hints(options, include_extras=True)
     fields = {field.name: field for field in msgspec.structs.fields(options)}
     arguments = [
@@ -349,7 +351,9 @@ def _argument(field: msgspec.structs.FieldInfo, spec: Flag | Words, hint: Any) -
 
 
 def part(words: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words that are ``KEY=VALUE`` and name no file, and the others; a key has no blanks, as queries do."""
+    """Split words into ``KEY=VALUE`` overrides and others. A word that names a file is no override; a key has no
+    blanks, as queries do.
+    """
     overrides, targets = list[str](), list[str]()
     for word in words:
         key, equals, _ = word.partition("=")
@@ -376,8 +380,8 @@ class Command(Protocol):
     """A module of `toolkit.commands`; the first line of its docstring is its help.
 
     Attributes:
-        Options: what it takes.
-        run: does it; from a context and options to an outcome.
+        Options: Class of its options.
+        run: Function of a context and options that returns an outcome.
     """
 
     Options: type[Options]
@@ -386,7 +390,7 @@ class Command(Protocol):
 
 @functools.cache
 def _files() -> dict[str, tuple[str, Path]]:
-    """Return the module and the file of each command by its name, in the order of the help."""
+    """Return module and file of each command by name, in help order."""
     results = {
         module.name: (f"{_COMMANDS}.{module.name}", Path(module.module_finder.path, f"{module.name}.py"))  # type: ignore[union-attr]
         for module in pkgutil.iter_modules(importlib.import_module(_COMMANDS).__path__)
@@ -402,7 +406,7 @@ def names() -> list[str]:
 
 
 def about(name: str) -> str:
-    """Return what a command does, in a sentence; its module is not imported for that."""
+    """Return the help of a command; its module is not imported for that."""
     with _files()[name][1].open(encoding="utf-8") as file:
         return file.readline().strip().strip('"')
 
@@ -414,12 +418,12 @@ def find(name: str) -> Command:
 
 
 def examples(name: str) -> Sequence[str]:
-    """Return command lines that show a command."""
+    """Return example command lines."""
     return find(name).Options.EXAMPLES or (f"toolkit {name} -c configs/quickstart.yaml processes=2",)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells errors in a line, without secrets of addresses, as do the parsers of commands, which are of its class."""
+    """A parser with errors of one line, without secrets of addresses."""
 
     def format_help(self) -> str:
         """Return the help; the commands of the toolkit stand in groups."""
@@ -448,11 +452,11 @@ class _Parser(argparse.ArgumentParser):
 def parser(
     prog: str = "toolkit", fill: Callable[[str, argparse.ArgumentParser], None] | None = None
 ) -> argparse.ArgumentParser:
-    """Return a parser that knows the names of the commands; what one takes, `parse` knows.
+    """Return a parser of command names; `parse` knows the arguments.
 
     Args:
-        prog: how it was called, for help and errors.
-        fill: gets the name and the parser of each command, to add what it takes.
+        prog: Program name, for help and errors.
+        fill: Function of the name and the parser of each command, which adds arguments.
     """
     top = _Parser(
         prog=prog,
@@ -481,8 +485,8 @@ def parse(name: str, words: Sequence[str], prog: str = "toolkit") -> Options:
 
     Args:
         name: Name of the command.
-        words: the words behind it.
-        prog: how the toolkit was called.
+        words: Words after the command.
+        prog: Program name.
 
     Raises:
         ConfigError: for words that the command takes none of, and options that do not go together.
@@ -517,7 +521,7 @@ def parse(name: str, words: Sequence[str], prog: str = "toolkit") -> Options:
 
 
 def add(command: argparse.ArgumentParser, argument: Argument) -> argparse.Action:
-    """Add to the parser of a command what it takes there, and return that."""
+    """Add an argument to the parser of a command, and return it."""
     spec = argument.spec
     if isinstance(spec, Words):
         return command.add_argument("words", nargs="*", metavar=spec.metavar, help=spec.help)

@@ -36,7 +36,7 @@ def answer() -> NoReturn:
 
 
 def _completer(argument: command_line.Argument) -> Completer | None:
-    """Return what knows how an argument goes on; None where that are its choices, or files."""
+    """Return the completer of an argument; None for choices, or files."""
     if argument.field == "config":
         return _configurations
     if argument.spec.metavar == "SET":
@@ -72,7 +72,7 @@ def _paths(prefix: str, **_: Any) -> list[str]:
 
 
 def _sets(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
-    """Return the sets that the configuration makes, and those of its dataset."""
+    """Return the sets of the configuration, and of its dataset."""
     from toolkit.config.settings import stages
 
     config, root = _configuration(parsed_args), getattr(parsed_args, "dataset", None)
@@ -87,7 +87,7 @@ def _sets(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
 
 
 def _configuration(parsed_args: Any) -> dict[str, Any]:
-    """Return the configuration that the command line names, as it is written; nothing if it cannot be read."""
+    """Return the configuration of the command line, as written; empty if it is unreadable."""
     from toolkit.config import recipes, settings
 
     with suppress(ToolkitError):
@@ -110,7 +110,7 @@ def _keys(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
 
 
 def _values(key: str, parsed_args: Any) -> list[str]:
-    """Return the values that a setting may have, if these are few; sets for ``mix.attributes``."""
+    """Return the possible values of a setting, if these are few; sets for ``mix.attributes``."""
     from toolkit.validate.yaml_schema import whole
 
     if key == "mix.attributes":
@@ -142,7 +142,7 @@ def _property(node: dict[str, Any], name: str) -> Any:
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths of what is no mapping and holds none, as overrides have them."""
+    """Yield the paths of scalar values, as overrides have them."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     items = [(f"{path}.{key}" if path else str(key), item) for key, item in inside]
     if not items or (isinstance(value, list) and not any(isinstance(item, dict | list) for item in value)):

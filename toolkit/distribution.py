@@ -1,9 +1,9 @@
-"""The name of this project on package indexes, and all that is made from it: install lines, the version, folders.
+"""The project's name on package indexes, and its derivatives: install lines, the version, folders.
 
 No other module writes that name, or a line that installs something: an index has other projects under similar names.
 """
 
-TYPE_CHECKING = False  # nothing is imported here: `toolkit.beginning` reads the names, and cannot wait
+TYPE_CHECKING = False  # nothing is imported here: `toolkit.bootstrap` reads the names, and cannot wait
 if TYPE_CHECKING:
     from toolkit.errors import MissingExtra
 
@@ -27,17 +27,17 @@ def version() -> str:
 
 
 def install_line(extra: str = "") -> str:
-    """Return the command that installs this project with an extra, or with what it always needs."""
+    """Return the install command of this project, with an extra if given."""
     return f"pip install '{NAME}[{extra}]'" if extra else f"pip install {NAME}"
 
 
 def missing_extra(extra: str, purpose: str, package: str) -> "MissingExtra":
-    """Return the error to raise where a package of one of our extras is not installed.
+    """Return the error for a missing package of an extra.
 
     Args:
-        extra: its name in our `pyproject.toml`; empty for a package that always belongs to an installation.
-        purpose: needs the package (``Parquet files``, ``perplexity``).
-        package: its name on package indexes.
+        extra: Name in our `pyproject.toml`; empty for a package of every installation.
+        purpose: User of the package (``Parquet files``, ``perplexity``).
+        package: Name on package indexes.
     """
     from toolkit.errors import MissingExtra
 
@@ -49,9 +49,9 @@ def require_extra(extra: str, purpose: str, package: str, module: str = "") -> N
 
     Args:
         extra: Name of the extra.
-        purpose: Name of what needs the package.
+        purpose: User of the package.
         package: Name of the package on package indexes.
-        module: Name by which it is imported, where that is another.
+        module: Name of its module, if that is another.
     """
     from importlib.util import find_spec
 
@@ -60,7 +60,7 @@ def require_extra(extra: str, purpose: str, package: str, module: str = "") -> N
 
 
 def extras_named(text: str) -> list[str]:
-    """Return the extras that a source text, or a page, says how to install, each once, in their order."""
+    """Return the extras in install lines, each once, in order."""
     import re
 
     results = [name for names in re.findall(_EXTRAS, text) for name in "".join(names).split(",")]
@@ -68,7 +68,7 @@ def extras_named(text: str) -> list[str]:
 
 
 def requirements_of(extra: str) -> list[str]:
-    """Return the names of the packages that an extra brings; none where it, or the installation, is not known."""
+    """Return the packages of an extra; none if it, or the installation, is unknown."""
     import importlib.metadata
     import re
 

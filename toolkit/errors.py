@@ -28,7 +28,7 @@ import msgspec
 
 
 class ToolkitError(Exception):
-    """An error that is reported by its message alone, without a traceback."""
+    """An error with a message for the user, without a traceback."""
 
     exit_code = 1
 
@@ -37,7 +37,7 @@ class Failed(ToolkitError):
     """A call from Python has failures; everything that did not fail is done.
 
     Attributes:
-        failures: a message for each.
+        failures: Messages, one for each failure.
         result: Result of what is done, as the call would have returned it.
     """
 
@@ -56,7 +56,7 @@ class ConfigError(ToolkitError):
 
 
 class NothingThere(ConfigError):
-    """Something that the configuration names is not there: no file, no match of a glob, no documents."""
+    """A path, glob or dataset of the configuration leads to nothing."""
 
 
 class NoDocuments(NothingThere):
@@ -64,7 +64,7 @@ class NoDocuments(NothingThere):
 
 
 class UnknownPlugin(ConfigError):
-    """No plugin of this kind has this name."""
+    """The name of a plugin is unknown."""
 
 
 class MissingExtra(ConfigError):
@@ -72,18 +72,19 @@ class MissingExtra(ConfigError):
 
 
 class MissingModel(ConfigError):
-    """A model, or a list, that an option names is not here."""
+    """A model, or a list, of an option is missing."""
 
 
 class Unreadable(ToolkitError):
-    """A store did not do what it was asked for: the third outcome, beside "it is there" and "it is not there".
+    """A store failed: the third outcome, beside "it exists" and "it does not exist". It is no `DataError`, so that
+    checks of content never take it for a fault of the file.
 
     It is no `DataError`, so that what judges the content of files never takes it for one of their faults.
 
     Args:
-        message: what was expected, the true cause, and what to do.
-        path: the file that was asked for.
-        exit_code: 2 where the configuration must be mended and nothing has been written.
+        message: Expectation, true cause, and next step.
+        path: Path of the file.
+        exit_code: Exit code: 2 if the configuration must be mended and nothing has been written.
     """
 
     def __init__(self, message: str, *, path: str = "", exit_code: int = 1) -> None:
@@ -95,17 +96,17 @@ class Unreadable(ToolkitError):
 
 
 class Forbidden(Unreadable):
-    """Whoever asks is known to the store, and may not do this."""
+    """The store knows the caller, and forbids the action."""
 
 
 class DataError(ToolkitError):
-    """A file holds something that it should not.
+    """A file has wrong content.
 
     Args:
-        message: what was expected and what was found.
-        path: the file.
-        line: 1-based line (row) in the uncompressed file.
-        id: the document concerned.
+        message: Expected and actual content.
+        path: Path of the file.
+        line: Line (row) in the uncompressed file, from 1.
+        id: Id of the document.
 
     Attributes:
         keys: Keys of the attributes whose values are to blame, as far as that is known where it is raised; not kept
@@ -121,7 +122,7 @@ class DataError(ToolkitError):
         super().__init__(f"{place}: {message}{about}" if place else f"{message}{about}")
 
     def about(self, keys: Iterable[str]) -> Self:
-        """Return the error, about these attributes."""
+        """Return the error with the keys of its attributes."""
         self.keys = frozenset(keys)
         return self
 
@@ -130,11 +131,11 @@ class DataError(ToolkitError):
 
 
 class AlignmentError(DataError):
-    """Row n of an attribute file does not describe row n of its documents."""
+    """An attribute row does not describe its document."""
 
 
 class StaleError(DataError):
-    """Something was made from an input that has changed since."""
+    """An input of this data has changed since."""
 
 
 DAMAGED = "restore it from a copy, or make it again"
@@ -164,13 +165,13 @@ _ADVICE = {
 
 
 def advice(error: OSError) -> str:
-    """Return what the system said, and what to do about it: ``No space left on device; free some space, …``."""
+    """Return the system's message, with advice: ``No space left on device; free some space, …``."""
     text = error.strerror or str(error)
     return text + next((f"; {hint}" for hint, numbers in _ADVICE.items() if error.errno in numbers), "")
 
 
 def where_looked(path: str) -> str:
-    """Return where a relative local path was looked for, for the error that nothing is there; else nothing."""
+    """Return the search folder of a relative local path, for an error; else nothing."""
     if not path or os.path.isabs(path):
         return ""
     return f"; it was looked for below {os.getcwd()}: `root: FOLDER` in the configuration names another folder"
@@ -185,13 +186,13 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
 
 
 def choices(word: str, candidates: Iterable[str]) -> str:
-    """Return the known word that is close to an unknown one, or else all known words, for the end of a message."""
+    """Return a close word, or all known words, for a message."""
     listed = list(candidates)
     return did_you_mean(word, listed) or f"; there are: {', '.join(listed) or 'none'}"
 
 
 def mismatch(word: str, candidates: Iterable[str]) -> str:
-    """Return what a message says after "expected …, " of a word that is not among the known ones."""
+    """Return the second half of the message about an unknown word."""
     return f"got {word!r}{choices(word, candidates)}"
 
 
@@ -217,7 +218,7 @@ _BOUNDS = {
 
 
 def in_words(fault: str) -> str:
-    """Return what msgspec says of a value in words: ``expected a whole number or null, got a text``."""
+    """Translate a message of msgspec: ``expected a whole number or null, got a text``."""
 
     def named(match: re.Match[str]) -> str:
         types = match[1].split(" | ")
@@ -237,7 +238,7 @@ def duration(seconds: float) -> str:
 
 
 def amount(number: int, noun: str) -> str:
-    """Return a number with what it counts: ``1 value``, ``2,000 values``."""
+    """Return a number with its noun: ``1 value``, ``2,000 values``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -247,7 +248,7 @@ def few(names: Sequence[str]) -> str:
 
 
 def indented(message: object, by: str = "  ") -> str:
-    """Return a message whose further lines are all indented: the name of a file, which may have lines, begins none."""
+    """Return a message with indented further lines. The name of a file may have lines, and none may begin a line."""
     return re.sub(r"\n(?! )", "\n" + by, str(message))
 
 
@@ -257,6 +258,6 @@ def quoted(text: str, chars: int = 200) -> str:
 
 
 def short(value: Any, chars: int = 80) -> str:
-    """Return a value as JSON, of which at most so many characters are shown."""
+    """Return a value as JSON, cut to some characters."""
     text = msgspec.json.encode(value, enc_hook=int).decode()
     return text if len(text) <= chars else text[:chars] + "…"

@@ -37,14 +37,14 @@ class Terminated(KeyboardInterrupt):
 
 
 class Ended(SystemExit):
-    """SIGTERM has come to a process that works for another."""
+    """SIGTERM in a helper process."""
 
     def __init__(self) -> None:
         super().__init__(STATUS)
 
 
 class _Note:
-    """A signal that has come; the first counts, later ones come while it is tidied up."""
+    """A received signal; the first counts, later ones come while the process tidies up."""
 
     def __init__(self, number: int) -> None:
         self.number, self.since, self.is_seen = number, time.monotonic(), False
@@ -52,13 +52,13 @@ class _Note:
 
 @dataclass
 class _Process:
-    """Signals that this process has received, shared by its sessions.
+    """The received signals of this process, shared by its sessions.
 
     Handlers run in the main thread, between any two steps of it: they make one object, and take no lock.
 
     Attributes:
         notes: Signals that have come.
-        raised: What `check` raises, by signal.
+        raised: Errors for `check` to raise, by signal.
         open: Number of `raising` blocks.
         stopped: True if `stop` was called.
     """
@@ -73,22 +73,24 @@ _process = _Process()
 
 
 def is_terminated() -> bool:
-    """Return whether SIGTERM has come, before any Ctrl-C."""
+    """Return True if SIGTERM has come, before any Ctrl-C."""
     return bool(_process.notes) and _process.notes[0].number == signal.SIGTERM
 
 
 def is_signalled() -> bool:
-    """Return whether a signal has come."""
+    """Return True if a signal has come."""
     return bool(_process.notes)
 
 
 def is_ending() -> bool:
-    """Return whether nothing is waited for any more."""
+    """Return True if nothing may wait any more."""
     return bool(_process.notes or _process.stopped or current().fault)
 
 
 def check() -> None:
-    """Raise what a signal asks for, in the main thread, before more work is begun; also the fault of the session."""
+    """Raise the error for a signal, or the session's fault. To be called before more work starts. A signal raises in
+    the main thread alone.
+    """
     if fault := current().fault:
         raise fault
     if (_process.notes or _process.stopped) and threading.current_thread() is threading.main_thread():
@@ -103,7 +105,7 @@ def _error() -> BaseException:
 
 
 def acknowledge() -> None:
-    """Note that a signal is looked at: nothing reminds of it any more."""
+    """Note the reaction to a signal: nothing reminds of it any more."""
     if _process.notes and not _process.notes[0].is_seen:
         _process.notes[0].is_seen = True
         if signal.getsignal(signal.SIGALRM) is _remind:
@@ -120,7 +122,7 @@ def pause(seconds: float) -> None:
 
 @contextlib.contextmanager
 def raising() -> Iterator[None]:
-    """Let a signal interrupt what is done in the ``with`` block, as Python's own handler does: to wait for a person."""
+    """Let a signal interrupt the block at once. Python's own handler does so, too. For waiting on a person."""
     _process.open += 1
     try:
         check()
@@ -130,11 +132,11 @@ def raising() -> Iterator[None]:
 
 
 def note_signals(sigterm: Callable[[], BaseException], *, sigint: bool = True) -> None:
-    """Note signals from now on, in a process that is ours.
+    """Note signals from now on, in our own process.
 
     Args:
-        sigterm: what `check` raises after SIGTERM.
-        sigint: note SIGINT, too, unless it is ignored, as a shell without job control does for its background.
+        sigterm: Function that returns the error after SIGTERM.
+        sigint: True to note SIGINT, too, unless it is ignored, as a shell without job control does for its background.
     """
     forget()
     _process.raised[signal.SIGTERM] = sigterm
@@ -145,7 +147,8 @@ def note_signals(sigterm: Callable[[], BaseException], *, sigint: bool = True) -
 
 @contextlib.contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Note Ctrl-C in the ``with`` block, in a process of others: what it interrupts is whole, and a second one raises.
+    """Defer Ctrl-C in the block, in a process of others: its work stays whole, and a second one raises. Other handlers
+    of the program, or the process, stay.
 
     Where the program, or the process, has a handler of its own, that stays.
     """
@@ -168,19 +171,19 @@ def interrupts_deferred() -> Iterator[None]:
 
 
 def forget() -> None:
-    """Take no note of signals that have come: the process goes on."""
+    """Forget received signals: the process goes on."""
     acknowledge()
     _process.notes.clear()
     _process.stopped = False
 
 
 def stop() -> None:
-    """Let `check` raise `KeyboardInterrupt`, as after Ctrl-C; called in any thread."""
+    """Let `check` raise `KeyboardInterrupt`, as after Ctrl-C; callable in any thread."""
     _process.stopped = True
 
 
 def keep_status(status: int) -> None:
-    """Let a process that is about to end by itself end with this status, though a signal comes meanwhile."""
+    """Keep this exit status, even if a signal comes before the end."""
     acknowledge()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:

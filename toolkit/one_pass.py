@@ -1,4 +1,4 @@
-"""One pass: what is per shard of all stages, done while the documents are made.
+"""One pass: all stages that are per shard, run while the documents are made.
 
     input ──ingest──> documents ──tag──> attributes ──mix──> intermediate of the output
                           └──────── deleted ──┘   with --per-shard, once that is safe
@@ -67,13 +67,13 @@ class InputToPass(ConfigStruct):
     """One input, or a shard of it.
 
     Attributes:
-        input: what is ingested.
-        tag: what is done to its shards, if anything; `shard` of it is empty.
-        mix: the same.
-        sign: the same, by section.
-        processes: Processes that work on it.
-        todo: Sets that are written on the way, each after those that it reads.
-        digests: Placeholders of the content digests of sets, by name, which documents name in the output.
+        input: Input to ingest.
+        tag: Tagging of its shards, if any; `shard` of it is empty.
+        mix: Mix of its shards, likewise.
+        sign: Signatures of its shards, likewise, by section.
+        processes: Number of processes for it.
+        todo: Sets to write on the way, each after those that it reads.
+        digests: Placeholders of the content digests of sets, by name, for documents in the output.
         path: Path of the shard.
     """
 
@@ -91,16 +91,16 @@ class InputToPass(ConfigStruct):
         return self.input.key
 
     def tagged(self, shard: str) -> ShardToTag | None:
-        """Return how a shard is tagged."""
+        """Return the tagging of a shard."""
         return self.tag and replace(self.tag, shard=shard, processes=self.processes)
 
     def mixed(self, shard: str) -> ShardToMix:
-        """Return how a shard is mixed, of inputs that are."""
+        """Return the mix of a shard, if inputs are mixed."""
         assert self.mix
         return replace(self.mix, shard=shard, processes=self.processes)
 
     def on_the_way(self) -> Self:
-        """Return what can be done before files are there: what reads no sets but these, and those of the input."""
+        """Return the work without need of files. It reads no sets but these, and those of the input."""
         todo = _closed(self.tag.plan) if self.tag else []
         result = {*todo, *self.input.entry.reader().attribute_sets()}
         mix = self.mix if self.mix and result >= {item.set for item in self.mix.sets} else None
@@ -124,7 +124,7 @@ class InputToPass(ConfigStruct):
 
 
 def _closed(plan_: Plan) -> list[str]:
-    """Return the sets of a plan that read no other sets, each behind those that it reads."""
+    """Return the self-contained sets of a plan, in reading order."""
     steps = build(plan_)
     result = {*plan_.sets}
     while blocked := {
@@ -135,7 +135,8 @@ def _closed(plan_: Plan) -> list[str]:
 
 
 class ShardPass:
-    """Tags, mixes and signs a shard whose documents are being made: a `toolkit.ingest.run.Follower`.
+    """Tags, mixes and signs a shard during its ingest: a `toolkit.ingest.run.Follower`. A context manager, which leaves
+    nothing unless `complete` is called.
 
     A context manager, which leaves nothing unless `complete` is called.
 
@@ -144,7 +145,7 @@ class ShardPass:
         failures: Why stages have failed, by stage.
 
     Args:
-        work: the shard.
+        work: Shard.
         group: Group of the documents, with which the files appear.
     """
 
@@ -171,7 +172,7 @@ class ShardPass:
             self._discard(name)
 
     def take(self, blocks: Iterator[DocumentBatch]) -> None:
-        """Tag, encode and sign the blocks; raise only what they raise."""
+        """Tag, encode and sign the blocks; raise only their own errors."""
         work = self._work
         if work.tag:
             self._open(TAG, AttributesOutput, work.tag, work.todo)
@@ -251,7 +252,7 @@ class ShardPass:
             output.record(state, contents)
 
     def _filled(self, contents: Mapping[str, str]) -> Iterator[Encoded]:
-        """Yield what was encoded before the digests of attributes were known, with the digests."""
+        """Yield encoded documents with the digests of attributes filled in."""
         end = self._waiting.tell()
         self._waiting.seek(0)
         while self._waiting.tell() < end:
@@ -263,41 +264,41 @@ class ShardPass:
             yield encoded._replace(pieces=pieces)
 
     def _for_outputs(self, act: Callable[..., None], *arguments: Any) -> None:
-        """Do something with each output that is not left yet."""
+        """Call a function with each remaining output."""
         for name, output in [*self._outputs.items()]:
             if name in self._outputs:
                 self._try(name, act, name, output, *arguments)
 
     def _try(self, name: str, act: Callable[..., Any], *arguments: Any) -> None:
-        """Do something, of which an error is the failure of a stage."""
+        """Call a function; its error becomes the failure of a stage."""
         try:
             act(*arguments)
         except BaseException as error:
             self._fail(name, failure_of(error, self._work.path))
 
     def _fail(self, name: str, failure: Failure) -> None:
-        """Note the failure of a stage; leave nothing of it, and of a shard that is not tagged nothing at all."""
+        """Note the failure of a stage; discard its output, and after a failure of tags all outputs."""
         self.failures[name] = failure
         for output in [*self._outputs] if name == TAG else [name]:
             self._discard(output)
 
     def _discard(self, name: str) -> None:
-        """Leave nothing of what is not complete."""
+        """Discard an incomplete output."""
         self._outputs.pop(name, None)
         self._files.pop(name, ExitStack()).__exit__(_Abort, _Abort(), None)
 
 
 class _Abort(Exception):
-    """Tells outputs that they are not to appear."""
+    """Raised to discard outputs."""
 
 
 class _EncodedBlock(NamedTuple):
-    """A block.
+    """A tagged and encoded block.
 
     Attributes:
         values: Rows of each set, and more.
-        encoded: what the mix writes, or why a document cannot be mixed.
-        batch: the documents, if that is in their process.
+        encoded: Output of the mix, or the failure of a document.
+        batch: Documents, in their own process.
     """
 
     values: Values
@@ -341,17 +342,17 @@ _NOTHING = Values([], [], {})
 
 
 def ingest_together(tasks: list[Task[InputToPass]], report: Report) -> list[Result[IngestedInput]]:
-    """Do what `ingest` does for small inputs, which become durable together."""
+    """Run `ingest` for a group of small inputs."""
     return run.in_group(ingest, tasks, [task.payload.input for task in tasks], report)
 
 
 def ingest(work: InputToPass, report: Report, grouped: BatchedIngest | None = None) -> IngestedInput:
-    """Ingest an input, unless that has been done; tag, encode and sign its documents while they are made.
+    """Ingest an input, unless done; tag, encode and sign its documents meanwhile.
 
     Args:
-        work: the input.
-        report: told of what is done.
-        grouped: as of `toolkit.ingest.run.ingest_input`.
+        work: Input.
+        report: Function to call with progress.
+        grouped: Argument of `toolkit.ingest.run.ingest_input`.
 
     Raises:
         DataError: of the ingest only.
@@ -373,7 +374,7 @@ def ingest(work: InputToPass, report: Report, grouped: BatchedIngest | None = No
 
 
 def pass_input(work: InputToPass, report: Report) -> IngestedInput:
-    """Ingest, tag and mix an input, unless that has been done; delete its documents and attributes.
+    """Ingest, tag and mix an input, unless done; delete its documents and attributes.
 
     Raises:
         DataError: of any of the three; what has been made stays, and is not made again.
@@ -414,7 +415,7 @@ def _report_nothing(documents: int, size: int) -> None:
 def in_mix(
     work: InputToPass, record: ingested.InputRecord, published: publish.Published | None = None
 ) -> dict[str, bool] | None:
-    """Return of the shards of an input, by key, whether they are published; None if a part of the mix is not there."""
+    """Return True for each published shard of an input, by key; None if a part is missing."""
     result = {}
     for shard, output in record.shards.items():
         mixed = work.mixed(shard)
@@ -426,11 +427,12 @@ def in_mix(
 
 
 def attributes_by_record(work: ShardToMix, documents: str) -> dict[str, str] | None:
-    """Return the content digests of a shard's attributes, as `toolkit.mix.join.inputs_of`; the files may be gone.
+    """Return the content digests of a shard's attributes by records; the files may be gone. Same as
+    `toolkit.mix.join.inputs_of`.
 
     Args:
-        work: what is mixed of the shard.
-        documents: content digest of its documents.
+        work: Mix of the shard.
+        documents: Content digest of its documents.
 
     Returns:
         None if a set is not there, or was made of something else.
@@ -447,7 +449,7 @@ def attributes_by_record(work: ShardToMix, documents: str) -> dict[str, str] | N
 
 
 def forget_data(work: InputToPass, record: ingested.InputRecord) -> None:
-    """Delete the documents of an input, their row indexes, and their attributes in all sets."""
+    """Delete the documents of an input with their row indexes and attributes."""
     dataset = work.input.dataset
     inputs.note_deletion(work.input, record)
     names = [*(work.tag.plan.sets if work.tag else ()), *work.input.entry.reader().attribute_sets()]

@@ -35,11 +35,11 @@ class Kind(Generic[T]):
     """A kind of plugin.
 
     Attributes:
-        word: in messages.
+        word: Noun in messages.
         package: Package whose modules are the built-in plugins.
         group: Group of the entry points.
-        base: the class that they extend.
-        home: the module from which authors import it.
+        base: Base class of the plugins.
+        home: Module from which authors import it.
     """
 
     word: str
@@ -49,15 +49,15 @@ class Kind(Generic[T]):
     home: str = "toolkit"
 
     def is_built_in(self, name: str) -> bool:
-        """Return True for a name of the toolkit's own, which no installed package takes."""
+        """Return True for a name of our own. No installed package takes it."""
         return name in _modules_of(self.package)
 
     def names(self) -> list[str]:
-        """Return all names that can be used: modules of the package and entry points, sorted."""
+        """Return all usable names: modules of the package and entry points, sorted."""
         return sorted(_modules_of(self.package) | {entry.name for entry in _entry_points(self.group)})
 
     def find(self, reference: str) -> type[T]:
-        """Return the class that a reference names.
+        """Return the class of a reference.
 
         Raises:
             UnknownPlugin: if there is none.
@@ -85,7 +85,7 @@ class Kind(Generic[T]):
         raise UnknownPlugin(f"no {self.word} is called {reference!r}{choices(reference, names)}")
 
     def in_file(self, path: str) -> list[str]:
-        """Return references to the plugins that a file defines, in their order.
+        """Return references to the plugins of a file, in order.
 
         Raises:
             ConfigError: if it cannot be imported.
@@ -110,7 +110,7 @@ class Kind(Generic[T]):
 
 
 class PythonFunction(NamedTuple):
-    """A function that a configuration names, and the name of the module that has it."""
+    """A function of a configuration, and the name of its module."""
 
     function: Callable[..., Any]
     module: str
@@ -137,7 +137,7 @@ def find_function(reference: str) -> PythonFunction:
 
 
 def _module_called(name: str) -> ModuleType:
-    """Return the module of a name, or of the path of a file."""
+    """Return the module of a dotted name, or a path."""
     if name.endswith(".py"):
         return _module_of_file(name)
     try:
@@ -172,7 +172,7 @@ def _all_entry_points() -> Any:  # Python 3.11 and 3.12 have types of their own,
 
 
 class _FromSource(importlib.machinery.SourceFileLoader):
-    """Loads what a file says now: kept bytecode may be that of the file before an edit in the same second."""
+    """Loads the current content of a file. Kept bytecode may be that of the file before an edit in the same second."""
 
     def __init__(self, name: str, path: str, content: bytes) -> None:
         super().__init__(name, path)
@@ -223,5 +223,5 @@ def snake_case(name: str) -> str:
 
 
 def default_name(reference: str) -> str:
-    """Return the name that a plugin goes by when no alias is given: that of the reference, or of its class."""
+    """Return the default name of a plugin: that of the reference, or of its class."""
     return snake_case(reference.rpartition(":")[2]) if ":" in reference else reference

@@ -59,7 +59,7 @@ PUBLIC = {
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each page, by its path below the folder of the reference."""
+    """Return the text of each page, by its path in the folder."""
     results = {
         "commands.md": _commands(),
         "taggers.md": _taggers(),
@@ -79,7 +79,7 @@ def _page(name: str, lines: list[str]) -> str:
 
 
 def write(folder: Path = FOLDER) -> None:
-    """Write the pages to a folder of their own, and delete other pages from it."""
+    """Write the pages to their folder, and delete other pages from it."""
     results = {folder / name: text for name, text in pages().items()}
     for path in folder.rglob("*.md"):
         if path not in results:
@@ -100,7 +100,8 @@ def _commands() -> list[str]:
     lines += ["", "`toolkit --version` prints the version. `toolkit COMMAND -h` prints the arguments of a command.", ""]
     rows = {
         name: [
-            (f"`{_spelling(argument)}`", _sentence(argument)) for argument in arguments(command_line.find(name).Options)
+            (f"`{_spelling(argument)}`", argument.spec.help + ("; required" if argument.required else ""))
+            for argument in arguments(command_line.find(name).Options)
         ]
         for name in command_line.names()
     }
@@ -117,7 +118,7 @@ def _commands() -> list[str]:
 
 
 def _shared(listed: Mapping[str, Sequence[tuple[str, ...]]], least: int = SHARED) -> list[tuple[str, ...]]:
-    """Return the rows that at least so many have: of several with the same name, the most frequent one."""
+    """Return the rows of at least so many: of several with the same name, the most frequent one."""
     counts = Counter(row for rows in listed.values() for row in rows)
     most = {row[0]: row for row, _ in reversed(counts.most_common())}
     return [row for row in counts if counts[row] >= least and most[row[0]] == row]
@@ -127,10 +128,6 @@ def _spelling(argument: Argument) -> str:
     if not argument.names:
         return f"{argument.metavar} …"
     return ", ".join(f"{name} {argument.metavar}".rstrip() for name in argument.names)
-
-
-def _sentence(argument: Argument) -> str:
-    return argument.spec.help + ("; required" if argument.required else "")
 
 
 # --- plugins ----------------------------------------------------------------------------------------------------------
@@ -163,7 +160,7 @@ def _taggers() -> list[str]:
 
 
 def _brief(class_: type[tagger.Tagger]) -> list[str]:
-    """Return the types of a tagger's values, without values inside of values, and the names of its options."""
+    """Return a tagger's top value types, and its options' names."""
     parts = [v for v in describe.values(class_) if v.name and "." not in v.name and not v.name.endswith("[]")]
     value = ", ".join(f"`{v.name}: {v.type}`" for v in parts) or f"`{tagger.value_type(class_)}`"
     many = " a list of" if parts and tagger.value_type(class_).kind == "list" else ""
@@ -190,7 +187,7 @@ def _values(class_: type[tagger.Tagger]) -> list[str]:
 
 
 def _needs(class_: type[tagger.Tagger]) -> Iterable[str]:
-    """Give whose ways of counting a tagger knows, what it reads, and the extras that it needs."""
+    """Yield a tagger's variants, inputs and required extras."""
     if variants := describe.choices(class_, "variant"):
         yield from (f"Variants: {', '.join(f'`{variant}`' for variant in variants)}", "")
     if reads := describe.reads(class_):
@@ -308,7 +305,7 @@ def _python_names() -> list[str]:
 
 
 def _about(class_: type[Any]) -> list[str]:
-    """Return the docstring of a class, and what that of its module says of the source."""
+    """Return the docstring of a class, and the source from its module's."""
     lines = [*documentation(class_).splitlines(), ""]
     if source := describe.source(class_):
         lines += [*f"Source: {source}".splitlines(), ""]

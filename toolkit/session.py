@@ -26,12 +26,12 @@ Q = ParamSpec("Q")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Part:
-    """The part of a session that travels; without a repr, because addresses have secrets.
+    """The part of a session for tasks elsewhere. It has no repr, because addresses have secrets.
 
     Attributes:
         roots: Roots by path, device and inode, for processes of the same machine; see `toolkit.storage.store`.
-        scratch: path of the folder for what is kept apart, for processes of the same machine.
-        root: folder that relative paths of the configuration are below; empty without one.
+        scratch: Path of the folder for ephemeral records, for processes of the same machine.
+        root: Base folder of relative paths in the configuration; empty without one.
     """
 
     id: str
@@ -48,19 +48,19 @@ class Session:
     """The state of one command.
 
     Attributes:
-        id: its name, which its processes have, too.
-        addresses: whole addresses with their secrets, by what is shown of them; see `toolkit.storage.addresses`.
+        id: Name, shared with its processes.
+        addresses: Whole addresses with their secrets, by their redacted form; see `toolkit.storage.addresses`.
         inputs: whole addresses of single inputs, which do not travel: each task has its own.
-        hosts: those that have answered; see `toolkit.storage.retrying`.
-        roots: folders that were there when it began; see `toolkit.storage.store`.
-        columns: text and id of external files, where the user names them; see `toolkit.interop.foreign`.
-        scratch: path of the folder for what is kept apart in this run; see `toolkit.storage.ephemeral`.
-        apart: folder for what is kept apart in one task; empty where records are kept.
-        stores: the stores made so far, by scheme; see `toolkit.storage.store_of`.
+        hosts: Hosts that have answered; see `toolkit.storage.retrying`.
+        roots: Folders that existed at its start; see `toolkit.storage.store`.
+        columns: Text and id columns of external files, if the user names them; see `toolkit.interop.foreign`.
+        scratch: Path of the folder for ephemeral records of this run; see `toolkit.storage.ephemeral`.
+        apart: Folder for ephemeral records of one task; empty if records are kept.
+        stores: Stores by scheme; see `toolkit.storage.store_of`.
         has_remote_stores: True if a store is not local: an answer takes the time of a request.
         stage: name of the stage in which record logs are read once; empty between commands.
-        root: folder that relative paths of the configuration are below; see `toolkit.config.root`.
-        fault: why the command must end; see `toolkit.interrupts.check`.
+        root: Base folder of relative paths in the configuration; see `toolkit.config.root`.
+        fault: Error that ends the command; see `toolkit.interrupts.check`.
     """
 
     def __init__(self, options: StorageOptions | None = None) -> None:
@@ -98,18 +98,18 @@ class Session:
         return Session.of, (self.part(),)
 
     def begin(self, stage: str | None = None) -> str:
-        """Begin a stage, in which record logs are read anew, or go back to one; return the one before."""
+        """Start a stage with fresh record logs, or return to one; return the one before."""
         before, self.stage = self.stage, os.urandom(16).hex() if stage is None else stage
         return before
 
     def learn(self, part: Part) -> None:
-        """Take over what the command has learnt since this process began."""
+        """Take over the command's later knowledge in this process."""
         self.hosts |= part.hosts
         self.stage = part.stage
 
     @property
     def options(self) -> StorageOptions:
-        """Return the options by which remote files are reached; stores are made anew when they change."""
+        """Return the storage options; stores are made anew when they change."""
         return self._options
 
     @options.setter
@@ -127,7 +127,7 @@ class Session:
             _current.reset(token)
 
     def steps(self, rows: Iterator[T]) -> Iterator[T]:
-        """Yield from an iterator, each of whose steps runs in this session, whoever asks for it."""
+        """Yield from an iterator; each step runs in this session."""
         end = object()
         try:
             while True:
@@ -141,7 +141,7 @@ class Session:
                 getattr(rows, "close", lambda: None)()
 
     def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the object of a key, made when the session is first asked for it."""
+        """Return the object of a key; the first call makes it."""
         objects = self._objects
         return cast("T", objects[key] if key in objects else objects.setdefault(key, make()))
 
@@ -161,7 +161,7 @@ _current: ContextVar[Session] = ContextVar("session")
 
 
 def current() -> Session:
-    """Return the session of what runs here; outside of any command a new one with defaults, kept for this context."""
+    """Return the current session; outside of any command a new one with defaults, kept for this context."""
     try:
         return _current.get()
     except LookupError:
@@ -170,7 +170,7 @@ def current() -> Session:
 
 
 class Cached(Generic[Q, T]):
-    """A function whose last results are kept in each session by itself."""
+    """A function with a cache in each session."""
 
     def __init__(self, function: Callable[Q, T], size: int) -> None:
         functools.update_wrapper(self, function)
@@ -186,13 +186,13 @@ class Cached(Generic[Q, T]):
 
 
 def cached(size: int) -> Callable[[Callable[Q, T]], Cached[Q, T]]:
-    """Return a decorator that keeps the last results of a function, so many of them, for the length of a command."""
+    """Return a decorator to cache a function's last results during a command."""
     return lambda function: Cached(function, size)
 
 
 @dataclass(frozen=True)
 class Answer(Generic[T]):
-    """The value of a task, and the hosts that answered where it was done."""
+    """The value of a task, and the reachable hosts."""
 
     value: T
     hosts: frozenset[str]
@@ -200,7 +200,8 @@ class Answer(Generic[T]):
 
 @dataclass(frozen=True)
 class InSession(Generic[P, A, T]):
-    """The function of tasks, in the session of their command, wherever it is called.
+    """The function of tasks, in the session of their command. A process of another machine makes the session with its
+    first task, and keeps it for those that follow.
 
     A process of another machine makes the session with its first task, and keeps it for those that follow.
     """

@@ -1,4 +1,4 @@
-"""Where rows come from: the shards of a dataset with the attribute sets that are joined to them.
+"""Provides the rows of a dataset: its shards, with joined attribute sets.
 
 Commands that read rows resolve their sets here: our sets are checked against the configuration and against what they
 were made from, back to its inputs; the files of external sets are read once, to know their types.
@@ -47,7 +47,7 @@ StateOf = Callable[[Dataset, str, dict[str, State]], State]
 def values_beside(
     document: DocumentRow, joined: JoinedSet, work: JoinedShard, row: int, lines: Iterable[bytes]
 ) -> dict[str, Any]:
-    """Return the values of a set beside a document, by the names that its keys have in the shard.
+    """Return the values of a set beside a document. Keys have their names in the shard.
 
     Args:
         document: Document.
@@ -84,7 +84,7 @@ LOOK = Work(look, partial(run_batch, look, log_of_dataset))
 
 @dataclass
 class Resolved:
-    """Shards with the sets that are joined to them.
+    """Shards with their joined sets.
 
     Attributes:
         stream: Dataset, and sets as they are configured.
@@ -99,7 +99,7 @@ class Resolved:
     unreadable: dict[str, str] = field(default_factory=dict)
 
     def of(self, shards: list[str]) -> "Resolved":
-        """Return the same of some of the shards, in this order."""
+        """Return the same for some of the shards, in this order."""
         unreadable = {shard: self.unreadable[shard] for shard in shards if shard in self.unreadable}
         return replace(self, shards=shards, unreadable=unreadable)
 
@@ -114,7 +114,8 @@ class Resolved:
         return self
 
     def place_of(self, check: Callable[[list[JoinedSet]], object]) -> str:
-        """Return which row of an external set makes a check of types fail, where other rows pass it; else nothing.
+        """Return the row with the wrong type in an external set. Other rows pass the check; if none does, the result is
+        empty.
 
         Args:
             check: Raises ConfigError if sets have keys of types that cannot be used.
@@ -132,7 +133,7 @@ class Resolved:
         return ""
 
     def _passes(self, check: Callable[[list[JoinedSet]], object], i: int, key: Key, type_: Type) -> bool:
-        """Tell whether a check passes if a key of a set has a type in all rows."""
+        """Return True if a check passes with another type."""
         retyped = msgspec.structs.replace(key, type=schema.to_json(type_), default=False, present_type=None)
         keys = [retyped if item is key else item for item in self.sets[i].keys]
         try:
@@ -142,7 +143,7 @@ class Resolved:
         return True
 
     def joined(self, max_document_bytes: int) -> list[JoinedShard]:
-        """Return the shards that can be read, with all sets."""
+        """Return the readable shards, with all sets."""
         return [self.joined_to(shard, max_document_bytes) for shard in self.shards if shard not in self.unreadable]
 
     def joined_to(self, shard: str, max_document_bytes: int = 1) -> JoinedShard:
@@ -173,7 +174,7 @@ class Source:
     warn: Callable[[Iterable[str]], None]
 
     def resolve(self, stream: JoinedDataset, *, check: Check) -> Resolved:
-        """Return the shards with the sets that a stream joins.
+        """Return the shards with the joined sets of a stream.
 
         Raises:
             ConfigError: if there is no such set, two have the same key, or (strict) one was made with other settings.
@@ -183,13 +184,13 @@ class Source:
         return self.typed(stream)
 
     def typed(self, stream: JoinedDataset) -> Resolved:
-        """Return the shards with the sets that a stream joins, whether or not these are out of date; as `resolve`."""
+        """Return the shards with the joined sets, also out of date. Errors as of `resolve`."""
         with listing_cache():
             contents, unreadable = self.external(external_sets(stream, {}))
             return Resolved(stream, self.shards, resolve_sets(stream, {}, contents), unreadable)
 
     def resolve_each(self, names: Sequence[str], place: str, *, check: Check) -> Resolved:
-        """Return the shards with sets that may have keys in common: each is resolved by itself; errors as `resolve`.
+        """Return the shards with sets of possibly equal keys. Each is resolved by itself; errors as of `resolve`.
 
         Raises:
             ToolkitError: if no file of an external set can be read.
@@ -205,14 +206,14 @@ class Source:
         return resolved
 
     def check(self, names: Sequence[str], check: Check) -> None:
-        """Check sets, and all that they were made from, against the configuration and their inputs; as `resolve`."""
+        """Check sets and their lineage against configuration and inputs; errors as of `resolve`."""
         faults = self.faults(names)
         if check == "strict" and faults:
             raise faults[0]
         self.warn(str(fault) for fault in faults)
 
     def faults(self, names: Sequence[str]) -> list[ToolkitError]:
-        """Return what is wrong with sets, or with what they were made from; what writes refuses the first of it."""
+        """Return the errors of sets and their lineage. A command that writes refuses the first of them."""
         faults: list[ToolkitError] = []
         states: dict[str, State] = {}
         with listing_cache():
@@ -254,7 +255,8 @@ class Source:
                 yield row, line, {name: item.attributes for name, item in attribute_rows.items()}, rows.number
 
     def external(self, names: Sequence[str]) -> tuple[Mapping[str, list[Seen]], dict[str, str]]:
-        """Return what the files of external sets hold, by set; and the messages of shards that cannot be read.
+        """Return the contents of external sets, and messages of unreadable shards. Files of other shares come last: by
+        then these shares have recorded them.
 
         Files of other shares come last: by then these shares have noted what is in them.
         """
@@ -281,8 +283,8 @@ def resolve_sets(
 
     Args:
         stream: Stream that joins them.
-        planned: sets that will be written before the mix, so need not be on disk yet.
-        contents: for each set that another program made, what its files hold.
+        planned: Sets that are made before the mix, and may not be on disk yet.
+        contents: Contents of the files of each external set.
 
     Raises:
         ConfigError: if a set does not exist, or two have the same key.
@@ -332,7 +334,7 @@ def resolve_sets(
 
 
 def external_sets(stream: JoinedDataset, planned: Mapping[str, records.SetSchema]) -> list[str]:
-    """Return the names of the joined sets that another program made."""
+    """Return the names of the external sets among the joined ones."""
     existing = stream.dataset.sets()
     return [
         joined.set
@@ -345,7 +347,7 @@ def external_sets(stream: JoinedDataset, planned: Mapping[str, records.SetSchema
 
 @dataclass(frozen=True)
 class AvailableSets:
-    """The sets that expressions may read: those of the configuration, then those on disk, ours and external ones.
+    """The sets for expressions: of the configuration, then on disk, ours and external.
 
     Attributes:
         dataset: Dataset of the sets.
@@ -364,7 +366,8 @@ class AvailableSets:
         return self.planned.get(name) or records.load_schema(self.dataset, name)
 
     def joined(self, texts: Iterable[str], selected: list[Joined], place: ConfigNode) -> list[JoinedSet]:
-        """Return the sets that expressions read: those that are given, else those that have the keys.
+        """Return the sets of expressions: the given ones, else those with the keys. A set of the configuration is taken
+        before one that is only on disk.
 
         A set of the configuration is taken before one that is only on disk.
         """
@@ -373,8 +376,9 @@ class AvailableSets:
         on_disk = self.dataset.sets() if self.dataset.attributes else []
         for name in chosen:
             if name not in self.planned and name not in on_disk:
+                listed = ", ".join(dict.fromkeys([*self.planned, *on_disk]))
                 raise place.error(
-                    ("attributes",), f"expected an attribute set, got {name!r}; there are: {self._listed(on_disk)}"
+                    ("attributes",), f"expected an attribute set, got {name!r}; there are: {listed or 'none'}"
                 )
         named = {joined.set: (*joined.as_.values(), *self._keys(joined.set)) for joined in selected}
 
@@ -394,12 +398,9 @@ class AvailableSets:
             return list(schema.keys)
         return list(dict.fromkeys(key for file in self.external(name) for key in file.types))
 
-    def _listed(self, on_disk: Iterable[str]) -> str:
-        return ", ".join(dict.fromkeys([*self.planned, *on_disk])) or "none"
-
 
 def _type_in(values: Mapping[str, Any], key: str, usable: Type) -> Type:
-    """Return the type of a value in a row, if a usable one is of a type; spans may be absent."""
+    """Return the type of a value, by a usable type. Spans may be absent."""
     if values.get(key) is not None:
         type_ = schema.infer(values[key])
         return usable if type_ == schema.list_of(schema.NEVER) else type_

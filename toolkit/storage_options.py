@@ -12,7 +12,7 @@ _BYTES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 class Size(int):
-    """A number of bytes, written ``500``, ``500 MB`` (10^6) or ``64 MiB`` (2^20) in a configuration."""
+    """A number of bytes: ``500``, ``500 MB`` (10^6) or ``64 MiB`` (2^20)."""
 
     @classmethod
     def parse(cls, value: object) -> "Size":
@@ -30,7 +30,7 @@ _UNITS = {"": 1, "s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 36
 
 
 class Duration(float):
-    """Seconds, written ``90``, ``90 s``, ``5 min`` or ``1 h`` in a configuration."""
+    """A time in seconds: ``90``, ``90 s``, ``5 min`` or ``1 h``."""
 
     @classmethod
     def parse(cls, value: object) -> "Duration":
@@ -51,7 +51,7 @@ MAX_WINDOW = Size(2 << 30)
 
 
 class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings that AWS's usual environment variables and files lack, or that differ from them."""
+    """Settings beside AWS's usual environment variables and files."""
 
     endpoint_url: Annotated[str | None, msgspec.Meta(description="the address of an S3 server other than Amazon's")] = (
         None
@@ -92,7 +92,7 @@ _WORDS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
 
 
 def size_in_words(size: int, total: int | None = None) -> str:
-    """Return bytes in words, of all if that is given: ``1.2 of 34.5 GB``."""
+    """Return bytes in words, with the total if given: ``1.2 of 34.5 GB``."""
     most = size if total is None else total
     unit, name = next(((unit, name) for unit, name in _WORDS if most >= unit), _WORDS[-1])
     return f"{size / unit:.1f} {name}" if total is None else f"{size / unit:.1f} of {total / unit:.1f} {name}"

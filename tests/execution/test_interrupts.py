@@ -166,7 +166,7 @@ def test_a_signal_while_the_command_line_is_imported_ends_it_with_a_word(module:
 @pytest.mark.parametrize("begun", [["-m", "toolkit"], ["-m", "toolkit.reference"], ["-c", "import toolkit"]])
 def test_only_the_command_line_takes_signals(begun: list[str]) -> None:
     """A program that imports us has its own."""
-    seen = "import sys; sys.orig_argv[1:] = {!r}; sys.argv[0] = {!r}; from toolkit import beginning; import signal; "
+    seen = "import sys; sys.orig_argv[1:] = {!r}; sys.argv[0] = {!r}; from toolkit import bootstrap; import signal; "
     seen += "print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)"
     ran = subprocess.run(
         [sys.executable, "-c", seen.format(begun, begun[0])],

@@ -212,13 +212,13 @@ def test_inputs_that_sets_share_are_looked_at_once(
     project.config["mix"] |= {"attributes": ["rank-0", "rank-1"]}
     project.ok("run")
     names: list[str] = []
-    check = state._check_aligned
+    check = state._check_files
 
-    def noted(dataset: Any, name: str) -> None:
+    def noted(dataset: Any, name: str, *others: Any) -> list[str]:
         names.append(name)
-        check(dataset, name)
+        return check(dataset, name, *others)
 
-    monkeypatch.setattr(state, "_check_aligned", noted)
+    monkeypatch.setattr(state, "_check_files", noted)
     project.ok("mix")
     assert sorted(names) == ["q-0", "rank-0", "rank-1"]
 

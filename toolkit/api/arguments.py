@@ -109,7 +109,7 @@ Target = Configuration | Iterable[str | os.PathLike[str]]
 
 
 def is_configuration(value: Any) -> bool:
-    """Return True for a configuration, by its name or content, and False for a data path."""
+    """Return True for a configuration, False for a data path. Names and contents tell them apart."""
     if isinstance(value, str | os.PathLike):
         return _is_itself(value) or os.fspath(value).endswith(SUFFIXES) or os.fspath(value).startswith(RECIPE)
     return isinstance(value, Mapping)
@@ -161,12 +161,15 @@ def options_of(
     """
     from toolkit.command_line import arguments
 
-    options = {
-        "quiet": True,
-        **_place(class_, values),
-        **(_progress(values.pop("progress")) if "progress" in values else {}),
-        **(_other(values["compare"]) if "compare" in values else {}),
-    }
+    options = {"quiet": True, **_place(class_, values)}
+    if "progress" in values:
+        progress = values.pop("progress")
+        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+            raise ConfigError(f"progress: expected True, False or a function, got {progress!r}")
+        options |= {"quiet": progress is not True, "watch": progress if callable(progress) else None}
+    if "compare" in values:
+        other = values["compare"]
+        options |= {"compare": named(other), "other": read(other) if is_configuration(other) else None}
     by_field = {argument.field: argument for argument in arguments(class_)}
     for name, value in values.items():
         field = fields.get(name, name)
@@ -195,18 +198,6 @@ def _place(class_: "type[Options]", values: dict[str, Any]) -> dict[str, Any]:
         (dataset,) = paths
         return {"dataset": os.fspath(dataset)}
     return {"targets": tuple(os.fspath(path) for path in paths)}
-
-
-def _progress(value: Any) -> dict[str, Any]:
-    if not (value is None or isinstance(value, bool) or callable(value)):
-        raise ConfigError(f"progress: expected True, False or a function, got {value!r}")
-    return {"quiet": value is not True, "watch": value if callable(value) else None}
-
-
-def _other(configuration: Configuration) -> dict[str, Any]:
-    """Return the options of a second configuration, or of an output."""
-    itself = read(configuration) if is_configuration(configuration) else None
-    return {"compare": named(configuration), "other": itself}
 
 
 def _value(argument: "Argument", name: str, value: Any) -> Any:

@@ -10,7 +10,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast, overload
 
 from toolkit.api import arguments
 from toolkit.api.arguments import Configuration, Overrides, Progress, Target
@@ -44,7 +44,7 @@ R = TypeVar("R")
 
 
 def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that turns a declaration into a call of its command.
+    """Return a decorator of declarations: a call runs the command.
 
     Args:
         looks: True if findings, or open work, are a result and no error.
@@ -56,17 +56,32 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
 
         @functools.wraps(function)
         def call(*positional: P.args, **named: P.kwargs) -> R:
+            from toolkit import command_line
+            from toolkit.command_line import CommandResult, fill_absent
+            from toolkit.execution.executors import gc_unfrozen
+            from toolkit.interrupts import interrupts_deferred
+            from toolkit.stages.dispatch import run_command
+
             bound = signature.bind(*positional, **named)
             bound.apply_defaults()
-            left_out = [
-                name
-                for name, value in bound.arguments.items()
-                if value is None and signature.parameters[name].default is None
-            ]
-            values = {name: value for name, value in bound.arguments.items() if name not in left_out}
+            values, left_out = dict[str, Any](), list[str]()
+            for name, value in bound.arguments.items():
+                if value is None and signature.parameters[name].default is None:
+                    left_out.append(name)
+                else:
+                    values[name] = value
             with Session().bound():
-                result: R = _carried_out(function.__name__, values, left_out, fields, looks=looks)
-            return result
+                class_ = command_line.find(function.__name__).Options
+                options = arguments.options_of(class_, values, left_out, fields)
+                with gc_unfrozen(), interrupts_deferred():
+                    outcome = run_command(options)
+                outcome.data.shown_as(outcome.text)
+                result = outcome.data.for_python()
+                if isinstance(result, CommandResult):  # not the facts of a report, which have all their fields
+                    fill_absent(result)
+                if outcome.exit_code and not looks:
+                    raise Failed(outcome.failures or getattr(result, "findings", None) or [outcome.text], result)
+            return cast("R", result)
 
         return call
 
@@ -74,35 +89,13 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
 
 
 def like(other: Callable[P, Any]) -> Callable[[Callable[[], R]], Callable[P, R]]:
-    """Return a decorator like `command` that copies the signature of another function."""
+    """Return a decorator like `command`, with another function's signature."""
 
     def declared(function: Callable[[], R]) -> Callable[P, R]:
         vars(function)["__signature__"] = inspect.signature(other)
         return command()(function)  # type: ignore[arg-type]  # it has that signature now
 
     return declared
-
-
-def _carried_out(
-    name: str, values: dict[str, Any], left_out: Iterable[str], fields: Mapping[str, str], *, looks: bool
-) -> Any:
-    from toolkit import command_line
-    from toolkit.command_line import CommandResult, fill_absent
-    from toolkit.execution.executors import gc_unfrozen
-    from toolkit.interrupts import interrupts_deferred
-    from toolkit.stages.dispatch import run_command
-
-    options = arguments.options_of(command_line.find(name).Options, values, left_out, fields)
-    with gc_unfrozen(), interrupts_deferred():
-        outcome = run_command(options)
-    result = outcome.data
-    result.shown_as(outcome.text)
-    result = result.for_python()
-    if isinstance(result, CommandResult):  # not the facts of a report, which have all their fields
-        fill_absent(result)
-    if outcome.exit_code and not looks:
-        raise Failed(outcome.failures or getattr(result, "findings", None) or [outcome.text], result)
-    return result
 
 
 # --- commands that make something -------------------------------------------------------------------------------------
@@ -241,7 +234,8 @@ def train() -> "TrainResult":
     """Train models on labels in attributes, as ``toolkit train`` does. Arguments and errors as of `run`."""
 
 
-def _output(
+@command()
+def tokenize(
     configuration: Configuration,
     *,
     overrides: Overrides = (),
@@ -252,11 +246,7 @@ def _output(
     locked: str | os.PathLike[str] | None = None,
     progress: Progress = False,
     **settings: Any,
-) -> None: ...
-
-
-@like(_output)
-def tokenize() -> "MixResult":
+) -> "MixResult":
     """Write the tokens of documents, as ``toolkit tokenize`` does. These are the documents that the mix keeps, or all.
 
     `lock` and `locked` are paths of locks: one that is written, and one by which the output is made. Other arguments,
@@ -354,7 +344,7 @@ def publish(
     progress: Progress = False,
     **settings: Any,
 ) -> "Publication":
-    """Publish an output with its card and Croissant file, as ``toolkit publish`` does.
+    """Publish an output with card and Croissant file, as ``toolkit publish`` does.
 
     Args:
         what: A configuration, or the path of an output.

@@ -61,9 +61,7 @@ def vectors_of(rows: "Iterable[Row]", attribute: str, path: Sequence[str]) -> Ve
     parts: list[Array] = []
     block: list[list[float]] = []
     length = 0
-
-    def add(row: "Row") -> None:
-        nonlocal length
+    for row in rows:
         value: Any = row.attributes
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
@@ -77,9 +75,6 @@ def vectors_of(rows: "Iterable[Row]", attribute: str, path: Sequence[str]) -> Ve
         result.ids.append(row.document.id)
         result.sources.append(row.document.source)
         block.append(value)
-
-    for row in rows:
-        add(row)
         if len(block) == _TOGETHER:
             parts.append(np.array(block, np.float16))
             block.clear()
@@ -109,18 +104,14 @@ class Dataset:
         arguments.check(dataset)
         self._session = Session()
         with self._session.bound():
-            self._read(dataset, overrides)
-
-    def _read(self, dataset: Configuration, overrides: Overrides) -> None:
-        if arguments.is_configuration(dataset) or os.path.isfile(dataset):  # type: ignore[arg-type]  # a mapping is one
-            self._name = arguments.named(dataset)
-            source = arguments.read(dataset, overrides)
-        else:
-            folder = os.fspath(dataset)  # type: ignore[arg-type]  # mappings are configurations
-            if overrides:
-                raise ConfigError(f"expected overrides with a configuration, got the folder {folder}")
-            self._name = folder
-            source = ConfigNode({"dataset": folder}, folder)
+            if arguments.is_configuration(dataset) or os.path.isfile(dataset):  # type: ignore[arg-type]  # no mapping
+                self._name = arguments.named(dataset)
+                source = arguments.read(dataset, overrides)
+            else:
+                self._name = os.fspath(dataset)  # type: ignore[arg-type]  # mappings are configurations
+                if overrides:
+                    raise ConfigError(f"expected overrides with a configuration, got the folder {self._name}")
+                source = ConfigNode({"dataset": self._name}, self._name)
         if isinstance(source.value, dict):  # reading needs no processes
             source.value = {**source.value, "executor": {"type": "in_process"}}
         self._source = source
@@ -249,21 +240,15 @@ class Dataset:
 
     @contextmanager
     def _context(self, shard: tuple[int, int] | None = None) -> "Iterator[Context]":
-        with self._session.bound(), self._opened(shard) as context:
-            yield context
-
-    def _opened(self, shard: tuple[int, int] | None) -> "Context":
         from toolkit.command_line import Options
         from toolkit.stages.dispatch import open_context
 
-        context = open_context(
-            Options(config=self._name, config_node=self._source, quiet=True, shard=arguments.share(shard))
-        )
-        if context.is_dolma:
-            raise ConfigError(
-                f"{self._name}: expected a configuration of our own form, or a folder; got one of Dolma's"
-            )
-        return context
+        options = Options(config=self._name, config_node=self._source, quiet=True, shard=arguments.share(shard))
+        with self._session.bound(), open_context(options) as context:
+            if context.is_dolma:
+                expected = "expected a configuration of our own form, or a folder"
+                raise ConfigError(f"{self._name}: {expected}; got one of Dolma's")
+            yield context
 
     def _plan(
         self,

@@ -33,33 +33,6 @@ Reading = Callable[[str, bool], "Iterator[Row]"]
 """Gives the rows of a shard; whether with their texts."""
 
 
-def _reader(
-    rows_of: Reading, shards: Sequence[str], types: Mapping[str, Type], columns: Sequence[str] | None, *, text: bool
-) -> "pa.RecordBatchReader":
-    """Return a reader of the record batches of some shards; see `toolkit.api.rows.Rows.to_arrow`."""
-    require_extra("parquet", "Arrow's record batches", "pyarrow")
-    import pyarrow as pa
-
-    names = _columns(types, columns, text=text)
-    schema = pa.schema([pa.field(name, _type_of(name, types)) for name in names])
-    return pa.RecordBatchReader.from_batches(schema, _batches(rows_of, shards, types, schema))
-
-
-def _iterable_dataset(
-    rows_of: Reading, shards: Sequence[str], types: Mapping[str, Type], *, text: bool
-) -> "datasets.IterableDataset":
-    """Return a dataset of some shards; see `toolkit.api.rows.Rows.to_iterable_dataset`."""
-    require_extra("datasets", "an IterableDataset", "datasets")
-    import datasets
-    import pyarrow as pa
-
-    names = _columns(types, None, text=text)
-    features = datasets.Features.from_arrow_schema(pa.schema([(name, _type_of(name, types)) for name in names]))
-    arguments: dict[str, Any] = {"rows_of": rows_of, "types": dict(types), "names": tuple(names)}
-    arguments["shards"] = list(shards)  # a list is shared among workers
-    return datasets.IterableDataset.from_generator(_examples, features=features, gen_kwargs=arguments)
-
-
 def _examples(
     rows_of: Reading, types: dict[str, Type], names: tuple[str, ...], shards: list[str]
 ) -> Iterator[dict[str, Any]]:
@@ -128,12 +101,12 @@ def _type_of(name: str, types: Mapping[str, Type]) -> "pa.DataType":
 
 def _values(names: Sequence[str], types: Mapping[str, Type]) -> dict[str, Value]:
     """Return a function for the value of each column of a row."""
-    return {name: _OF_DOCUMENTS[name] if name in OWN else _of_attribute(name, types[name]) for name in names}
 
+    def of_attribute(name: str) -> Value:
+        shaped = shape_of(types[name])
+        return (lambda row: row.attributes[name]) if shaped is None else (lambda row: shaped(row.attributes[name]))
 
-def _of_attribute(name: str, type_: Type) -> Value:
-    shaped = shape_of(type_)
-    return (lambda row: row.attributes[name]) if shaped is None else (lambda row: shaped(row.attributes[name]))
+    return {name: _OF_DOCUMENTS[name] if name in OWN else of_attribute(name) for name in names}
 
 
 def _metadata(row: "Row") -> str | None:
@@ -198,7 +171,7 @@ class Row:
 
 
 class Unread(Document):
-    """A document with `id`, `source` and `chars` alone, from attributes and the row index."""
+    """A document with `id`, `source` and `chars` alone. They come from attributes and the row index."""
 
     def __init__(self, id: str, source: str | None, chars: int) -> None:
         self.id, self.source, self._chars = id, source or "", chars
@@ -318,7 +291,12 @@ class Rows(Generic[T]):
             MissingExtra: if pyarrow is not installed (extra `parquet`).
             ConfigError: if there is no such column, or an attribute is called as one that documents have.
         """
-        return _reader(self._read, self.shards, self.types, columns, text=self._text)
+        require_extra("parquet", "Arrow's record batches", "pyarrow")
+        import pyarrow as pa
+
+        names, types = _columns(self.types, columns, text=self._text), self.types
+        schema = pa.schema([pa.field(name, _type_of(name, types)) for name in names])
+        return pa.RecordBatchReader.from_batches(schema, _batches(self._read, self.shards, types, schema))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return Arrow's C stream of all columns."""
@@ -336,7 +314,14 @@ class Rows(Generic[T]):
         Raises:
             MissingExtra: if `datasets` is not installed (extra `datasets`).
         """
-        return _iterable_dataset(self._read, self.shards, self.types, text=self._text)
+        require_extra("datasets", "an IterableDataset", "datasets")
+        import datasets
+        import pyarrow as pa
+
+        names, types = _columns(self.types, None, text=self._text), self.types
+        features = datasets.Features.from_arrow_schema(pa.schema([(name, _type_of(name, types)) for name in names]))
+        arguments = {"rows_of": self._read, "types": types, "names": tuple(names), "shards": self.shards}
+        return datasets.IterableDataset.from_generator(_examples, features=features, gen_kwargs=arguments)
 
     def __repr__(self) -> str:
         content = f"joined with {', '.join(self.types)}" if self._joined else "documents"
@@ -362,7 +347,7 @@ def rules_of(stream: "Stream", sets: "Sequence[JoinedSet]") -> "RuleSet":
 
 
 def _filtered(rows: "Iterator[Joint]", rules: "RuleSet", work: "JoinedShard") -> "Iterator[Joint]":
-    """Yield the rows that pass the rules.
+    """Yield the rows with no dropping rule.
 
     Raises:
         DataError: naming the document that a rule cannot decide about.

@@ -18,7 +18,7 @@ PLACE = "texts"
 
 
 def try_tagger(tagger: Tagger | type[Tagger] | str, texts: Iterable[str | Document], **options: Any) -> list[Any]:
-    """Return a tagger's values for texts, as plain data, as if read from its file. Nothing is written.
+    """Return a tagger's values for texts, as plain data. Nothing is written; the values are as if read from its file.
 
     ``toolkit.try_tagger(MyTagger(), ["a text", "another"])``
 

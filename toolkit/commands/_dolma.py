@@ -16,7 +16,7 @@ Run = Callable[[Context, AnyOptions], Outcome]
 
 
 class DolmaRuns(CommandResult, kw_only=True):
-    """The results of the commands that a configuration of Dolma comes to."""
+    """The results of the commands for a configuration of Dolma."""
 
     runs: list[Any]
 
@@ -26,7 +26,7 @@ _PROGRAMS = {"mix": ("mixer", "streams"), "tag": ("tagger", "taggers"), "dedup":
 
 
 def run(context: Context, options: AnyOptions, run: Run[AnyOptions]) -> Outcome:
-    """Run a configuration of the program of Dolma's that does what the command does.
+    """Run a configuration of the corresponding program of Dolma.
 
     Raises:
         ConfigError: if it is one of another program.

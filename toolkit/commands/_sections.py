@@ -1,4 +1,4 @@
-"""Sections of a configuration that several commands need, each read once."""
+"""Reads sections of a configuration for several commands, each once."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from toolkit.tag.run import ShardToTag, settings_of
 
 
 def aligned(context: Context) -> dict[str, SetSchema]:
-    """Return the schemas of the sets that the section ``align:`` makes, by their inputs as they are now.
+    """Return the schemas of the sets of ``align:``, by their current inputs.
 
     Raises:
         ConfigError: naming the place in the file, if that cannot be told.
@@ -64,14 +64,14 @@ def tags(context: Context) -> tag_plan.Plan:
 def type_lookup(
     context: Context, dataset: Callable[[], Dataset], planned: Callable[[], Mapping[str, SetSchema]]
 ) -> tag_plan.Others:
-    """Return what gives the types of sets that a section reads and does not make; as `declared.types_elsewhere`."""
+    """Return a function for the types of other sets; see `declared.types_elsewhere`."""
     return declared.types_elsewhere(
         dataset, planned, lambda name: [] if name in context.made_sets else context.external(name)
     )
 
 
 def to_tag(context: Context, plan: tag_plan.Plan, schemas: Mapping[str, SetSchema]) -> ShardToTag:
-    """Return how each shard is tagged by a plan, whose sets have these schemas; its name is empty."""
+    """Return the work of a plan with these schemas on a shard; its name is empty."""
     return ShardToTag(
         dataset=context.dataset,
         plan=plan,
@@ -82,11 +82,11 @@ def to_tag(context: Context, plan: tag_plan.Plan, schemas: Mapping[str, SetSchem
 
 
 def annotations(context: Context, schemas: Mapping[str, SetSchema] | None = None) -> dict[str, tag_plan.Plan]:
-    """Return the plans of the sets of the section ``annotate:``, in its order.
+    """Return the plans of the sets of ``annotate:``, in order.
 
     Args:
         context: Context of the configuration.
-        schemas: Sets that earlier sections make; by default those that are on disk.
+        schemas: Sets of earlier sections; by default those on disk.
 
     Raises:
         ConfigError: naming the place in the file; if there is no such section, too.
@@ -99,7 +99,7 @@ def annotations(context: Context, schemas: Mapping[str, SetSchema] | None = None
 
 
 def mix(context: Context) -> MixSettings:
-    """Return the settings of the section ``mix:``, with what `about.splits` says of the files of the output.
+    """Return the settings of ``mix:``, with the `about.splits` of its files.
 
     Raises:
         ConfigError: naming the place in the file; if there is no such section, too.
@@ -115,7 +115,7 @@ def mix(context: Context) -> MixSettings:
 
 
 def output(context: Context) -> str:
-    """Return the folder of the output that a path names; without one, that of the section ``mix:``.
+    """Return the named output folder, or the one of ``mix:``.
 
     Raises:
         ConfigError: if several paths are named, or the mix of the configuration has not been run.
@@ -137,7 +137,7 @@ TOKENIZE = "tokenize"
 
 
 def with_tokens(context: Context) -> Context:
-    """Return a context whose mix writes tokens: with the options of the section as output, otherwise the same.
+    """Return a context with a mix into tokens. A configuration without a mix tokenizes all documents.
 
     A configuration without a mix tokenizes all documents.
 
@@ -174,7 +174,7 @@ EDITIONS = "editions"
 
 
 def mixes(context: Context) -> list[Context]:
-    """Return the contexts of the mix, of its editions, and of the tokens, as far as the configuration has them."""
+    """Return the contexts of the mix, its editions, and the tokens."""
     mix = [context, *editions(context).values()] if context.has("mix") else []
     return [*mix, *([with_tokens(context)] if context.has(TOKENIZE) else [])]
 
@@ -215,7 +215,7 @@ def _path_of(mix: dict[str, Any]) -> str:
 
 
 def _inherited(output: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of the mix's output that the format of an edition has, too."""
+    """Return the common output options of the mix and an edition."""
     if own.get("format", output.get("format")) == output.get("format"):
         return output
     with suppress(ConfigError):  # of a format that is not there, which is told where the edition is read

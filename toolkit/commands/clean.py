@@ -59,7 +59,9 @@ class Options(Looking, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Delete temporary files of processes that are gone, uploads to S3 that were never completed, and samples.
+    """Delete leftovers of ended processes, unfinished uploads to S3, and samples. Those of other machines are deleted,
+    too: the nodes of a cluster that died do not come back to do it. With `forget`, the outputs of inputs are deleted
+    instead, and their records.
 
     Those of other machines are deleted, too: the nodes of a cluster that died do not come back to do it.
 
@@ -85,7 +87,7 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _samples(context: Context) -> list[str]:
-    """Return where samples may be: of the dataset of the configuration, or of those in the folders that are given."""
+    """Return the sample folders of the dataset, or given folders."""
     if context.options.targets:
         folders = map(_folder, context.options.targets)
         return list(dict.fromkeys(join(folder, BOOKKEEPING, sample.FOLDER) for folder in folders))
@@ -93,7 +95,8 @@ def _samples(context: Context) -> list[str]:
 
 
 def _forget(context: Context, options: Options) -> Outcome:
-    """Delete what was made of inputs, or of lost shards, then their records; killed, the same command does the rest.
+    """Delete the outputs of inputs, or of lost shards, then their records. After a kill, the same command does the
+    rest.
 
     Raises:
         ConfigError: if there is no configuration with a dataset, or a name is of nothing that can be forgotten.
@@ -135,28 +138,24 @@ def _forget(context: Context, options: Options) -> Outcome:
                 left_out.forget(dataset, ingested_inputs[key])
             ingested.forget(dataset, inputs)
     action = "would be deleted" if options.dry_run else "deleted"
+    named = amount(len(options.forget), "input" if len(inputs) == len(options.forget) else "name")
     paths = [dataset.shard_path(shard) for shard in shards]
     derived = [home.shard_path(shard) for home, of in results for shard in of]
     return Outcome(
-        text="\n".join([*paths, *derived, f"{_named(inputs, options.forget)}: {amount(len(paths), 'shard')} {action}"]),
+        text="\n".join([*paths, *derived, f"{named}: {amount(len(paths), 'shard')} {action}"]),
         data=ForgottenInputs(inputs=inputs, shards=shards, deleted=not options.dry_run),
     )
 
 
 def _derived_documents(context: Context, shards: Sequence[str]) -> list[tuple[Dataset, list[str]]]:
-    """Return the new documents that stages of the section ``make:`` made of shards, by their dataset."""
+    """Return the documents of ``make:`` from these shards, by dataset."""
     section = context.section(make_section.SECTION) if context.has(make_section.SECTION) else None
     homes = map(make_section.home_of, make_section.roots(section) if section else ())
     return [(home, sorted({*shards} & {*records.recorded_shards(home, make_section.DOCUMENTS)})) for home in homes]
 
 
-def _named(inputs: Sequence[str], names: Sequence[str]) -> str:
-    """Return how many names were given: of inputs, if all are."""
-    return amount(len(names), "input" if len(inputs) == len(names) else "name")
-
-
 def _roots(context: Context) -> list[str]:
-    """Return the folders that are given, or all that the configuration writes in."""
+    """Return the given folders, or all output folders of the configuration."""
     if context.options.targets:
         return list(dict.fromkeys(map(_folder, context.options.targets)))
     roots = []
@@ -174,7 +173,7 @@ def _roots(context: Context) -> list[str]:
 
 
 def _folder(target: str) -> str:
-    """Return a folder, which on S3 may have nothing below it but uploads."""
+    """Return a folder; on S3 it may have only uploads."""
     root = target.rstrip("/")
     store = store_of(target)
     if not store.can_write or root.endswith(":") or (store.is_local and not is_folder(root)):

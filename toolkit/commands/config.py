@@ -1,4 +1,4 @@
-"""Check a configuration and print it with overrides, variables and defaults, or print the JSON Schema for editors."""
+"""Check and print a configuration, or print its JSON Schema."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -27,7 +27,7 @@ from toolkit.whole_corpus import section as whole_section
 
 
 def faults(context: Context) -> list[str]:
-    """Return what is wrong with each section, in the order in which a run does them."""
+    """Return the errors of each section, in run order."""
     faults = _Faults()
     with faults.collected():
         _ = context.dataset if context.has_dataset else None
@@ -57,7 +57,7 @@ def faults(context: Context) -> list[str]:
 
 
 class _Faults(Faults):
-    """Collects errors; what is not installed here, or not known, is none."""
+    """Collects errors; missing packages and unknown sets are none."""
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -70,7 +70,7 @@ class _NotKnown(Exception):
 
 
 def _sets_on_disk() -> Mapping[str, Mapping[str, Type]]:
-    """Stand for the sets that are on disk."""
+    """Stand for the sets on disk."""
     raise _NotKnown
 
 
@@ -111,7 +111,7 @@ def _mix(context: Context, errors: _Faults) -> None:
 
 
 def _compile(rules: list[Rule], label: str | None, errors: _Faults) -> None:
-    """Compile a rule for documents that may have whatever attributes it names, of any types."""
+    """Compile a rule for documents with any attributes of any types."""
     with errors.collected():
         texts = [text for rule in rules for text in rule.expressions] + ([label] if label else [])
         parameters = {name for rule in rules for name in rule.parameters}
@@ -145,7 +145,13 @@ def run(context: Context, options: Options) -> Outcome:
         ConfigError: with everything that is wrong with the settings, as far as it can be told without data.
     """
     if options.schema:
-        return _schema()
+        import msgspec
+
+        from toolkit.validate.yaml_schema import whole
+
+        schema = whole()
+        text = msgspec.json.format(msgspec.json.encode(schema)).decode()
+        return Outcome(text=text, data=schema, for_programs=True)
     if context.is_dolma:
         raise ConfigError(f"{options.config}: expected a configuration of this toolkit, got one of Dolma's")
     outcome = show_settings(context)
@@ -153,12 +159,3 @@ def run(context: Context, options: Options) -> Outcome:
     if results := faults(context):
         raise ConfigError("\n".join(results))
     return outcome
-
-
-def _schema() -> Outcome:
-    import msgspec
-
-    from toolkit.validate.yaml_schema import whole
-
-    results = whole()
-    return Outcome(text=msgspec.json.format(msgspec.json.encode(results)).decode(), data=results, for_programs=True)

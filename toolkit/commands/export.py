@@ -1,4 +1,4 @@
-"""Write attribute sets as Parquet files, or indexes of raw files, for other programs."""
+"""Write attribute sets as Parquet, or indexes of raw files."""
 
 import sys
 from typing import Annotated, ClassVar
@@ -71,7 +71,7 @@ class Options(Configured, Shared, Limited, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Write the files that are not there, or whose attributes have changed since."""
+    """Write missing files, and those with changed attributes."""
     if options.idx is not None:
         return _indexes(context, options, options.idx.rstrip("/") or options.idx)
     check_installed("Parquet files")
@@ -136,7 +136,7 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _indexes(context: Context, options: Options, folder: str) -> Outcome:
-    """Write the indexes of raw files that are not there, or whose files have changed since."""
+    """Write missing indexes of raw files, and those of changed files."""
     note_roots([folder])
     shards, unfinished = context.shards(context.dataset, judges=True)
     files = {file.path: file for origin in raw_files(context.dataset, shards) for file in origin.files}

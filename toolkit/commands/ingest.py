@@ -386,6 +386,7 @@ def run(
             counts=dict(sorted(counts.items())),
         ),
         failures=[*failed, *map(str, refused)],
+        stops_run=bool(refused) or not numbers.done or context.has("align"),  # whose sets are made of all shards
     )
     return with_salvaged(outcome, salvaged)
 

@@ -64,7 +64,7 @@ def first_rows(format: str, options: dict[str, Any], path: str) -> list[Row] | N
 
 @functools.cache
 def _raw(class_: type[FieldReader]) -> type[FieldReader]:
-    """Return the reader of a format with rows as they are, in place of documents."""
+    """Return a format's reader with raw rows in place of documents."""
     methods = {
         "draft": lambda _, row, number: Draft(text="", number=number, extra=row),
         "columns": lambda _, names, path: list(names),
@@ -74,11 +74,11 @@ def _raw(class_: type[FieldReader]) -> type[FieldReader]:
 
 
 def chosen(rows: Sequence[Row], *, typed: bool) -> dict[str, Any]:
-    """Return the options of a format that say which fields become which.
+    """Return the options for the mapping of fields.
 
     Args:
-        rows: the first.
-        typed: True if values are texts, of which types must be declared.
+        rows: First rows.
+        typed: True if values are texts, and types must be declared.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     fields = _mapped(rows, names)
@@ -99,7 +99,7 @@ def chosen(rows: Sequence[Row], *, typed: bool) -> dict[str, Any]:
 
 
 def _not_finite(row: Row, inside: str = "") -> Iterator[str]:
-    """Yield the names of fields with a number that JSON does not have, which will be null."""
+    """Yield the names of fields with numbers unknown to JSON. These become null."""
     for name, value in row.items():
         if isinstance(value, dict):
             yield from _not_finite(value, f"{inside}{name}.")
@@ -108,7 +108,7 @@ def _not_finite(row: Row, inside: str = "") -> Iterator[str]:
 
 
 def _mapped(rows: Sequence[Row], names: list[str]) -> Row:
-    """Return the option `fields`: what is not called as documents have it, or is not of the type."""
+    """Return the option `fields`: the fields with other names, or types."""
     fields: dict[str, Any] = {}
     if (text := _text_of(rows, names)) not in (None, "text"):
         fields["text"] = text
@@ -135,7 +135,7 @@ def _values(rows: Iterable[Row], name: str) -> list[Any]:
 
 
 def _text_of(rows: Sequence[Row], names: Iterable[str]) -> str | None:
-    """Return the field of the texts: by its name, else that in which there is most of it."""
+    """Return the text field: by its name, else the one with most text."""
     sizes = {}
     for name in names:
         values = _values(rows, name)
@@ -149,7 +149,7 @@ def _text_of(rows: Sequence[Row], names: Iterable[str]) -> str | None:
 
 
 def _is_id(rows: Sequence[Row], name: str) -> bool:
-    """Return whether values may be ids: texts or integers, each once, never null."""
+    """Return True if values may be ids: texts or integers, each once, never null."""
     values = [row.get(name) for row in rows]
     plain = all(isinstance(value, str | int) and not isinstance(value, bool) for value in values)
     return plain and len(set(values)) == len(values) > 0
@@ -171,7 +171,7 @@ _ADDRESS = re.compile(r"[a-z]+:/+\w")
 
 
 def _type_of(rows: Sequence[Row], name: str) -> str | None:
-    """Return the type that all texts of a column can be declared as; None if they are just texts."""
+    """Return the common type of a column's texts; None for plain texts."""
     values = [value for value in _values(rows, name) if isinstance(value, str) and value]
     if not values:
         return None
@@ -183,21 +183,21 @@ def _type_of(rows: Sequence[Row], name: str) -> str | None:
 
 
 def names_without_header(row: Row) -> list[str]:
-    """Return names for the columns of a file whose first row is one of values; none if it may have names."""
+    """Return names for columns if the first row has values; else none."""
     if any(_INT.fullmatch(name) or _FLOAT.fullmatch(name) or _ADDRESS.match(name) for name in row):
         return [f"column_{i}" for i in range(1, len(row) + 1)]
     return []
 
 
 def lacks_text(rows: Sequence[Row], options: dict[str, Any]) -> tuple[int, int]:
-    """Return how many rows lack the field of the text, and in how many it is null."""
+    """Return the number of rows without text, and with a null text."""
     name = options.get("fields", {}).get("text", "text")
     missing = sum(name not in row for row in rows)
     return missing, sum(row.get(name) is None for row in rows) - missing
 
 
 def example_rule(documents: Sequence[Row]) -> str | None:
-    """Return an expression over the metadata of some documents that keeps some of them; None if none comes to mind."""
+    """Return an example expression over metadata, or None. It keeps some of the documents."""
     names = list(dict.fromkeys(name for row in documents for name in row.get("metadata") or {}))
     for name in names:
         values = [(row.get("metadata") or {}).get(name) for row in documents]
@@ -235,9 +235,9 @@ class DataFiles(NamedTuple):
         pattern: Pattern of the files, as `from:` takes it.
         files: Files that it names.
         format: Format that reads them.
-        options: Options of the format, that the files ask for.
-        ignored: names of files in the folder that are not read.
-        choices: Choices of the options `config` and `split`, what else there is.
+        options: Options of the format for these files.
+        ignored: Names of other files in the folder.
+        choices: Other choices of the options `config` and `split`.
     """
 
     pattern: str
@@ -249,7 +249,7 @@ class DataFiles(NamedTuple):
 
 
 def data_at(path: str) -> DataFiles:
-    """Return what is at a path: a file, a folder or a glob; on disk, in a bucket, or one file on the web.
+    """Return the data at a path: a file, a folder or a glob; on disk, in a bucket, or one file on the web.
 
     Raises:
         NothingThere: if there is no file.
@@ -268,7 +268,7 @@ def data_at(path: str) -> DataFiles:
 
 
 def is_dataset(path: str) -> bool:
-    """Return whether a folder has documents in the form that needs no ingest."""
+    """Return True for a folder with documents in our own form."""
     folder = join(path.rstrip("/"), "documents")
     if not folders.is_listable(folder):
         return False
@@ -284,13 +284,13 @@ def is_dataset(path: str) -> bool:
 
 
 def suffix_of(name: str) -> str:
-    """Return what a file's name ends in, without that of a compression."""
+    """Return the suffix of a file, without the one of compression."""
     stem = strip_suffix(name.rpartition("/")[2], tuple(COMPRESSIONS)).lower()
     return "." + stem.rpartition(".")[2] if "." in stem else ""
 
 
 def _declared_files(path: str) -> DataFiles | None:
-    """Return what a folder says of itself, as `datasets` or the hub write it; None if it says nothing."""
+    """Return the declared files of a folder, by `datasets` or the hub; else None."""
     if any(exists(join(path, name)) for name in ("dataset_dict.json", "state.json")):
         splits = folders.splits_of(path)
         options = {"split": splits[0]} if len(splits) > 1 else {}
@@ -311,7 +311,7 @@ def _declared_files(path: str) -> DataFiles | None:
 
 
 def _in_folder(path: str) -> DataFiles:
-    """Return the files of a folder of which there is most, by their bytes."""
+    """Return the files of the largest kind in a folder."""
     try:
         results = [item for item in expand_listed(join(path, "**")) if item[1].rpartition("/")[2] not in _NO_DATA]
     except NothingThere:
@@ -337,7 +337,7 @@ def _in_folder(path: str) -> DataFiles:
 
 
 def _kind(name: str) -> str:
-    """Return what files have in common that are read together, as far as their names tell."""
+    """Return the common kind of files, by their names."""
     suffix = suffix_of(name)
     return _BY_SUFFIX.get(suffix, suffix)
 
@@ -349,7 +349,7 @@ def _glob(files: Sequence[folders.ListedFile]) -> str:
 
 
 def expand_below(path: str, suffixes: Sequence[str]) -> Sequence[folders.ListedFile]:
-    """Return the files of a folder whose names end so, as `from:` with the folder takes them."""
+    """Return the files of a folder with these suffixes. They are those of `from:` with the folder."""
     try:
         return folders.named(path, suffixes) if suffixes else []
     except NothingThere:
@@ -357,7 +357,7 @@ def expand_below(path: str, suffixes: Sequence[str]) -> Sequence[folders.ListedF
 
 
 def _format(path: str) -> tuple[str, dict[str, Any]]:
-    """Return the format that reads a file, and options that it needs.
+    """Return the format of a file, and its options.
 
     Raises:
         ConfigError: if there is none.
@@ -419,7 +419,7 @@ _COMPARED = 4
 
 
 def text_for(path: str, config_path: str) -> str:
-    """Return a configuration for what is at a path.
+    """Return a configuration for the data at a path.
 
     Args:
         path: Path of external files, or of a dataset.
@@ -433,7 +433,7 @@ def text_for(path: str, config_path: str) -> str:
     if is_dataset(path):
         return (
             _HEAD.format(path=path, what="a dataset", config=config_path)
-            + _of_dataset(path)
+            + f"dataset: {_flow(path):32} # its documents are there; attributes go beside them\n"
             + _rest(name, None, "dolma")
         )
     data = data_at(path)
@@ -467,7 +467,7 @@ def name_of(path: str) -> str:
 
 
 def _free(root: str, data: DataFiles) -> str:
-    """Return a folder for a dataset that holds no file of those that are read."""
+    """Return a dataset folder apart from the input files."""
     inside = any(
         is_within(normal_path(path), normal_path(root)) for path, _, _ in data.files[:1] if store_of(path).is_local
     )
@@ -475,7 +475,7 @@ def _free(root: str, data: DataFiles) -> str:
 
 
 def _entry(data: DataFiles, name: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return an entry of `ingest:`, and what is to be said of its options."""
+    """Return an entry of `ingest:`, and notes on its options."""
     entry: dict[str, Any] = {"format": data.format, "from": data.pattern} | data.options
     notes = {key: ", ".join(name for name in names if name != entry.get(key)) for key, names in data.choices.items()}
     class_ = READERS.find(data.format)
@@ -515,7 +515,7 @@ def _previews(entry: dict[str, Any], root: str) -> list[Preview]:
 
 
 def _twin(first: Preview, rest: Sequence[Preview]) -> str | None:
-    """Return the path of a file with a document that has the source and the id of one of the first file."""
+    """Return the path of a file with a repeated (source, id)."""
     names = {(row["source"], row["id"]) for row in first.documents}
     shared = (
         preview.input for preview in rest if any((row["source"], row["id"]) in names for row in preview.documents)
@@ -573,10 +573,6 @@ _IN_PLACE = """\
 """
 
 
-def _of_dataset(path: str) -> str:
-    return f"dataset: {_flow(path):32} # its documents are there; attributes go beside them\n"
-
-
 _REST = """
 tag:
   lines-0: line_language                           # the language of each line, by a model
@@ -617,7 +613,7 @@ def _rest(name: str, rule: str | None, format: str, sample: Preview | None = Non
 
 
 def _headers(sample: Preview | None) -> dict[str, str]:
-    """Return the WARC headers that fields of documents stand for: id, URI and date."""
+    """Return the fields for the WARC headers: id, URI and date."""
     names = [field.name.removeprefix("document.") for field in sample.fields] if sample else ["added", "metadata.url"]
 
     def first(candidates: Sequence[str]) -> str | None:
@@ -628,7 +624,7 @@ def _headers(sample: Preview | None) -> dict[str, str]:
 
 
 def _output(data: DataFiles, sample: Preview) -> str:
-    """Return the output format that loses no field of documents but the name of their source."""
+    """Return an output format for all fields but the source's name."""
     lost = not_carried(writer_with("oscar", b"{}"), sample.paths)
     if sample.paths[1] and lost.keys() <= {"source"}:
         return "oscar"
@@ -657,35 +653,27 @@ class Options(CommonOptions, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Write a recipe, or a configuration for a path, to a file that is not there yet; or list the recipes."""
+    """Write a recipe, or a new configuration for a path; or list the recipes."""
     if options.path is not None:
-        return _for_path(options.path, options)
+        if more := (*options.targets, *options.overrides):
+            raise ConfigError(f"expected a path after `--from`, or a recipe, got both: {options.path} and {more[0]}")
+        path = options.output or f"{name_of(options.path)}.yaml"
+        _check_new(path)
+        return _write(path, text_for(options.path, path), "it runs as it is:")
     if options.overrides:
         raise ConfigError(f"expected the name of a recipe, got {options.overrides[0]!r}; settings go to `toolkit run`")
     if not options.targets:
         if options.output is not None:
             raise ConfigError(f"expected the name of a recipe, too; there are: {', '.join(recipes.names())}")
-        return _list()
+        texts = {name: recipes.about(name) for name in recipes.names()}
+        rows = [["recipe", "what it makes"], *map(list, texts.items())]
+        hint = "`toolkit init RECIPE` writes one to a file; `toolkit run -c recipe:RECIPE` runs it as it is."
+        return Outcome(text=f"{table(rows)}\n\n{hint}", data={"recipes": texts})
     if len(options.targets) > 1:
         raise ConfigError(f"expected one recipe, got {len(options.targets)}: {', '.join(options.targets)}")
     name = options.targets[0].removeprefix(recipes.PREFIX).removesuffix(".yaml")
     path = options.output or f"{name}.yaml"
     return _write(path, recipes.text_of(name), "edit the values of `dataset:`, `from:` and `path:`, then")
-
-
-def _for_path(given: str, options: Options) -> Outcome:
-    if more := (*options.targets, *options.overrides):
-        raise ConfigError(f"expected a path after `--from`, or a recipe, got both: {given} and {more[0]}")
-    path = options.output or f"{name_of(given)}.yaml"
-    _check_new(path)
-    return _write(path, text_for(given, path), "it runs as it is:")
-
-
-def _list() -> Outcome:
-    results = {name: recipes.about(name) for name in recipes.names()}
-    rows = [["recipe", "what it makes"], *([name, about] for name, about in results.items())]
-    hint = "`toolkit init RECIPE` writes one to a file; `toolkit run -c recipe:RECIPE` runs it as it is."
-    return Outcome(text=f"{table(rows)}\n\n{hint}", data={"recipes": results})
 
 
 def _check_new(path: str) -> None:
@@ -700,7 +688,7 @@ def _exists_error(path: str) -> ConfigError:
 
 
 def _write(path: str, text: str, next_step: str) -> Outcome:
-    """Write a configuration, and say how it is run: in lines that can be pasted.
+    """Write a configuration, and return command lines to run it.
 
     Raises:
         ConfigError: if something has its name already, or it cannot be written.

@@ -78,7 +78,7 @@ def entries_of(context: Context) -> list[Entry]:
 def prepare(
     context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema], *, overwrite: bool, write: bool = False
 ) -> sets.SetSchema:
-    """Return the schema of what a stage makes, and declare it: what is there must have been made with its settings.
+    """Compare the schema of a stage's output with the disk; declare it.
 
     Raises:
         ConfigError: if it was made otherwise, and overwrite is not given.
@@ -106,7 +106,7 @@ def prepare(
 
 
 def plan_of(context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema]) -> whole_section.Plan:
-    """Return the plan of a stage that needs all documents; errors as of `toolkit.whole_corpus.section.read_section`."""
+    """Return the plan of a stage of all documents; errors as of `toolkit.whole_corpus.section.read_section`."""
     options = {"as": entry.key, "stage": entry.reference, "options": entry.options}
     earlier = {name: schema for name, schema in schemas.items() if name != entry.name}
     alone, own = replace(context.section(SECTION), value={entry.name: options}), context.own_types_known()
@@ -116,7 +116,7 @@ def plan_of(context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema
 def schemas_of(
     context: Context, schemas: Mapping[str, sets.SetSchema], *, overwrite: bool
 ) -> dict[str, sets.SetSchema]:
-    """Return the schemas of the sets that the section makes, checked against what is there; errors as `prepare`."""
+    """Return the checked schemas of the section's sets; errors as of `prepare`."""
     results: dict[str, sets.SetSchema] = {}
     for entry in entries_of(context):
         schema = prepare(context, entry, {**schemas, **results}, overwrite=overwrite)
@@ -125,7 +125,7 @@ def schemas_of(
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Make all that is missing, or was made from something that has changed, stage by stage."""
+    """Run each stage on its missing or outdated shards."""
     dataset, entries = context.dataset, entries_of(context)
     shards, unfinished = context.shards(dataset, judges=True, writes=True)
     data = MakeResult(shards=len(shards))
@@ -148,7 +148,10 @@ def run(context: Context, options: Options) -> Outcome:
             notes += f"\n{entry.name}: not made, because what it needs of all shards is not there yet"
             continue
         if entry.whole:
-            outcome = _make_whole(context, plan_of(context, entry, schemas), left)
+            plan = plan_of(context, entry, schemas)
+            context.check_sets_read(left, plan.schemas)
+            dedup.check_limit(context, dataset, plan, left)
+            outcome = dedup.make_plan(context, plan, left)
             failed += outcome.failures
             if result := outcome.data.sets.get(entry.name):
                 counts = [f"{result.documents:,}"] * 2 + [str(result.written), str(len(left) - result.written)]
@@ -182,7 +185,7 @@ def run(context: Context, options: Options) -> Outcome:
 def _works(
     context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema], shards: Sequence[str]
 ) -> list[ShardToMake]:
-    """Return the work on each shard, without the sets that are read."""
+    """Return the work on each shard, without read sets."""
     limit, dataset = context.config.max_document_bytes, context.dataset
     schema = schema_of(entry, dataset, schemas, checks=False)
     settings = {key: key_schema.settings for key, key_schema in schema.keys.items()}
@@ -198,14 +201,8 @@ def _works(
     ]
 
 
-def _make_whole(context: Context, plan: whole_section.Plan, shards: list[str]) -> Outcome:
-    context.check_sets_read(shards, plan.schemas)
-    dedup.check_limit(context, context.dataset, plan, shards)
-    return dedup.make_plan(context, plan, shards)
-
-
 def _planned(context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema], shards: Sequence[str]) -> Any:
-    """Return the shards of which something is to be made; of a stage that needs all documents, by what is done."""
+    """Return the shards to do; for a stage of all documents, its steps."""
     if entry.whole:
         (whole,) = plan_of(context, entry, schemas).entries
         return dedup.todo_of(context.dataset, whole, shards)
@@ -220,7 +217,7 @@ def _todo(works: Sequence[ShardToMake]) -> list[str]:
 def _make(
     context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema], shards: list[str]
 ) -> tuple[list[ShardDone], list[str], list[str]]:
-    """Make what is left of a stage; return the outcomes of shards, failures, and the shards that are gone."""
+    """Run the rest of a stage; return outcomes, failures, and obsolete shards."""
     dataset, (home, name) = context.dataset, entry.home(context.dataset)
     failure_records = FailureRecords(dataset, f"{SECTION} {entry.name}")
     works = _works(context, entry, schemas, shards)
@@ -252,7 +249,7 @@ def _make(
 
 
 def _obsolete_notice(entry: Entry, shards: Sequence[str], *, deleted: bool) -> str:
-    """Return what is said of new documents of shards that the dataset does not have."""
+    """Return a notice about new documents of missing shards."""
     message = f"{entry.name}: {entry.root} has new documents of shards that are not in the dataset: {few(shards)}"
     return f"{message}; they were deleted" if deleted else f"{message}; `toolkit make --overwrite` deletes them"
 

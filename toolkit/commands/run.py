@@ -1,4 +1,4 @@
-"""Run every stage that the configuration has."""
+"""Run every stage of the configuration."""
 
 import sys
 from collections.abc import Callable
@@ -22,7 +22,6 @@ from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.mix import bindings, publish, stage
 from toolkit.mix.publish import is_unchanged, unchanged_manifest
-from toolkit.mix.settings import MixSettings
 from toolkit.one_pass import InputToPass, attributes_by_record
 from toolkit.records import ingested
 from toolkit.stages.context import Context, Outcome, show_plan
@@ -52,7 +51,7 @@ class Options(Configured, Stage, frozen=True, kw_only=True):
     ] = None
 
     def __post_init__(self) -> None:
-        """Check that what is only shown is only shown.
+        """Check the options of a preview.
 
         Raises:
             ConfigError: if a run itself is to take place on nodes.
@@ -135,7 +134,7 @@ def run(context: Context, options: Options) -> Outcome:
         later = present[present.index(name) + 1 :]
         only_salvaged = name == "ingest" and not stage.failures  # what was lost is told, and the rest can be used
         context.is_broken = context.is_broken or (stage.exit_code > 0 and not only_salvaged)
-        if context.is_broken and later and not _leaves_some(name, stage, later):
+        if context.is_broken and later and stage.stops_run:
             left_out = later
             break
     if options.dry_run:
@@ -170,7 +169,7 @@ def _stage(
 
 
 def _plan(context: Context, options: Options, result: RunResult) -> list[str]:
-    """Add to a result what each stage has to do; return it for people."""
+    """Add the open work of each stage to a result; return it for people."""
     look = Look(context)
     with look.from_listings():
         works = [*to_do(look.progress(), options.limit)]
@@ -187,7 +186,8 @@ def _plan(context: Context, options: Options, result: RunResult) -> list[str]:
 
 
 def _notes_of_plan(context: Context, present: list[str]) -> str:
-    """Return what a plan says of a mix that comes later: of the documents there are, and fields that it will not carry.
+    """Return notes on a later mix: its documents, and fields that it will not carry. Unless the first stage does so
+    itself, this warns of ids that are not unique.
 
     Where the first stage does not do so itself, this warns of ids that are not unique.
     """
@@ -200,13 +200,6 @@ def _notes_of_plan(context: Context, present: list[str]) -> str:
     return previews.planned(context)
 
 
-def _leaves_some(name: str, stage: Outcome, later: list[str]) -> bool:
-    """Return whether a stage that failed, or follows one that did, leaves shards with which the others can go on."""
-    if name == "ingest":  # sets of `align:` are read by `tag:`, and made of all shards together
-        return not stage.data.rejected and stage.data.done > 0 and later[0] != "align"
-    return name != "tag" or len(stage.data.failed) < stage.data.shards
-
-
 # --- input by input ---------------------------------------------------------------------------------------------------
 
 
@@ -216,7 +209,7 @@ def _run_per_shard(context: Context, options: ingest.Options, planned: PlannedIn
     Args:
         context: Context of the configuration.
         options: Options of the ingest.
-        planned: its inputs.
+        planned: Inputs to run.
     """
     dataset, works = context.dataset, planned.works
     ahead = ingest.plan_per_shard(context, writes=not options.dry_run)
@@ -259,13 +252,16 @@ def _run_per_shard(context: Context, options: ingest.Options, planned: PlannedIn
                 raise DataError(
                     "expected the records of the inputs, which this run has just made, got one less; run again"
                 )
-            outcome = publishing.finish(context, _prepared(settings, shards, ahead.failed), ahead.failed, keeps=True)
+            mixed = [work for work, _ in shards.values()]
+            count = len(mixed) + len(ahead.failed)
+            prepared = PreparedMix(settings, works=mixed, sets={"": mixed[0].sets}, shards=count)
+            outcome = publishing.finish(context, prepared, ahead.failed, keeps=True)
     outcome.text = f"{ingested.text}\n\n{outcome.text}"
     return ingest.with_salvaged(outcome, ingested.data.salvaged, is_in_text=True)
 
 
 def _check_no_others(ingest: PlannedIngest, dataset: Dataset) -> None:
-    """Raise ConfigError if there are documents that are not of these inputs: they would not be in the output."""
+    """Raise ConfigError for documents of other inputs: they would not be in the output."""
     try:
         existing = dataset.shards()
     except NoDocuments:
@@ -283,7 +279,7 @@ def _check_no_others(ingest: PlannedIngest, dataset: Dataset) -> None:
 def _shards(
     listed: list[InputToPass], record_of: Callable[[ingest_plan.InputToIngest], ingested.InputRecord | None]
 ) -> dict[str, tuple[bindings.ShardToMix, str]] | None:
-    """Return what is mixed of each shard, and the content digest of its documents, by key; None if one is not done."""
+    """Return the mix of each shard, with its documents' digest, by key; None if one is not done."""
     results = {}
     for work, record in zip(listed, for_each(lambda work: record_of(work.input), listed), strict=True):
         if record is None:
@@ -295,7 +291,7 @@ def _shards(
 
 
 def _already(context: Context, listed: list[InputToPass]) -> Outcome | None:
-    """Return the outcome if just these inputs, or those of the share, are published; else None."""
+    """Return the outcome if exactly these inputs, or the share's, are published; else None."""
     if not listed:
         return None
     settings = listed[0].mixed("").settings
@@ -318,10 +314,3 @@ def _already(context: Context, listed: list[InputToPass]) -> Outcome | None:
 def _by_record(documents: dict[str, str], work: bindings.ShardToMix) -> tuple[str, dict[str, str]] | None:
     attributes = attributes_by_record(work, documents[work.key])
     return None if attributes is None else (documents[work.key], attributes)
-
-
-def _prepared(
-    settings: MixSettings, shards: dict[str, tuple[bindings.ShardToMix, str]], omitted: dict[str, str]
-) -> PreparedMix:
-    listed = [work for work, _ in shards.values()]
-    return PreparedMix(settings, works=listed, sets={"": listed[0].sets}, shards=len(listed) + len(omitted))

@@ -1,4 +1,4 @@
-"""Show what is done, running, failed and missing, and why."""
+"""Show the state of all work: done, running, failed or missing, and why."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,12 +83,12 @@ class PipelineStatus(CommandResult, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """The state of everything in a stage, or of one thing that it makes.
+    """The state of a stage, or of one of its outputs.
 
     Attributes:
         progress: Progress of the stage, without causes.
-        done_count: Number of what is done.
-        items: All else.
+        done_count: Number of finished items.
+        items: All other items.
     """
 
     progress: Progress
@@ -111,7 +111,8 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Read the records of what the configuration writes; status 0 if all is done.
+    """Read the records of the configuration's outputs; status 0 if all is done. Errors in the configuration affect only
+    their stages (status 2).
 
     What is wrong with the configuration is told, and costs no more than the stages that it is about (status 2).
     """
@@ -129,7 +130,7 @@ def run(context: Context, options: Options) -> Outcome:
                 look.dataset if look.dataset and folder == look.dataset.bookkeeping else folder for folder in folders
             ]
             of_stages = (item for _, _, progress in look.progress() for item in progress)
-            rows = [_row(of_stage, runs, owners) for of_stage in chain(of_stages, _lost(look))]
+            rows = [_row(progress, runs, owners) for progress in chain(of_stages, _lost(look))]
             counts = _shard_counts(look.dataset) if look.faults else {}
         is_done = not look.faults and all(one.is_done for one in rows)
         if is_done or not (look.published and look.published.has_changed()):
@@ -138,7 +139,17 @@ def run(context: Context, options: Options) -> Outcome:
     text = _text(rows, runs, is_done) + _faulty(look.faults, counts)
     data = PipelineStatus(
         done=is_done,
-        stages=[_stage_status(one) for one in rows],
+        stages=[
+            StageStatus(
+                stage=row.progress.name,
+                **{str(state): row.count(state) for state in STATES},  # type: ignore[arg-type]
+                of=row.size,
+                unknown=row.progress.unknown,
+                items=row.items,
+                **row.progress.data,
+            )
+            for row in rows
+        ],
         runs=[msgspec.to_builtins(active.lease) | {"age": round(active.age, 1)} for active in runs],
         faults=look.faults,
         there=counts,
@@ -150,7 +161,7 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _shard_counts(dataset: Dataset | None) -> dict[str, int]:
-    """Return how many shards there are of the documents, and of each set."""
+    """Return the number of shards of the documents, and of each set."""
     if dataset is None:
         return {}
     results = {name: len(records.recorded_shards(dataset, name)) for name in dataset.sets()}
@@ -160,7 +171,7 @@ def _shard_counts(dataset: Dataset | None) -> dict[str, int]:
 
 
 def _lost(look: Look) -> Iterator[Progress]:
-    """Yield the documents that are gone, if some are that no input of the configuration makes again."""
+    """Yield lost documents without an input to make them again."""
     context, lost = look.context, dict[str, str]()
     datasets = [*([look.dataset] if look.dataset else []), *look.datasets]
     for dataset in dict.fromkeys(datasets):
@@ -178,22 +189,16 @@ def _lost(look: Look) -> Iterator[Progress]:
         yield Progress("documents", causes=dict(sorted(lost.items())))
 
 
-def _failures(owners: Sequence[Dataset | str], work: str) -> dict[str, str]:
-    """Return the messages of what has failed in a stage, by key."""
-    if not work:
-        return {}
-    return {key: one.message for owner in owners for key, one in FailureRecords(owner, work).load().items()}
-
-
 def _row(progress: Progress, runs: Sequence[leases.ActiveLease], owners: Sequence[Dataset | str]) -> Row:
-    failed = _failures(owners, progress.work)
+    records = (FailureRecords(owner, progress.work).load() for owner in owners if progress.work)
+    failed = {key: record.message for loaded in records for key, record in loaded.items()}
     items = [*_items(progress, runs, failed)]
     done_count = len(progress.causes) + len(progress.failed) - len(items)
     return Row(msgspec.structs.replace(progress, causes={}, shards={}), done_count, items)
 
 
 def _items(progress: Progress, runs: Sequence[leases.ActiveLease], failed: Mapping[str, str]) -> Iterator[Item]:
-    """Yield the state of each shard, or input, that is not done, and of what else has failed."""
+    """Yield the state of unfinished shards, or inputs, and other failures."""
     running = {key for active in runs for key in active.lease.doing.get(progress.work, ())}
     for key, cause in progress.causes.items():
         if not cause:
@@ -252,18 +257,7 @@ def _first_keys(keys: Sequence[str]) -> str:
 
 
 def _faulty(faults: Sequence[str], counts: dict[str, int]) -> str:
-    """Return the text that lists errors of the configuration; empty if there are none."""
+    """Return the list of configuration errors; empty if there are none."""
     listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     lines = ["\n\nerrors in the configuration:", *faults] if faults else []
     return "\n  ".join(lines) + (f"\nshards on disk: {listed}" if listed else "")
-
-
-def _stage_status(row: Row) -> StageStatus:
-    return StageStatus(
-        stage=row.progress.name,
-        **{str(state): row.count(state) for state in STATES},  # type: ignore[arg-type]
-        of=row.size,
-        unknown=row.progress.unknown,
-        items=row.items,
-        **row.progress.data,
-    )

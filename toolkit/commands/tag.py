@@ -207,6 +207,7 @@ def _outcome(
             **({"counts": counts} if dataset.in_place else {}),
         ),
         failures=failed,
+        stops_run=len(failed) >= len(results),
     )
 
 

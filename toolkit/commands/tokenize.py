@@ -20,7 +20,7 @@ class Options(Locking, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Make the mix whose output is what the section ``tokenize:`` says."""
+    """Run the mix with the output of the section ``tokenize:``."""
     with sections.with_tokens(context) as tokens:
         return mix.run(tokens, options.as_of(mix.Options))
 

@@ -20,7 +20,7 @@ from toolkit.errors import ConfigError, NoDocuments, ToolkitError, amount
 from toolkit.execution.executors import Task
 from toolkit.execution.grouped import shard_tasks
 from toolkit.exporting.shard import indexes_in
-from toolkit.ingest import attempts, inputs
+from toolkit.ingest import inputs
 from toolkit.inspect import targets
 from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish
@@ -272,7 +272,7 @@ class _Validator:
             self.findings += map(str, left_out.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
             self.findings += [
                 f"{path}: expected to be ingested, it failed or was interrupted"
-                for path in attempts.unfinished(dataset)
+                for path in ingested.unfinished(dataset)
             ]
             repeated = file_checks.Findings()
             for error_of in whole_dataset.duplicates(dataset, shards):

@@ -29,7 +29,7 @@ in the last digit with what is computed at once (`toolkit.text.encoders.tokens`)
 
 @dataclass
 class Block:
-    """A batch of raw lines, with the error that ended the file, if any.
+    """A batch of raw lines, with the error after them.
 
     Attributes:
         lines: Lines without their line ends.
@@ -53,8 +53,7 @@ class Block:
 
 
 def in_blocks(lines: Iterator[bytes], stored: Callable[[], int] = int, rows: int = 0) -> Iterator[Block]:
-    """Yield the rows of a file in blocks of limited rows and bytes. A block has at most so many rows, or about
-    `BLOCK_BYTES` bytes.
+    """Yield the rows of a file in blocks. A block has at most so many rows, or about `BLOCK_BYTES` bytes.
 
     Args:
         lines: Lines of the file.

@@ -150,7 +150,7 @@ def _servers() -> list[Server]:
 
 @contextlib.contextmanager
 def opened() -> Iterator[None]:
-    """Run a fork server for the session in the block, if the system can."""
+    """Run a fork server in the block, if the system can."""
     servers = _servers()
     if sys.platform != "linux" or servers:
         yield
@@ -220,7 +220,7 @@ def _threads() -> int:
 
 
 def begun(target: Callable[..., None], arguments: tuple[Any, ...], *, daemon: bool) -> BaseProcess:
-    """Start a process that calls a function: forked, or a new interpreter without a server."""
+    """Start a process with a target function: forked, or a new interpreter without a server."""
     if _servers():
         with contextlib.suppress(OSError):
             forked = Forked(target=target, args=arguments, daemon=daemon)
@@ -231,16 +231,17 @@ def begun(target: Callable[..., None], arguments: tuple[Any, ...], *, daemon: bo
     return process
 
 
-def wait_for_parent() -> None:
-    """Wait until the parent process ends."""
+def end_with_parent() -> None:
+    """End this process when its parent process ends."""
     parent = multiprocessing.parent_process()
     assert parent
     with contextlib.suppress(OSError):
         wait([parent.sentinel])
+    os._exit(1)
 
 
 def begin_masked(process: BaseProcess) -> None:
-    """Start a process that ignores SIGINT: blocked signals stay blocked in it. SIGTERM waits until the process can
+    """Start a process with SIGINT blocked. Blocked signals stay blocked in it. SIGTERM waits until the process can
     handle it.
 
     SIGTERM waits, too, in the process until it can hear it.

@@ -1,4 +1,4 @@
-"""Runs small tasks in groups, whose output becomes durable with one sync.
+"""Runs small tasks in groups; one sync makes a group durable.
 
     tasks ──small ones, in a row──> groups ──executor──> a result for each task
                                       └──the process died, or the disk refused──> each by itself
@@ -110,7 +110,7 @@ def tasks_of(
     outcomes: Iterable[Done | None] = repeat(None),
     sizes: Mapping[str, int] | None = None,
 ) -> list[Task[P]]:
-    """Return a task for each shard, with its payload, and its outcome if known. `sizes` as of `shard_tasks`."""
+    """Return a task for each shard, with payload and known outcome. `sizes` as of `shard_tasks`."""
     results = for_each(size_of, [work.path for work in works]) if sizes is None else [sizes.get(w.key) for w in works]
     return [
         Task(work.name, payload, size, key=work.key, outcome=outcome)
@@ -120,7 +120,7 @@ def tasks_of(
 
 @dataclass(frozen=True)
 class Work(Generic[P, R]):
-    """The function of tasks that can be grouped.
+    """The function of tasks, with one for groups of small tasks.
 
     Attributes:
         alone: Function of a task.
@@ -137,8 +137,12 @@ class Work(Generic[P, R]):
             return tasks
         size = min(MOST, -(-len(small) // (1 if cores == 1 else 4 * cores)))
         grouped = {task.name for task in small}
-        groups = [small[first : first + size] for first in range(0, len(small), size)]
-        return [*(task for task in tasks if task.name not in grouped), *map(_group, groups)]
+        result: list[Task[Any]] = [task for task in tasks if task.name not in grouped]
+        for first in range(0, len(small), size):
+            group = small[first : first + size]
+            name, total = f"{group[0].name} … {group[-1].name}", sum(task.size or 0 for task in group)
+            result.append(Task(name, _Group(group), total))
+        return result
 
     def results(self, run: Run, tasks: list[Task[Any]]) -> Iterator[Result[R]]:
         """Yield the results of all tasks, in any order; tasks of a failed group run alone.
@@ -147,7 +151,10 @@ class Work(Generic[P, R]):
             run: Function that runs tasks; called again for those of failed groups.
             tasks: Tasks and groups of them.
         """
-        groups, again = {task.name: members(task) for task in tasks if _is_group(task.payload)}, list[Task[P]]()
+        groups, again = (
+            {task.name: members(task) for task in tasks if isinstance(task.payload, _Group)},
+            list[Task[P]](),
+        )
         for result in run(self, tasks):
             if result.name not in groups:
                 yield result
@@ -160,7 +167,7 @@ class Work(Generic[P, R]):
 
     def __call__(self, payload: Any, report: Report) -> Any:
         """Return the result of a task, or those of a group; a failed group has reported nothing."""
-        if self.together is None or not _is_group(payload):
+        if self.together is None or not isinstance(payload, _Group):
             return self.alone(payload, report)
         reported: Counter[str] = Counter()
 
@@ -176,30 +183,21 @@ class Work(Generic[P, R]):
 
 
 @dataclass(frozen=True)
-class _Several:
+class _Group:
     """The payload of a group."""
 
     tasks: list[Task[Any]]
 
 
-def _is_group(payload: Any) -> bool:
-    return isinstance(payload, _Several)
-
-
-def _group(tasks: list[Task[Any]]) -> Task[Any]:
-    name = f"{tasks[0].name} … {tasks[-1].name}"
-    return Task(name, _Several(tasks), sum(task.size or 0 for task in tasks))
-
-
 def members(task: Task[Any]) -> list[Task[Any]]:
     """Return the tasks of a group; any other task itself."""
-    return task.payload.tasks if _is_group(task.payload) else [task]
+    return task.payload.tasks if isinstance(task.payload, _Group) else [task]
 
 
 def run_batch(
     function: Callable[..., R], log_of: Callable[[P], RecordLog], tasks: list[Task[P]], report: Report
 ) -> list[Result[R]]:
-    """Return the results of tasks that become durable together. A `Work.together` by `functools.partial`.
+    """Return the results of a group of tasks. A `Work.together` by `functools.partial`.
 
     Args:
         function: Function of the tasks; its argument `group` takes the output.

@@ -48,7 +48,7 @@ NOTICE_AFTER = 5.0
 
 
 def _undeleted() -> set[str]:
-    """Return the ended leases of the command that could not be deleted."""
+    """Return the command's ended leases with a failed deletion."""
     return current().get_or_make("leases left", set[str])
 
 
@@ -87,7 +87,7 @@ Doing = Callable[[], Mapping[str, Sequence[str]]]
 
 @contextmanager
 def hold(folder: str, subject: str, holds: Mapping[str, str], run: str = "", doing: Doing = dict) -> Iterator[None]:
-    """Hold a lease while the block runs, and delete it at its end.
+    """Hold a lease in the block, and delete it afterwards.
 
     Args:
         folder: Folder of the leases.
@@ -111,22 +111,23 @@ def hold(folder: str, subject: str, holds: Mapping[str, str], run: str = "", doi
 
 
 def folder_in(bookkeeping: str) -> str:
-    """Return the lease folder of a dataset or an output, by its bookkeeping folder."""
+    """Return the lease folder of a bookkeeping folder."""
     return join(bookkeeping, "leases")
 
 
 def check(folder: str, subject: str, holds: Mapping[str, str]) -> None:
-    """Check before a run that no other run holds its parts; write nothing.
+    """Compare leases of other runs with this run's parts; write nothing.
 
     Raises:
         ConfigError: if another run works on it otherwise.
     """
     own = _Own(folder, subject, dict(holds), "", dict)
-    own.check(active(folder))
+    if rivals := [other for other in active(folder) if not other.lease.waits and own.contested(other)]:
+        raise own.refusal(rivals)
 
 
 class Waiting:
-    """Prints a notice on standard error, once, if a run waits for long."""
+    """Prints a notice once, if a run waits for long."""
 
     def __init__(self) -> None:
         self._until = time.monotonic() + NOTICE_AFTER
@@ -157,19 +158,15 @@ class _Own:
         rivals = met = self._conflicts()
         waiting = Waiting()
         while rivals:
-            if self._gives_way_to(rivals):
-                raise self._refused(rivals)
-            waiting.tell(self._refused(rivals))
+            if any(not other.lease.waits or _order(other.path) < _order(self._path) for other in rivals):
+                raise self.refusal(rivals)
+            waiting.tell(self.refusal(rivals))
             pause(POLL_INTERVAL)
             rivals = self._conflicts()
         with self._writing:
             self._lease = msgspec.structs.replace(self._lease, waits=False)
         if met:  # else the first renewal is soon enough: it is a write for each run
             self._write()
-
-    def check(self, active_leases: list[ActiveLease]) -> None:
-        if rivals := [other for other in active_leases if not other.lease.waits and self._contested(other)]:
-            raise self._refused(rivals)
 
     def release(self) -> None:
         self._ended.set()
@@ -189,23 +186,20 @@ class _Own:
 
     def _conflicts(self) -> list[ActiveLease]:
         """Return the leases of conflicting runs."""
-        return [other for other in active(self._folder, own=self._path) if self._contested(other)]
+        return [other for other in active(self._folder, own=self._path) if self.contested(other)]
 
-    def _contested(self, other: ActiveLease) -> list[str]:
+    def contested(self, other: ActiveLease) -> list[str]:
         """Return the common things of two runs with different settings."""
         ours, theirs = self._lease.holds, other.lease.holds
         return [name for name in sorted(ours.keys() & theirs.keys()) if not ours[name] or ours[name] != theirs[name]]
 
-    def _gives_way_to(self, rivals: list[ActiveLease]) -> bool:
-        return any(not other.lease.waits or _order(other.path) < _order(self._path) for other in rivals)
-
-    def _refused(self, rivals: list[ActiveLease]) -> ConfigError:
+    def refusal(self, rivals: list[ActiveLease]) -> ConfigError:
         return ConfigError(
             f"{self._subject}: {self._conflict_text(rivals)}; wait for it, or {EXPIRES_AFTER:.0f} s if it was killed"
         )
 
     def _conflict_text(self, rivals: list[ActiveLease]) -> str:
-        first, name = rivals[0].lease, self._contested(rivals[0])[0]
+        first, name = rivals[0].lease, self.contested(rivals[0])[0]
         otherwise = " with other settings" if self._lease.holds[name] and first.holds[name] else ""
         at = f" ({first.run})" if first.run else ""
         return f"expected no other run{otherwise} on {name}, got one that works on it now: {first.owner}{at}"

@@ -1,4 +1,4 @@
-"""Runs tasks on the nodes of a cluster, and ends them with the driver.
+"""Runs tasks on cluster nodes, and ends them with the driver.
 
 driver: DriverServer listens <──a connection for each running task──> node: watched_by_driver(address)
 
@@ -89,7 +89,7 @@ class DriverServer:
             one.close()
 
     def cut(self) -> None:
-        """Interrupt the running tasks, and each that starts from now on."""
+        """Interrupt all tasks, now and at their start."""
         self._cut = True
         self._wakeup_writer.send(b".")
 
@@ -209,7 +209,7 @@ def _report_nothing(documents: int, size: int) -> None:
 
 
 class DriverState(NamedTuple):
-    """The state that a task copies from the driver."""
+    """The driver's state, for tasks to copy."""
 
     version: str
     folder: str
@@ -238,7 +238,7 @@ def version() -> str:
 
 
 def driver_state(line: Address | None = None) -> DriverState:
-    """Return the state of this process for tasks, which connect to `line`. `token` is a task's own."""
+    """Return the state of this process, for tasks. They connect to `line`. `token` is a task's own."""
     carried = {name: value for name, value in os.environ.items() if name.startswith(CARRIED)}
     return DriverState(version(), os.getcwd(), carried, line)
 

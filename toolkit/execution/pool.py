@@ -10,7 +10,6 @@ ends, and they end when that one does, however it ends.
 
 import contextlib
 import fcntl
-import os
 import pickle
 import resource
 import signal
@@ -73,7 +72,7 @@ class Died(Exception):
 
 
 class Limits(NamedTuple):
-    """Limits of a process, which the kernel enforces.
+    """Limits of a process, enforced by the kernel.
 
     Attributes:
         cpu: Seconds of processor time of a call.
@@ -198,7 +197,7 @@ class Pool:
         return len(self._all) < self._processes or any(len(process.calls) < self._ahead for process in self._all)
 
     def give(self, call: Call) -> None:
-        """Give a call to the least busy process, or to a new one."""
+        """Give a call to the least busy or a new process."""
         for dead in [process for process in self._all if not (process.calls or process.process.is_alive())]:
             self._all.remove(dead)
             dead.kill()
@@ -235,7 +234,7 @@ class Pool:
                 process.calls[0].died(died)
                 for call in [call for call in process.calls if not call.is_done]:
                     self.give(call)
-            elif process.is_spent:
+            elif process.calls_left is not None and process.calls_left <= 0 and not process.calls:
                 self._all.remove(process)
                 process.leave()
                 process.process.join(END_SECONDS)
@@ -257,10 +256,6 @@ class _Process:
         self._ahead: deque[int] = deque()  # bytes of those that were sent and have no answer
         self.calls_left = recycle
         self._has_function = False
-
-    @property
-    def is_spent(self) -> bool:
-        return self.calls_left is not None and self.calls_left <= 0 and not self.calls
 
     def give(self, call: Call) -> None:
         call.begun()
@@ -356,7 +351,7 @@ def _live(
     one_thread_each()
     share_arenas()
     make_harmless()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=forkserver.end_with_parent, daemon=True).start()
     limits.bound()
 
     def send(kind: int, value: Any) -> None:
@@ -383,14 +378,9 @@ def _live(
                 send(_ERROR, _Raised(error))
 
 
-def _end_with_parent() -> None:
-    forkserver.wait_for_parent()
-    os._exit(1)
-
-
 @dataclass
 class _Raised:
-    """An error of a call, pickled by itself, so that a failure to pickle is reported."""
+    """An error of a call, pickled separately. So a failure to pickle is reported."""
 
     data: bytes
     cause: str
@@ -418,7 +408,7 @@ class _Remote(Exception):  # it is the cause of an error
 
 
 def not_the_end(error: StopIteration) -> RuntimeError:
-    """Return an error in place of StopIteration, which would end the caller's iterator."""
+    """Return an error in place of StopIteration. That would end the caller's iterator."""
     return RuntimeError(f"StopIteration: {error}")
 
 
@@ -444,9 +434,9 @@ class Lost(Exception):
 
 
 class Isolated(Generic[P, R]):
-    """Calls a function in a separate process, so that a crash costs one call. For native code on input that nobody has
-    vetted: it may crash, or take minutes for one page. The limit is on processor time, so that a loaded machine does
-    not decide what is too slow. A context manager; the process starts with the first call and again after it has died.
+    """Calls a function in a separate process. A crash costs one call. For native code on input that nobody has vetted:
+    it may crash, or take minutes for one page. The limit is on processor time, so that a loaded machine does not decide
+    what is too slow. A context manager; the process starts with the first call and again after it has died.
 
     For native code on input that nobody has vetted: it may crash, or take minutes for one page. The limit is on
     processor time, so that a loaded machine does not decide what is too slow. A context manager; the process is begun

@@ -14,8 +14,8 @@ is_program = False
 
 
 def hold_standard_streams() -> set[int]:
-    """Reopen closed standard streams, so that no file gets their numbers; return which. Writing to a closed standard
-    output stays an error; text for a closed standard error is dropped.
+    """Reopen closed standard streams; return their numbers. So no file gets these. Writing to a closed standard output
+    stays an error; text for a closed standard error is dropped.
 
     Writing to a closed standard output stays an error; text for a closed standard error is dropped.
     """

@@ -62,7 +62,7 @@ class Position:
         self._at = at
 
 
-class Share:
+class Share(Position):
     """Reports the progress of a task by its share of documents.
 
     Args:
@@ -72,16 +72,13 @@ class Share:
     """
 
     def __init__(self, report: Report, whole: int, size: int) -> None:
-        self._report = report
-        self._whole, self._size = max(whole, 1), size
-        self._documents = self._at = 0
+        super().__init__(report, lambda: min(size * self._documents // max(whole, 1), size))
+        self._documents = 0
 
     def __call__(self, documents: int) -> None:
         """Report finished documents, and their share of the bytes."""
         self._documents += documents
-        at = min(self._size * self._documents // self._whole, self._size)
-        self._report(documents, at - self._at)
-        self._at = at
+        super().__call__(documents)
 
 
 class Pace:

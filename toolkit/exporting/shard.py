@@ -1,4 +1,4 @@
-"""Exports a shard of a set as a Parquet file, and indexes of raw files.
+"""Exports shards of sets as Parquet, and indexes of raw files.
 
 ``FOLDER/<set>/<shard>.parquet``  columns ``id``, ``source``, ``row``, and one for each key
 ``FOLDER/.toolkit/exported/``     an `Exported` of each: forgotten before its file is replaced, written last
@@ -126,7 +126,7 @@ def origin_of(dataset: Dataset) -> Origin:
 
 
 def check_source(folder: str, dataset: Dataset, *, overwrite: bool) -> str:
-    """Check that a folder has no files of another dataset; return a notice if they are replaced.
+    """Check the origin of a folder; return a notice if its files are replaced.
 
     Raises:
         ConfigError: if it has; they would be deleted as gone.

@@ -41,18 +41,6 @@ def forget_attempts(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     ingested.forget(dataset, unused)
 
 
-def unfinished(dataset: Dataset, among: Iterable[InputToIngest] | None = None) -> list[str]:
-    """Return the paths of inputs with an unfinished attempt.
-
-    Args:
-        dataset: Dataset whose records are read.
-        among: the inputs that matter, if not all do.
-    """
-    ours = None if among is None else {work.key for work in among}
-    dict_items = ingested.attempts(dataset).items()
-    return sorted(attempt.input for key, attempt in dict_items if ours is None or key in ours)
-
-
 # --- owners -----------------------------------------------------------------------------------------------------------
 
 

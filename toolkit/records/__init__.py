@@ -1,1 +1,1 @@
-"""Records of the work that is done: of each shard of a set, of each input, of each failure."""
+"""Provides the records of finished work: sets, inputs, failures, takedowns."""

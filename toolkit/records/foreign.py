@@ -95,7 +95,7 @@ def sets_seen(dataset: Dataset) -> list[str]:
 
 
 def forget(dataset: Dataset, shards: Iterable[str], set_names: Iterable[str]) -> None:
-    """Forget the recorded content of shards in all external sets, and of whole sets."""
+    """Forget recorded contents of external sets: of shards, and of whole sets."""
     log, listed = record_logs.of(dataset), list(shards)
     whole = [place_of(name, shard) for name in set_names for shard in log.keys(place_of(name, "")[0])]
     log.forget([*whole, *(place_of(name, shard) for name in sets_seen(dataset) for shard in listed)])
@@ -156,14 +156,7 @@ def _look_at_table(path: str, stat: Stat) -> Seen:
     from toolkit.data.tables import attributes as table_rows
 
     rows, types = table_rows.look(path)
-    return Seen(
-        size=stat.size,
-        stamp=stat.stamp,
-        content=stored_digest(path, xxhash.xxh3_128()),
-        rows=rows,
-        types={key: schema.to_json(type_) for key, type_ in types.items()},
-        everywhere=list(types),
-    )
+    return _contents(stat, stored_digest(path, xxhash.xxh3_128()), rows, types, list(types))
 
 
 def _look_at_rows(path: str, stat: Stat) -> Seen:
@@ -192,14 +185,13 @@ def _look_at_rows(path: str, stat: Stat) -> Seen:
                 struct = schema.exact(types)
                 decoder = decoder_of(struct) if struct else None
     counts = {key: count + whole for key, count in counts.items()}
-    return Seen(
-        size=stat.size,
-        stamp=stat.stamp,
-        content=lines.content or "",
-        rows=rows.number,
-        types={key: schema.to_json(t) for key, t in types.items()},
-        everywhere=[key for key, count in counts.items() if count == rows.number],
-    )
+    everywhere = [key for key, count in counts.items() if count == rows.number]
+    return _contents(stat, lines.content or "", rows.number, types, everywhere)
+
+
+def _contents(stat: Stat, content: str, rows: int, types: dict[str, schema.Type], everywhere: list[str]) -> Seen:
+    plain = {key: schema.to_json(type_) for key, type_ in types.items()}
+    return Seen(size=stat.size, stamp=stat.stamp, content=content, rows=rows, types=plain, everywhere=everywhere)
 
 
 def _plain(row: AttributesRow, rows: Rows[AttributesRow]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Finds documents with equal (source, id), out of core, and records the check.
+"""Finds documents with equal (source, id), out of core.
 
 row indexes, 8 bytes a document ──ranges of hashes, on local disk──> sorted ──equal hashes──> their documents are read
 """
@@ -92,7 +92,7 @@ class Duplicate(NamedTuple):
 
 
 def find_duplicate_ids(shards: Sequence[Documents], memory: int = MEMORY) -> Iterator[Duplicate]:
-    """Yield documents that repeat (source, id, copy number), each with the first. Documents are read only where hashes
+    """Yield documents with a repeated (source, id, copy number), and the first. Documents are read only where hashes
     are equal, which alone proves nothing.
 
     Documents are read only where hashes are equal, which alone proves nothing.
@@ -136,7 +136,7 @@ def _ranges(shards: Sequence[Documents], memory: int) -> Iterator[Array]:
 
 
 def _confirmed(shards: Sequence[Documents], repeated: Array) -> Iterator[Duplicate]:
-    """Yield the duplicates among documents with these sorted hashes, those of the first hash first."""
+    """Yield the duplicates among documents with sorted hashes. Those of the first hash come first."""
     places: list[Array] = []
     indexes: list[Array] = []
     for shard in shards:
@@ -304,7 +304,7 @@ class _Checked(Artifact, frozen=True):
 
 
 def check_unique(dataset: Dataset, shards: Sequence[str], max_bytes: int, *, write: bool = True) -> None:
-    """Check that (source, id) is unique; skip shards that were checked before.
+    """Check (source, id) for repetitions; skip shards that were checked before.
 
     Args:
         dataset: Dataset of the shards.

@@ -1,4 +1,4 @@
-"""Provides the records of ingested inputs, which list the shards of a dataset.
+"""Provides the records of ingested inputs and their shards.
 
 ``.toolkit/inputs/``  a record log: an `InputRecord` of each input, or pack, by its key; from the begin of an attempt
                       until its good end an `Attempt` in its place
@@ -6,7 +6,7 @@
 `toolkit.ingest.inputs` decides by them what is ingested again. A pack has the name of its shard.
 """
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any
 
 import msgspec
@@ -118,6 +118,11 @@ def attempts(dataset: Dataset) -> dict[str, Attempt]:
     return {key: attempt for key, attempt in results.items() if attempt}
 
 
+def unfinished(dataset: Dataset, among: Collection[str] | None = None) -> list[str]:
+    """Return the paths of inputs with an unfinished ingest, sorted; `among` these keys, if given."""
+    return sorted(attempt.input for key, attempt in attempts(dataset).items() if among is None or key in among)
+
+
 def load_attempt(dataset: Dataset, key: str) -> Attempt | None:
     """Return the unfinished attempt at an input, or None. A damaged one gives None and a warning."""
     return _attempt(record_logs.inputs_of(dataset), key)
@@ -137,7 +142,7 @@ def _record(log: RecordLog, key: str) -> InputRecord | None:
 
 
 def begin(dataset: Dataset, attempts: Mapping[str, Attempt]) -> None:
-    """Record durably that attempts start, in place of the records of their inputs."""
+    """Record the start of attempts durably, in place of their inputs' records."""
     encoded = {(INGEST, key): msgspec.json.encode(_Begun(attempt)) for key, attempt in attempts.items()}
     record_logs.inputs_of(dataset).save(encoded)
 
@@ -148,7 +153,7 @@ def load(dataset: Dataset, key: str) -> InputRecord | None:
 
 
 def load_told(dataset: Dataset, key: str) -> tuple[InputRecord | None, bool]:
-    """Return the record of an input, and whether it is damaged or lost."""
+    """Return the record of an input, and True if it is damaged."""
     log = record_logs.inputs_of(dataset)
     record, raw = _record(log, key), log.get(INGEST, key)
     return record, record is None and (bool(log.damaged) or not (raw is None or _is_attempt(raw)))
@@ -265,7 +270,7 @@ def _scan(dataset: Dataset) -> Iterator[tuple[str, InputRecord | str]]:
 
 
 def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
-    """Check that each input is in one pack, or a shard. It may be in two while packs are made anew.
+    """Check inputs for two packs, or shards. An input may be in two while packs are made anew.
 
     Args:
         dataset: Dataset of the records.
@@ -289,7 +294,7 @@ def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
 
 
 def deleted_shards(dataset: Dataset) -> list[str]:
-    """Return the shards whose documents were deleted after the mix, sorted."""
+    """Return the shards with documents deleted after the mix, sorted."""
     return sorted(shard for record in load_undamaged(dataset) if record.deleted for shard in record.shards)
 
 
@@ -335,7 +340,7 @@ def lost_shards(
 
 
 def _is_gone(dataset: Dataset, shard: str) -> bool:
-    """Return True if an unlisted shard has no file, and no glob excludes it."""
+    """Return True for a shard without a file, except excluded ones."""
     file, pattern = dataset.file_of(shard), dataset.in_place.pattern if dataset.in_place else ""
     inside = pattern[len(fixed_part(pattern)) :].lstrip("/")
     if not dataset.admits(file) or (is_glob(pattern) and not glob_regex(inside).match(file)):

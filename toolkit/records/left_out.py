@@ -1,4 +1,4 @@
-"""Records the items of inputs that became no documents, and the items of documents.
+"""Records the items of inputs without documents, and the items of documents.
 
 ``.toolkit/left-out/<shard>.jsonl.gz``  a `Lines` for some items of an input; no file if each item became a document
 
@@ -146,7 +146,7 @@ class LeftOutOutput(OptionalRows):
 
 
 def path_of(shard: str) -> str:
-    """Return the path of an input's file in the bookkeeping folder, by its shard."""
+    """Return the bookkeeping path of an input's file, by its shard."""
     return join("left-out", shard + ".jsonl.gz")
 
 
@@ -162,7 +162,7 @@ _NAMED = msgspec.json.Decoder(_Named)
 
 
 def identity(row: bytes) -> tuple[str | None, str | None]:
-    """Return the id and the URL in a row of JSON, if any."""
+    """Return id and URL in a row of JSON, if any."""
     try:
         result = _NAMED.decode(row)
     except (*BAD_ROW, RecursionError):
@@ -192,7 +192,7 @@ def forget(dataset: Dataset, record: InputRecord) -> None:
 
 
 def find(dataset: Dataset, name: str) -> list[LeftOut]:
-    """Return the items without documents that have an id or URL."""
+    """Return the items without documents, by id or URL."""
     return [
         item
         for record in ingested.load_undamaged(dataset)

@@ -56,7 +56,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         return bool(places or self.shards.items() & other.shards.items())
 
     def is_of(self, datasets: Sequence[Dataset]) -> bool:
-        """Return True if a dataset shares a place or shard with the origin."""
+        """Return True if a dataset shares a place or shard."""
         if {*places_of(datasets).values()} & {*self.datasets.values()}:
             return True
         return any(map(self._has_shard_of, datasets))
@@ -156,7 +156,7 @@ class _Origins(msgspec.Struct, frozen=True):
 
 
 def load(folder: str, name: str = OUTPUT) -> Origin | None:
-    """Return the recorded origin of an output, or of a file in its folder."""
+    """Return the recorded origin of an output, or its file."""
     origins = json_files.load(path_of(folder), _Origins)
     return origins.origins.get(name) if origins else None
 

@@ -83,7 +83,7 @@ class SetSchema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutputState(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a file that we wrote.
+    """The state of a file of ours.
 
     Attributes:
         size, stamp: Stored file, for the quick test.
@@ -150,7 +150,7 @@ def load_schema(dataset: Dataset, set_name: str) -> SetSchema | None:
 
 
 def command_of(dataset: Dataset, set_name: str) -> str:
-    """Return the command that makes a set: ``tag``, or another one, by its settings."""
+    """Return the command of a set: ``tag``, or another one, by its settings."""
     set_schema = load_schema(dataset, set_name)
     settings = [key.settings for key in set_schema.keys.values()] if set_schema else []
     if any("align" in setting for setting in settings):
@@ -164,7 +164,7 @@ def command_of(dataset: Dataset, set_name: str) -> str:
 
 
 def missing_attributes(dataset: Dataset, set_name: str, shard: str) -> AlignmentError:
-    """Return the error for a set, ours or external, without a file for a shard."""
+    """Return the error for a missing file of a set."""
     path = dataset.attribute_file(set_name, shard)
     return missing_file(path, dataset, shard, command_of(dataset, set_name) if load_schema(dataset, set_name) else None)
 
@@ -204,7 +204,7 @@ def is_recorded(dataset: Dataset, set_name: str, shard: str) -> bool:
 
 
 def is_damaged(dataset: Dataset, set_name: str, shard: str) -> bool:
-    """Return True if a completion record is damaged, or may be lost in a damaged file."""
+    """Return True if a completion record is damaged. It may also be lost in a damaged file."""
     if is_recorded(dataset, set_name, shard):
         return load_record(dataset, set_name, shard) is None
     return bool(record_logs.of(dataset).damaged) and stat(dataset.attribute_path(set_name, shard)) is not None
@@ -359,8 +359,7 @@ class ShardAttributes:
         return self.record.output.content if self.record and is_done else None
 
     def content(self, *, learn: bool = False) -> str:
-        """Return the content digest from the record or, for an external set, from the file. Without `documents`, the
-        inputs do not matter.
+        """Return the content digest, recorded or of an external file. Without `documents`, the inputs do not matter.
 
         Without `documents` it does not matter what the attributes were made of.
 

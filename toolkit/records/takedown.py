@@ -92,7 +92,7 @@ class ListedDocument(Located, frozen=True, kw_only=True):
 
 
 class Copy(Located, frozen=True, kw_only=True):
-    """An unlisted document with the text of a listed one, or nearly so.
+    """An unlisted document with the text of a listed one. Near copies count, too.
 
     Attributes:
         by: Reason: `text` for the same text; else the set that relates them.

@@ -9,7 +9,7 @@ from toolkit.errors import NothingThere
 from toolkit.ingest.plan import makers
 from toolkit.ingest.shares import Dealer
 from toolkit.stages.context import INPUTS, Context, table
-from toolkit.stages.disk_quota import DOCUMENTS, DiskUse
+from toolkit.stages.disk_quota import DOCUMENTS
 from toolkit.stages.stage import Kind, ToDo
 from toolkit.storage_options import size_in_words
 
@@ -104,9 +104,10 @@ def on_cluster(context: Context, works: Iterable[ToDo], nodes: int, cores: int) 
     for name, of_stage in tasks.items():
         use = context.stages[name].disk_use(context)
         beside = joined / DOCUMENTS if use.mixed or not use.reads_documents else 0.0  # the attributes
+        factor = 1.0 if name == INPUTS else use.reads_documents + beside
+        inputs_of_stage = sizes if name == INPUTS else documents
         reads = {
-            shard: sizes.get(shard) if name == INPUTS else _times(documents.get(shard), use.reads_documents + beside)
-            for shard in of_stage
+            shard: None if (size := inputs_of_stage.get(shard)) is None else round(size * factor) for shard in of_stage
         }
         by_node: list[dict[str, int | None]] = [{} for _ in range(nodes)]
         homes = {shard: made_by.shard if (made_by := maker(shard)) else shard for shard in reads}
@@ -114,20 +115,11 @@ def on_cluster(context: Context, works: Iterable[ToDo], nodes: int, cores: int) 
         for shard, size in reads.items():
             by_node[new[shard] if shard in new else dealt[homes[shard]]][shard] = size
         stored = sum(documents.get(shard) or 0 for shard in of_stage)
-        written = stored if name == INPUTS else _written(use, stored / DOCUMENTS)
+        rate = use.attributes + use.signatures + 2 * use.mixed * use.chosen
+        written = stored if name == INPUTS else round(stored / DOCUMENTS * rate) if rate or not stored else None
         stages[name] = _stage(kinds[name], by_node, written, cores)
         joined += use.attributes
     return Cluster(nodes=nodes, cores=cores, stages=stages, unknown=[*unknown])
-
-
-def _times(size: int | None, factor: float) -> int | None:
-    return None if size is None else round(size * factor)
-
-
-def _written(use: DiskUse, text: float) -> int | None:
-    """Return the bytes that a stage writes, by bytes of text; None if unknown."""
-    rate = use.attributes + use.signatures + 2 * use.mixed * use.chosen
-    return round(text * rate) if rate or not text else None
 
 
 def _stage(kind: Kind, by_node: Sequence[Mapping[str, int | None]], written: int | None, cores: int) -> StageOnCluster:

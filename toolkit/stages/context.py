@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import msgspec
 
@@ -20,11 +20,10 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount
 from toolkit.execution import leases
 from toolkit.execution.executors import Result
-from toolkit.ingest import attempts, in_place, own_types
+from toolkit.ingest import in_place, own_types
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
-from toolkit.ingest.shares import Share
 from toolkit.interop.dolma import is_dolma
 from toolkit.records import ingested, left_out, sets
 from toolkit.records.foreign import Seen
@@ -32,10 +31,13 @@ from toolkit.records.ingested import lost_shards
 from toolkit.source import LOOK, Source
 from toolkit.stages.disk_quota import DiskPlan, DiskQuota
 from toolkit.stages.running import Running, merge
-from toolkit.stages.state import state_of
+from toolkit.storage.artifact import State
 from toolkit.storage.compression import compression_of
 from toolkit.storage.paths import absolute, remove_stale_temporaries
 from toolkit.storage_options import StorageOptions
+
+if TYPE_CHECKING:
+    from toolkit.ingest.shares import Share
 
 INPUTS = ingest_section.SECTION
 NAMED = 3
@@ -67,7 +69,7 @@ class Context(Running):
     _values: dict[str, Any] = field(default_factory=dict, init=False)
 
     def once(self, key: str, read: Callable[[], T]) -> T:
-        """Return the value of a key, such as a section, and read it only once."""
+        """Return a cached value, such as a section."""
         if key not in self._values:
             self._values[key] = read()
         return cast("T", self._values[key])
@@ -102,12 +104,12 @@ class Context(Running):
 
     @property
     def is_dolma(self) -> bool:
-        """Return whether this is a configuration of Dolma."""
+        """Return True for a configuration of Dolma."""
         return is_dolma(self.source)
 
     @property
     def has_dataset(self) -> bool:
-        """Return whether the configuration names a dataset; streams of a mix may name theirs."""
+        """Return True if the configuration names a dataset. Streams of a mix may name theirs."""
         return self.config.dataset is not None or self.config.documents is not None
 
     @cached_property
@@ -126,12 +128,12 @@ class Context(Running):
 
     @property
     def works_on_dataset(self) -> bool:
-        """Return whether the configuration has a dataset, or a stage needs one."""
+        """Return True if the configuration, or a stage, has a dataset."""
         return self.has_dataset or any(stage.on_dataset for stage in self.stages.values()) or not self.stages
 
     @property
     def made_sets(self) -> list[str]:
-        """Return the names of the sets that sections make."""
+        """Return the names of the sets of all sections."""
         return [name for section in settings.stages("sets", "whole") for name in getattr(self.config, section)]
 
     @property
@@ -148,7 +150,7 @@ class Context(Running):
         return DiskPlan(self)
 
     def has(self, name: str) -> bool:
-        """Return whether there is a section."""
+        """Return True if there is a section."""
         return bool(getattr(self.config, name))
 
     def __enter__(self) -> Self:
@@ -159,7 +161,7 @@ class Context(Running):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """End the processes, and merge the record logs of the command, or of a failed run."""
+        """End the processes, and merge record logs. After a failed run its logs are merged, too."""
         self._workers.close()
         try:
             if kind is None and self._writes:
@@ -172,7 +174,7 @@ class Context(Running):
         return self.options.WRITES and not self.options.only_shows
 
     def merge_records(self) -> None:
-        """Merge the record logs that the command has opened."""
+        """Merge the opened record logs."""
         for log, bookkeeping in record_logs.opened_logs():
             forgive = self._remakes(log.folder.rpartition("/")[2])
             merge(log, leases.folder_in(bookkeeping), forgive=forgive)
@@ -184,7 +186,7 @@ class Context(Running):
             merge(log, leases.folder_in(self.dataset.bookkeeping), forgive=True)
 
     def _remakes(self, log: str) -> bool:
-        """Return whether the command restores losses from a record log, by its folder's name."""
+        """Return True if the command restores this record log."""
         remakes = self.options.remakes
         return remakes == "all" and not self.in_part if log == record_logs.INPUTS else remakes != ""
 
@@ -239,7 +241,7 @@ class Context(Running):
         return own_types.types_of_inputs(self.inputs(skip_missing=True), self.dataset)
 
     def own_types_known(self) -> OwnTypes | None:
-        """Return the types of own fields of all documents, in a run after its ingest."""
+        """Return the types of own fields of all documents. In a run these are the documents after its ingest."""
         return self.own_types_to_be() if self.options.command == "run" else own_types.of_all(self.dataset)
 
     def own_types_to_be(self) -> OwnTypes | None:
@@ -249,7 +251,7 @@ class Context(Running):
         return own_types.to_be(self.typed(self.inputs(skip_missing=True)), self.dataset)
 
     @cached_property
-    def share(self) -> Share | None:
+    def share(self) -> "Share | None":
         """Return the share of the run; None if the run is not one of several.
 
         Raises:
@@ -257,6 +259,8 @@ class Context(Running):
         """
         if self.options.shard is None:
             return None
+        from toolkit.ingest.shares import Share
+
         try:
             inputs = self.inputs(skip_missing=True) if self.has(INPUTS) else []
         except DataError as error:
@@ -267,7 +271,7 @@ class Context(Running):
         return Share(*self.options.shard, self.dataset if self.has_dataset else None, inputs)
 
     def is_mine(self, dataset: Dataset, shard: str) -> bool:
-        """Return whether a shard of a dataset is in this run's share."""
+        """Return True for a shard in this run's share."""
         return self.share is None or self.share.owns(dataset, shard)
 
     def mine(self, dataset: Dataset) -> list[str]:
@@ -292,8 +296,8 @@ class Context(Running):
         return results
 
     def shards(self, dataset: Dataset, *, judges: bool = False, writes: bool = False) -> tuple[list[str], str]:
-        """Return the share's shards that have not failed, with notes on missing inputs. With `--limit`, they are the
-        first ones; the notes are about all.
+        """Return the share's unfailed shards, with notes on missing inputs. With `--limit`, they are the first ones;
+        the notes are about all.
 
         With `--limit`, they are the first ones; the notes are about all.
 
@@ -346,7 +350,7 @@ class Context(Running):
     def _not_in_this(self, dataset: Dataset, shards: list[str]) -> str:
         """Return notes on missing inputs of the share; without a share, on former attempts, too."""
         inputs = self._inputs_of(dataset)
-        failed = attempts.unfinished(dataset, inputs if self.share else None)
+        failed = ingested.unfinished(dataset, [work.key for work in inputs] if self.share else None)
         new = ingest_records.not_begun(inputs, dataset, shards)
         return "".join(
             f"\n{amount(len(names), 'input')} {'is' if len(names) == 1 else 'are'} not in this: "
@@ -395,18 +399,24 @@ class Context(Running):
     def source_of(self, dataset: Dataset, shards: list[str]) -> Source:
         """Return the source of rows of some shards of a dataset."""
         mine, complete = set(shards), not (self.in_part or dataset.include or dataset.exclude)
+
+        def state(of: Dataset, name: str, states: dict[str, State]) -> State:
+            from toolkit.stages.state import state_of  # needed for sets that are read
+
+            return state_of(of, name, shards, complete=complete, states=states)
+
         return Source(
             dataset=dataset,
             shards=shards,
             other_shards=[shard for shard in dataset.shards() if shard not in mine] if self.share else [],
             run=lambda tasks: self.run("looking at attributes of other programs", LOOK, tasks, "files"),
-            state_of=lambda of, name, states: state_of(of, name, shards, complete=complete, states=states),
+            state_of=state,
             check_settings=self.check_settings,
             warn=self.warn,
         )
 
     def check_sets_read(self, shards: list[str], schemas: Mapping[str, sets.SetSchema]) -> None:
-        """Check the sets of the dataset that other sets, by their schemas, read.
+        """Check the sets of the dataset behind some schemas.
 
         Raises:
             ConfigError: if one was made with other settings than are configured now.
@@ -432,7 +442,7 @@ class Context(Running):
         return self._external[name]
 
     def check_settings(self, dataset: Dataset, names: Collection[str]) -> None:
-        """Check that sets of a dataset have the settings of their sections.
+        """Compare the settings of sets with their sections.
 
         Raises:
             ConfigError: if one was made otherwise.
@@ -445,7 +455,7 @@ class Context(Running):
 
     @property
     def only_warns(self) -> bool:
-        """Return whether problems are warnings: the run leaves shards out, or writes nothing."""
+        """Return True if problems are warnings. The run then leaves shards out, or writes nothing."""
         return self.in_part or self.options.only_shows
 
     @staticmethod
@@ -456,12 +466,12 @@ class Context(Running):
 
     @property
     def in_part(self) -> bool:
-        """Return whether some shards are left to other runs."""
+        """Return True if some shards are left to other runs."""
         return self.options.limit is not None or self.only_per_shard
 
     @property
     def only_per_shard(self) -> bool:
-        """Return whether corpus-wide steps wait: the run is a share, or shards have failed."""
+        """Return True if corpus-wide steps wait. The run is a share then, or shards have failed."""
         return self.options.shard is not None or self.is_broken
 
     @property
@@ -471,7 +481,7 @@ class Context(Running):
 
     @property
     def next_step(self) -> str:
-        """Return the hint after a run that was `only_per_shard`."""
+        """Return the hint after an `only_per_shard` run."""
         if self.is_broken:
             return "correct what has failed, then run the same command again"
         return "when all shares are done, run the same command without --shard"
@@ -513,6 +523,7 @@ class Outcome:
         data: Struct of the command for programs.
         failures: Messages of failures; any makes the exit status 1.
         exit_code: Exit code of the process.
+        stops_run: True if a failure leaves nothing for the stages after it.
         for_programs: True if the text is read by programs, which get it as it is; a terminal never does.
     """
 
@@ -520,6 +531,7 @@ class Outcome:
     data: Any = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     exit_code: int = 0
+    stops_run: bool = False
     for_programs: bool = False
 
     def __post_init__(self) -> None:
@@ -588,7 +600,7 @@ def show_settings(context: Context) -> Outcome:
 
 
 def with_share(context: Context, outcome: Outcome) -> Outcome:
-    """Add the plan of the run's share to an outcome, if the run is a share."""
+    """Add the plan of a share to its outcome."""
     if context.share:
         plan = context.share.plan()
         outcome.text += "\n\n" + settings.dump({"share": plan}).rstrip()

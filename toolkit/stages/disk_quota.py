@@ -135,7 +135,7 @@ class DiskQuota:
         self._before = self.measure()
 
     def check(self, estimates: Iterable[DiskEstimate | None]) -> None:
-        """Check that the tasks fit, one by one.
+        """Compare the need of all tasks, one by one, with the bound.
 
         Raises:
             QuotaExceeded: if they do not.
@@ -206,8 +206,8 @@ class DiskQuota:
         return round(MARGIN * self._shares * self._most)
 
     def _expected_use(self, estimate: DiskEstimate) -> int:
-        """Return the bytes to add to the measured ones if a task starts: while it runs, or in the end. A correction is
-        about kept bytes. Deleted bytes may be more than expected, but never less.
+        """Return the additional bytes with a new task: while it runs, or in the end. A correction is about kept bytes.
+        Deleted bytes may be more than expected, but never less.
 
         A correction is about kept bytes. Deleted bytes may be more than expected, but never less.
         """
@@ -219,7 +219,7 @@ class DiskQuota:
         return round(self._factor * self._unmeasured + self._shares * most)
 
     def _correct(self) -> None:
-        """Correct estimates that are wrong with any output of the running tasks."""
+        """Correct estimates, if no output of running tasks explains the measurement."""
         grown = self.used - self._before
         if not self._ended or max(grown, self._ended) < SIGNIFICANT:
             return
@@ -229,8 +229,8 @@ class DiskQuota:
 
 
 def peak_of(estimates: Iterable[DiskEstimate | None], shares: int = 1) -> int:
-    """Return the bytes of tasks that run one after the other, in each share. The peak is while the task runs that
-    deletes most, or in the end, after the later stages.
+    """Return the peak bytes of sequential tasks, in each share. The peak is while the task runs that deletes most, or
+    in the end, after the later stages.
 
     The peak is while the task runs that deletes most, or in the end, after the later stages.
     """
@@ -355,8 +355,8 @@ class DiskPlan:
         return results
 
     def check(self, tasks: Sequence[InputToIngest]) -> None:
-        """Check that the output of inputs fits. Inputs of unknown size, and those that were ingested before, do not
-        count.
+        """Compare the need of all inputs with the bound. Inputs of unknown size, and those that were ingested before,
+        do not count.
 
         Inputs of unknown size, and those that were ingested before, do not count.
 
@@ -441,7 +441,7 @@ class DiskPlan:
         )
 
     def _valid_record(self, task: InputToIngest) -> InputRecord | None:
-        """Return the record of an input that is up to date, by records alone."""
+        """Return the record of an up to date input. Only records are read."""
         if task.overwrite:
             return None
         if task.key not in self._records:
@@ -470,7 +470,7 @@ class DiskPlan:
         return self.checked(tasks, estimate)
 
     def checked(self, tasks: Iterable[Task[Any]], estimate: EstimateOf, *, begins: bool = True) -> EstimateOf:
-        """Return the estimates after checking that all tasks fit.
+        """Return the estimates, compared with the bound.
 
         Raises:
             ToolkitError: if they do not.
@@ -486,7 +486,7 @@ class DiskPlan:
 
 
 def _inflation(task: InputToIngest) -> float:
-    """Return the estimated bytes of text of a stored byte of an input, or pack."""
+    """Return the estimated bytes of text of a stored byte. It is that of an input, or pack."""
     by_file = [((file.size or 0) + 1, TEXT.get(compression_of(file.path) or "", 1)) for file in task.files]
     return sum(size * ratio for size, ratio in by_file) / sum(size for size, _ in by_file)
 

@@ -83,7 +83,7 @@ def _without_file(options: Options) -> Context:
 
 
 def _read_what_can_be(source: ConfigNode) -> tuple[Config, list[str]]:
-    """Return the valid settings at the top, and the errors of the others."""
+    """Return the valid top settings, and the errors of the others."""
     good, _ = config.divide(source, ())
     faults = []
     for key, value in source.value.items():

@@ -1,4 +1,4 @@
-"""Runs the tasks of a command on the executor, and merges its record logs."""
+"""Runs tasks on the executor, and merges record logs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -186,7 +186,7 @@ class Running:
 
     @contextmanager
     def here(self, facts: Callable[[], list[str]]) -> Iterator[None]:
-        """Run stages in this process within the block, one task at a time; `facts` shows progress."""
+        """Run stages in this process, one task at a time. Function `facts` shows progress in the block."""
         self._here = facts
         try:
             yield

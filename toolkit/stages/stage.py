@@ -87,8 +87,8 @@ class ToDo(NamedTuple):
 
 
 def to_do(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | None = None) -> Iterator[ToDo]:
-    """Yield the open work of a run for each output, in run order. A shard that a stage makes again is done again by all
-    stages after it.
+    """Yield the open work for each output, in run order. A shard that a stage makes again is done again by all stages
+    after it.
 
     A shard that a stage makes again is done again by all stages after it.
 
@@ -115,7 +115,7 @@ def to_do(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | N
 
 
 def plan(works: Iterable[ToDo]) -> dict[str, Planned]:
-    """Return the open work of a run, by the name of the output."""
+    """Return the open work by name of the output."""
     return {
         row.name: Planned(kind, len(todo), len(keys), "" if keys else row.unknown) for _, kind, row, todo, keys in works
     }

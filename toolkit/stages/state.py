@@ -1,4 +1,4 @@
-"""Determines whether an attribute set is up to date with its inputs."""
+"""Provides the state of an attribute set: up to date or stale."""
 
 import os
 from collections.abc import Collection
@@ -46,7 +46,10 @@ def _state(
     if schema is None:
         return State("external" if set_name in dataset.sets() else "missing")
     try:
-        _check_aligned(dataset, set_name)
+        aligned = sets.load_aligned(dataset, set_name)
+        if aligned is not None and (path := sets.changed_input(aligned)):
+            message = f"expected values of {path} as it is now, got those of an earlier version; run `toolkit align`"
+            raise StaleError(message, path=dataset.attribute_path(set_name, ""))
         check_resolved(dataset, set_name, shards, whole=complete)
         learnt_from = _check_files(dataset, set_name, schema, shards)
     except StaleError as error:
@@ -60,7 +63,7 @@ def _state(
 
 
 def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards: Collection[str]) -> list[str]:
-    """Check that the files of prompts and models are unchanged. A missing file has not changed.
+    """Compare the files of prompts and models with the recorded ones. A missing file has not changed.
 
     Returns:
         The sets of the dataset that the models learnt from.
@@ -103,15 +106,3 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
                 if labels.keys() & now.keys() and sets.load_schema(dataset, name):  # else it is of another dataset
                     learnt_from[name] = None
     return [*learnt_from]
-
-
-def _check_aligned(dataset: Dataset, set_name: str) -> None:
-    """Check that the inputs of a set of aligned values are unchanged; other sets pass.
-
-    Raises:
-        StaleError: naming the input that has changed.
-    """
-    result = sets.load_aligned(dataset, set_name)
-    if result is not None and (path := sets.changed_input(result)):
-        message = f"expected values of {path} as it is now, got those of an earlier version; run `toolkit align`"
-        raise StaleError(message, path=dataset.attribute_path(set_name, ""))

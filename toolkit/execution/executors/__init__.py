@@ -175,7 +175,7 @@ class Executor:
 
     @property
     def cores(self) -> tuple[int, int]:
-        """The number of processes at a time, and the largest number for one task."""
+        """The number of processes: at a time, and for one task."""
         return 1, 1
 
     def fitting(self, tasks: int) -> "Executor":
@@ -257,7 +257,7 @@ def failure_of(error: BaseException, name: str, memory: int | None = None) -> Fa
 
 @contextmanager
 def gc_unfrozen() -> Iterator[None]:
-    """Undo, after the block, the freeze of the garbage collector by tasks in it."""
+    """Undo a freeze of the garbage collector after the block."""
     frozen = gc.get_freeze_count()
     try:
         yield

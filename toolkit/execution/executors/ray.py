@@ -196,7 +196,7 @@ class Ray(Executor):
         return self.settings.in_flight or max(1, 2 * self.cores[0] // self.settings.cpus)
 
     def has_room(self, cpus: int) -> bool:
-        """Return True if some node could run a task with so many CPUs."""
+        """Return True if some node has so many CPUs."""
         required = {"CPU": cpus, "memory": self.settings.memory or 0, **self.settings.resources}
         return any(all(node.get(name, 0) >= count for name, count in required.items()) for node in self._nodes())
 
@@ -230,7 +230,7 @@ class Ray(Executor):
         return list(ready)
 
     def _received(self, reference: Any) -> TaskReply | str:
-        """Return the reply of a task, or a text about the end of its process."""
+        """Return the reply of a task, or its process's cause of death."""
         errors = self._ray.exceptions
         try:
             result = pickle.loads(self._ray.get(reference))  # noqa: S301  # from a process of ours
@@ -250,7 +250,7 @@ class Ray(Executor):
 
     @contextlib.contextmanager
     def _stopping(self, flying: dict[Any, "_Flight"], server: DriverServer) -> Iterator[None]:
-        """Interrupt the running tasks at the end, so that temporary files are deleted. Ray kills a task that does not
+        """Interrupt the running tasks at the end. Temporary files are deleted then. Ray kills a task that does not
         react, as soon as the driver is disconnected.
 
         Ray ends what does not listen, as soon as the driver is disconnected.
@@ -264,7 +264,7 @@ class Ray(Executor):
 
 
 class _Growth:
-    """Waits for the cluster to grow, while no node can take a task.
+    """Waits for the cluster to grow.
 
     Args:
         cluster: Executor.

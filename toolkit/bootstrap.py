@@ -20,7 +20,7 @@ SAID = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 def is_program() -> bool:
-    """Return whether this process is the command line: a console script, or ``python -m toolkit``."""
+    """Return True if this process is the command line. It is a console script, or ``python -m toolkit``."""
     first, arguments = (getattr(sys, "argv", None) or [""])[0], sys.orig_argv
     if first == "-m":  # as long as Python looks for the module
         return ("-m", "toolkit") in zip(arguments, arguments[1:], strict=False)  # noqa: RUF007  # nothing more is imported
@@ -29,7 +29,9 @@ def is_program() -> bool:
 
 
 def use_utf8() -> None:
-    """Begin again in Python's UTF-8 mode, where the locale has another encoding.
+    """Restart Python in UTF-8 mode, if the locale has another encoding. There, names of files would be other texts, so
+    that ids that are made of them would be other ones; output would be no JSON in UTF-8, or an error at the first
+    letter that the encoding lacks.
 
     There, names of files would be other texts, so that ids that are made of them would be other ones; what is printed
     would be no JSON in UTF-8, or an error at the first letter that the encoding lacks.
@@ -41,14 +43,14 @@ def use_utf8() -> None:
 
 
 def end_by_signals() -> None:
-    """Let SIGINT and SIGTERM end the process at once, unless they are ignored, or another handler is there."""
+    """Let SIGINT and SIGTERM end the process at once. Ignored signals, and other handlers, stay."""
     for number in SAID:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _end)
 
 
 def collect_garbage() -> None:
-    """Let the collector run from now on, over what is made from now on."""
+    """Start the garbage collector for new objects."""
     gc.freeze()
     gc.enable()
 
