@@ -19,7 +19,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 from toolkit.ingest.formats.warc import HTML
 from toolkit.ingest.web.extractor import ExtractorSpec, SentPage, page_reader
 from toolkit.ingest.web.html import parse_content_type
-from toolkit.ingest.web.http import TooLarge, UnknownCoding, decoded_body, parse_response
+from toolkit.ingest.web.http import TooLarge, UnknownCoding, decode_body, parse_response
 
 CONTENT = {"main_content": True, "title": False}
 SPECS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -46,7 +46,7 @@ def pages(paths: Sequence[Path]) -> Iterator[SentPage]:
                 kind, charset = parse_content_type(response.last("content-type"))
                 with suppress(TooLarge, UnknownCoding):
                     if kind in HTML:
-                        yield SentPage(decoded_body(response, LARGEST)[0], charset, is_html=True)
+                        yield SentPage(decode_body(response, LARGEST)[0], charset, is_html=True)
 
 
 def texts(spec: ExtractorSpec, sent: Sequence[SentPage]) -> tuple[list[str], float]:

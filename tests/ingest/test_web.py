@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.data.test_documents import TEXTS
 from toolkit.data.documents import split_lines
 from toolkit.ingest.reading.rows import trim
-from toolkit.ingest.web.html import charset_of, decode_page, is_binary, parse_content_type, sniffed
-from toolkit.ingest.web.http import YEARS, TooLarge, UnknownCoding, decoded_body, http_date, parse_response
+from toolkit.ingest.web.html import charset_of, decode_page, is_binary, parse_content_type, sniff_type
+from toolkit.ingest.web.http import YEARS, TooLarge, UnknownCoding, decode_body, http_date, parse_response
 from toolkit.storage.compression import zstd
 from toolkit.text.json_strings import trimmed
 
@@ -34,7 +34,7 @@ def body_of(body: bytes, *headers: str, limit: int = LIMIT) -> tuple[bytes, list
     head = "HTTP/1.1 200 OK\r\n" + "".join(f"{header}\r\n" for header in headers) + "\r\n"
     answer = parse_response(head.encode() + body)
     assert answer
-    return decoded_body(answer, limit)
+    return decode_body(answer, limit)
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
@@ -141,10 +141,10 @@ def test_a_content_type_is_read(value: str, found: tuple[str, str]) -> None:
 
 def test_what_nobody_has_named_is_told_by_its_first_bytes() -> None:
     for html in (b"\n <!DOCTYPE html>", b"<P >x", b"<!-- x", "\ufeff<html>".encode("utf-16-le"), b"\xef\xbb\xbf<body>"):
-        assert sniffed(html) == "text/html"
+        assert sniff_type(html) == "text/html"
     for text in (b"", b"plain", b"<paragraph>", "\ufeffx".encode("utf-16-be")):
-        assert sniffed(text) == "text/plain"
-    assert sniffed(b"MZ\x90\x00\x03") == "application/octet-stream"
+        assert sniff_type(text) == "text/plain"
+    assert sniff_type(b"MZ\x90\x00\x03") == "application/octet-stream"
     assert is_binary(b"\x89PNG\r\n")
     assert not is_binary(b"<html>")
 

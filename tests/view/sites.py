@@ -17,7 +17,7 @@ from toolkit.commands.view import Options
 from toolkit.config.settings import ConfigNode
 from toolkit.stages.dispatch import open_context
 from toolkit.view.answers import Answers
-from toolkit.view.labels import Asking, Labels
+from toolkit.view.labels import LabelQuestion, Labels
 from toolkit.view.server import ViewServer
 
 LONG = "".join(f"line {i}\n" for i in range(60_000))
@@ -108,10 +108,10 @@ class Site:
 
 
 @contextmanager
-def serving(config: dict[str, Any], labels: Path, *questions: Asking) -> Iterator[Site]:
+def serving(config: dict[str, Any], labels: Path, *questions: LabelQuestion) -> Iterator[Site]:
     """Serve the dataset of a configuration."""
     options = Options(config="c.yaml", config_node=ConfigNode(config, "c.yaml"), quiet=True)
-    asked = questions or (Asking("verdict", ("keep", "drop")), Asking("edu", (0.0, 1.0, 2.0)))
+    asked = questions or (LabelQuestion("verdict", ("keep", "drop")), LabelQuestion("edu", (0.0, 1.0, 2.0)))
     with open_context(options) as context:
         corpus = view.of_configuration(context)
         explainer = view.explainer_of(context, corpus) if context.has("mix") else None

@@ -21,7 +21,7 @@ from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines
 from toolkit.view import corpus as browsed
 from toolkit.view import members
-from toolkit.view.corpus import Ended, Query, Stop
+from toolkit.view.corpus import Query, QueryEnded, Stop
 from toolkit.view.members import MemberFile, Pieces
 
 LANGUAGES: list[dict[str, Any] | None] = [
@@ -150,7 +150,7 @@ def test_only_what_computes_is_interrupted() -> None:
             seen.append("read on")
             with stop.computing():
                 seen.append("never")
-        except Ended:
+        except QueryEnded:
             seen.append("ended")
 
     thread = threading.Thread(target=work)

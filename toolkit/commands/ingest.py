@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -24,7 +24,7 @@ from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import run as ingesting
 from toolkit.ingest import section as ingest_section
-from toolkit.ingest.attempts import Superseded, find_superseded, forget_superseded, lost_shards
+from toolkit.ingest.attempts import SupersededInput, find_superseded, forget_superseded, removed_inputs
 from toolkit.mix import bindings, publish
 from toolkit.mix.effects.counts import added
 from toolkit.mix.settings import MixSettings
@@ -266,7 +266,7 @@ class PlannedIngest:
     entries: list[ingest_section.Entry]
     inputs: list[ingest_plan.InputToIngest]
     works: list[ingest_plan.InputToIngest]
-    former: list[Superseded]
+    former: list[SupersededInput]
 
 
 def plan(context: Context) -> PlannedIngest:
@@ -347,7 +347,7 @@ def run(
             from toolkit.ingest.index.selecting import sweep
 
             sweep(entries, inputs, dataset)
-        lost = lost_shards(works, result.inputs, result.former)
+        lost = removed_inputs(works, result.inputs, result.former)
         forget_superseded(result.former, dataset)
         results = _ingest(context, works, failed_tasks, ahead)
     counts: Counter[str] = Counter()
@@ -357,36 +357,42 @@ def run(
     failed = failures(results)
     refused = verdicts(context, works, results)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
-    numbers = Numbers.of(works, results)
+    finished = _finished(works, results)
     salvaged = [item for result in outcomes for item in result.salvaged]
     where = f" -> {dataset.documents}"
     if ahead.deletes:
         where = f"; the documents below {dataset.documents} of those that are done were deleted"
-    text = f"{numbers}{where}\n"
-    if options.overwrite and not failed and numbers.done == numbers.skipped:
-        text += "--overwrite has replaced nothing: all was made with these settings\n"
     if not context.in_part:
         context.merge_inputs()
         attempts.forget_attempts(works, dataset)
         failed_tasks.keep_only([work.key for work in works])
     missing = [] if context.in_part else sorted(ingest_records.inputs_gone(works, dataset))
+    data = IngestResult(
+        documents=dataset.documents,
+        inputs=sum(len(work.files) for work in works),
+        packs=sum(work.is_pack for work in works),
+        done=sum(len(work.files) for work, _ in finished),
+        skipped=sum(len(work.files) for work, item in finished if item.skipped),
+        failed=failed,
+        gone=missing,
+        lost=lost,
+        rejected=refused,
+        counts=dict(sorted(counts.items())),
+    )
+    packs = f" ({amount(data.packs, 'pack')})" if data.packs else ""
+    text = f"{amount(data.inputs, 'input')}{packs}: {data.done} done ({data.skipped} before), "
+    text += f"{data.inputs - data.done} failed{where}\n"
+    if options.overwrite and not failed and data.done == data.skipped:
+        text += "--overwrite has replaced nothing: all was made with these settings\n"
     if missing:
         text += f"inputs of earlier runs that are not among these: {few(missing)}; their documents stay\n"
     if lost:
         text += f"inputs of packs that are not there any more: {few(lost)}; their documents have gone\n"
     outcome = Outcome(
         text=text + (table(rows, right=[1]) if counts else ""),
-        data=IngestResult(
-            documents=dataset.documents,
-            **numbers._asdict(),
-            failed=failed,
-            gone=missing,
-            lost=lost,
-            rejected=refused,
-            counts=dict(sorted(counts.items())),
-        ),
+        data=data,
         failures=[*failed, *map(str, refused)],
-        stops_run=bool(refused) or not numbers.done or context.has("align"),  # whose sets are made of all shards
+        stops_run=bool(refused) or not data.done or context.has("align"),  # whose sets are made of all shards
     )
     return with_salvaged(outcome, salvaged)
 
@@ -460,13 +466,6 @@ def show_estimate(name: str, estimate: "Estimate") -> list[str]:
     ]
 
 
-def _before(context: Context, works: list[ingest_plan.InputToIngest]) -> list[ingesting.IngestedInput | None]:
-    """Return the outcomes of up-to-date inputs; None for the others."""
-    dataset = context.dataset
-    with dataset.listing_cache(ingest_section.set_schemas(context.entries)):
-        return for_each(ingesting.cached_outcome, works)
-
-
 def _ingest(
     context: Context, works: list[ingest_plan.InputToIngest], failed_tasks: FailureRecords, ahead: Passing
 ) -> list[Result[ingesting.IngestedInput]]:
@@ -479,10 +478,13 @@ def _ingest(
     if ahead.deletes:
         step, function = "run", Work(one_pass.pass_input)
     with ahead.lease(context):
-        before = [None] * len(works) if ahead.deletes else _before(context, works)
+        cached: list[ingesting.IngestedInput | None] = [None] * len(works)
+        if not ahead.deletes:
+            with context.dataset.listing_cache(ingest_section.set_schemas(context.entries)):
+                cached = for_each(ingesting.cached_outcome, works)
         tasks = [
             (Task(task_name(work), ahead.of(work), key=work.key, outcome=outcome), store_of(work.path).can_list)
-            for work, outcome in zip(works, before, strict=True)
+            for work, outcome in zip(works, cached, strict=True)
         ]
         near = [replace(task, size=task.payload.input.size) for task, is_near in tasks if is_near]
         far = [task for task, is_near in tasks if not is_near]
@@ -508,32 +510,6 @@ def _ingest(
     return result
 
 
-class Numbers(NamedTuple):
-    """How many inputs there were, in how many packs; of them, how many were done, and before this run already."""
-
-    inputs: int
-    packs: int
-    done: int
-    skipped: int
-
-    @staticmethod
-    def of(works: Sequence[ingest_plan.InputToIngest], results: Sequence[Result[Any]]) -> "Numbers":
-        """Return the numbers of works, with results in any order."""
-        outcomes = {result.name: result.value for result in results if result.value}
-        ended = [(len(work.files), outcomes[name].skipped) for work in works if (name := task_name(work)) in outcomes]
-        return Numbers(
-            inputs=sum(len(work.files) for work in works),
-            packs=sum(work.is_pack for work in works),
-            done=sum(files for files, _ in ended),
-            skipped=sum(files for files, skipped in ended if skipped),
-        )
-
-    def __str__(self) -> str:
-        packs = f" ({amount(self.packs, 'pack')})" if self.packs else ""
-        left = self.inputs - self.done
-        return f"{amount(self.inputs, 'input')}{packs}: {self.done} done ({self.skipped} before), {left} failed"
-
-
 def shards_of(works: Iterable[ingest_plan.InputToIngest]) -> dict[str, str]:
     """Return the shard of each input, for a dry run."""
     return {file.path: work.shard for work in works for file in work.files}
@@ -542,6 +518,14 @@ def shards_of(works: Iterable[ingest_plan.InputToIngest]) -> dict[str, str]:
 def task_name(work: ingest_plan.InputToIngest) -> str:
     """Return the name of an input's task."""
     return f"{work.name} -> {work.shard}"
+
+
+def _finished(
+    works: Iterable[ingest_plan.InputToIngest], results: Iterable[Result[ingesting.IngestedInput]]
+) -> list[tuple[ingest_plan.InputToIngest, ingesting.IngestedInput]]:
+    """Return the finished works with their outcomes, from results in any order."""
+    by_name = {result.name: result.value for result in results if result.value}
+    return [(work, by_name[name]) for work in works if (name := task_name(work)) in by_name]
 
 
 def verdicts(
@@ -554,16 +538,14 @@ def verdicts(
         works: the inputs.
         results: Results of their tasks, in any order.
     """
-    outcomes = {result.name: result.value for result in results if result.value}
     inputs = [
         left_out.Tally(
-            counts=result.counts,
+            counts=outcome.counts,
             entry=work.entry.name,
             max_rejected=work.entry.settings().max_rejected,
-            rejects=result.rejects,
+            rejects=outcome.rejects,
         )
-        for work in works
-        if (result := outcomes.get(task_name(work)))
+        for work, outcome in _finished(works, results)
     ]
     refused = left_out.too_many(inputs, context.dataset.bookkeeping)
     if not context.in_part:

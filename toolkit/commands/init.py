@@ -20,10 +20,10 @@ from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER
 from toolkit.errors import ConfigError, DataError, NothingThere, amount
 from toolkit.ingest import folders
 from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest.file_kinds import LOOKED_AT, FileKind, kind_of
 from toolkit.ingest.in_place import open_dataset
 from toolkit.ingest.reader import READERS, Draft, Input, Sample, first_drafts
-from toolkit.ingest.reading.preview import Preview, Unkept, preview
-from toolkit.ingest.recognised import LOOKED_AT, Recognised, look
+from toolkit.ingest.reading.preview import Preview, UnwrittenRejects, preview
 from toolkit.ingest.section import read_section
 from toolkit.ingest.tables.fields import FieldReader
 from toolkit.mix.settings import writer_with
@@ -58,7 +58,7 @@ def first_rows(format: str, options: dict[str, Any], path: str) -> list[Row] | N
     if not issubclass(class_, FieldReader):
         return None
     reader = msgspec.convert(options, _raw(class_))
-    source = Input(path, None, 1 << 30, Unkept(), sample=Sample())
+    source = Input(path, None, 1 << 30, UnwrittenRejects(), sample=Sample())
     return [draft.extra for draft in first_drafts(reader, [source])]
 
 
@@ -294,14 +294,14 @@ def _declared_files(path: str) -> DataFiles | None:
     if any(exists(join(path, name)) for name in ("dataset_dict.json", "state.json")):
         splits = folders.splits_of(path)
         options = {"split": splits[0]} if len(splits) > 1 else {}
-        files = folders.chosen(path, (), None, options.get("split"))
+        files = folders.inputs_of_folder(path, (), None, options.get("split"))
         return DataFiles(path, files, _format(files[0][0])[0], options, choices={"split": splits})
     if configs := folders.configs_of(path):
         usual = "default" if "default" in configs else next(iter(configs))
         options = {"config": usual} if len(configs) > 1 or usual != "default" else {}
         if len(configs[usual]) > 1:
             options["split"] = configs[usual][0]
-        files = folders.chosen(path, (), usual, options.get("split"))
+        files = folders.inputs_of_folder(path, (), usual, options.get("split"))
         format, more = _format(files[0][0])
         if issubclass(READERS.find(format), FieldReader):
             return DataFiles(
@@ -351,7 +351,7 @@ def _glob(files: Sequence[folders.ListedFile]) -> str:
 def expand_below(path: str, suffixes: Sequence[str]) -> Sequence[folders.ListedFile]:
     """Return the files of a folder with these suffixes. They are those of `from:` with the folder."""
     try:
-        return folders.named(path, suffixes) if suffixes else []
+        return folders.list_inputs(path, suffixes) if suffixes else []
     except NothingThere:
         return []
 
@@ -367,7 +367,7 @@ def _format(path: str) -> tuple[str, dict[str, Any]]:
         while b"\n" not in head and len(head) < _FIRST_LINE and (more := stream.read(LOOKED_AT)):
             head += more
     suffix = suffix_of(path)
-    result = look(head)
+    result = kind_of(head)
     if _BY_SUFFIX.get(suffix) == "text" and (result is None or result.formats[:1] in (("csv",), ("tsv",))):
         result = None  # commas stand in texts, too
     by_suffix = _BY_SUFFIX.get(suffix, "")
@@ -382,7 +382,7 @@ def _format(path: str) -> tuple[str, dict[str, Any]]:
     return by_suffix, _options(head, result)
 
 
-def _options(head: bytes, match: Recognised | None) -> dict[str, Any]:
+def _options(head: bytes, match: FileKind | None) -> dict[str, Any]:
     options: dict[str, Any] = {"delimiter": match.delimiter} if match and match.delimiter else {}
     if match and set(match.formats) & {"csv", "tsv"} and b'\\"' in head and not _DOUBLED.search(head):
         options["escape"] = "\\"

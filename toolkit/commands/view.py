@@ -31,7 +31,7 @@ from toolkit.view.answers import Answers
 from toolkit.view.corpus import Corpus
 from toolkit.view.dataset import DatasetCorpus, Explainer
 from toolkit.view.files import FileCorpus
-from toolkit.view.labels import Labels, asking_of
+from toolkit.view.labels import Labels, question_of
 from toolkit.view.questions import MixNames
 from toolkit.view.server import ViewServer
 
@@ -207,7 +207,7 @@ def run(context: Context, options: Options) -> Outcome:
     else:
         corpus = of_path(context, options.targets[0])
     visible_sets = _visible_sets(options, corpus)
-    questions = [asking_of(item) for item in options.label or (VERDICT,)]
+    questions = [question_of(item) for item in options.label or (VERDICT,)]
     with Labels(_path_of(options), questions, options.annotator or _user()) as labels:
         answers = Answers(corpus, labels, explainer, rules, visible_sets)
         with ViewServer(answers, options.port or 0, debug=options.debug) as server:

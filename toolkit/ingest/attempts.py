@@ -69,7 +69,7 @@ class ShardOwnership:
         self._attempt = ingested.load_attempt(work.dataset, work.key)
         self.shards = {shard for owner in (record, self._attempt) if owner for shard in owner.shards}
         if damaged:
-            self.shards |= _shards_named(work)
+            self.shards |= _shards_by_name(work)
         self._begin()
 
     def take(self, shard: str, set_names: Sequence[str]) -> None:
@@ -80,15 +80,15 @@ class ShardOwnership:
         """
         if shard in self.shards:
             return
-        if path := _in_the_way(self._work, shard, set_names):
+        if path := _conflicting_path(self._work, shard, set_names):
             for _ in range(LOOKS):
                 if shard in ingested.shards_now(self._work.dataset, [self._work.key]):
                     break
                 if not _is_shared(self._work.dataset):
-                    raise _not_ours(self._work, path)
+                    raise _conflict_error(self._work, path)
                 pause(leases.POLL_INTERVAL)
             else:
-                raise _not_ours(self._work, path)
+                raise _conflict_error(self._work, path)
         self.shards.add(shard)
         self._begin()
 
@@ -131,7 +131,7 @@ class BatchedIngest:
         self.group = Group(record_logs.of(self._dataset))
         attempts = {work.key: ingested.load_attempt(self._dataset, work.key) for work in works}
         listed = [work for work in works if self._can_take(work, attempts[work.key])]
-        conflicts = _not_free([work for work in listed if not attempts[work.key]])
+        conflicts = _conflicting_inputs([work for work in listed if not attempts[work.key]])
         self._attempts = {work.key: _attempt_at(work) for work in listed if work.key not in conflicts}
 
     def _can_take(self, work: InputToIngest, attempt: Attempt | None) -> bool:
@@ -165,7 +165,7 @@ def _is_shared(dataset: Dataset) -> bool:
     return sum(any(name.startswith("the source ") for name in active_lease.lease.holds) for active_lease in active) > 1
 
 
-def _in_the_way(work: InputToIngest, shard: str, set_names: Sequence[str]) -> str:
+def _conflicting_path(work: InputToIngest, shard: str, set_names: Sequence[str]) -> str:
     """Return the path of a file in the way; empty if there is none."""
     paths = _paths(work, shard, set_names)
     return next((path for path in paths if not work.overwrite and exists(path)), "")
@@ -176,7 +176,7 @@ def _paths(work: InputToIngest, shard: str, set_names: Iterable[str]) -> list[st
     return [dataset.shard_path(shard), *(dataset.attribute_path(name, shard) for name in set_names)]
 
 
-def _not_free(works: Sequence[InputToIngest]) -> set[str]:
+def _conflicting_inputs(works: Sequence[InputToIngest]) -> set[str]:
     """Return the keys of inputs with a file in the way."""
     paths = [
         (work.key, path)
@@ -188,7 +188,7 @@ def _not_free(works: Sequence[InputToIngest]) -> set[str]:
     return {key for (key, _), stat in zip(paths, results, strict=True) if stat is not None}
 
 
-def _not_ours(work: InputToIngest, path: str) -> DataError:
+def _conflict_error(work: InputToIngest, path: str) -> DataError:
     return DataError(
         f"expected no file here yet, got one that was not made from {work.name}; move it, choose another `source:` "
         "(or `set:`), or --overwrite",
@@ -196,14 +196,14 @@ def _not_ours(work: InputToIngest, path: str) -> DataError:
     )
 
 
-def _shards_named(work: InputToIngest) -> set[str]:
+def _shards_by_name(work: InputToIngest) -> set[str]:
     """Return the existing shards of an input with a damaged record."""
     number = r"\.\d{5,}" if work.entry.settings().shard_size else ""
     name = re.compile(re.escape(work.shard) + number + re.escape(work.suffix))
     return {shard for shard in list_files(work.dataset.documents) if name.fullmatch(shard)}
 
 
-class Superseded(msgspec.Struct, frozen=True):
+class SupersededInput(msgspec.Struct, frozen=True):
     """A former input or pack with inputs in other packs now.
 
     Attributes:
@@ -221,7 +221,7 @@ class Superseded(msgspec.Struct, frozen=True):
 
 def find_superseded(
     works: Iterable[InputToIngest], planned: Iterable[InputToIngest], dataset: Dataset
-) -> list[Superseded]:
+) -> list[SupersededInput]:
     """Return the superseded inputs and packs, sorted by record.
 
     Args:
@@ -237,18 +237,14 @@ def find_superseded(
         input_record, begun = ingested.load(dataset, name), attempts.get(name)
         keys = [input_.key for input_ in input_record.inputs] if input_record else []
         keys += begun.keys if begun else []
-        by = next((now[key] for key in keys or [name] if key in now), None) or _selects_instead(
-            name, input_record, works
-        )
+        by = next((now[key] for key in keys or [name] if key in now), None) or _reselection(name, input_record, works)
         if by:
             shards = {shard for source in (input_record, begun) if source for shard in source.shards}
-            results.append(Superseded(name, input_record, sorted(shards), by))
+            results.append(SupersededInput(name, input_record, sorted(shards), by))
     return results
 
 
-def _selects_instead(
-    name: str, input_record: InputRecord | None, works: Iterable[InputToIngest]
-) -> InputToIngest | None:
+def _reselection(name: str, input_record: InputRecord | None, works: Iterable[InputToIngest]) -> InputToIngest | None:
     """Return an input with other pages of the same crawl and subset; None if none is."""
     for work in works:
         common, (file, *_) = work.entry.settings(), work.files
@@ -259,8 +255,8 @@ def _selects_instead(
     return None
 
 
-def lost_shards(
-    works: Iterable[InputToIngest], planned: Sequence[InputToIngest], former: Iterable[Superseded]
+def removed_inputs(
+    works: Iterable[InputToIngest], planned: Sequence[InputToIngest], former: Iterable[SupersededInput]
 ) -> list[str]:
     """Return the paths of removed inputs of packs, sorted: others of their pack stay.
 
@@ -275,7 +271,7 @@ def lost_shards(
     return sorted(input_.input for record in records for input_ in record.inputs if input_.key not in keys)
 
 
-def forget_superseded(former: Iterable[Superseded], dataset: Dataset) -> None:
+def forget_superseded(former: Iterable[SupersededInput], dataset: Dataset) -> None:
     """Delete the shards of superseded inputs, then their records: killed between, the next run does the rest."""
     listed = list(former)
     forget_shards(dataset, [shard for item in listed for shard in item.shards])

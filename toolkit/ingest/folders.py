@@ -69,7 +69,7 @@ def is_listable(pattern: str) -> bool:
     return not is_glob(pattern) and store_of(pattern).can_list and is_folder(pattern)
 
 
-def named(pattern: str, suffixes: Sequence[str]) -> list[ListedFile]:
+def list_inputs(pattern: str, suffixes: Sequence[str]) -> list[ListedFile]:
     """Return the inputs of a path: of a folder, the files in it whose names end in one of the suffixes.
 
     Raises:
@@ -78,14 +78,16 @@ def named(pattern: str, suffixes: Sequence[str]) -> list[ListedFile]:
     """
     if not suffixes or not is_listable(pattern):
         return expand_listed(pattern)
-    results = [item for item in _below(pattern) if _ends_in(item[1], suffixes)]
+    files = expand_listed(join(pattern, "**"))
+    results = [file for file in files if strip_suffix(file[1], list(COMPRESSIONS)).endswith(tuple(suffixes))]
     if not results:
-        listed = ", ".join(sorted(suffixes))
-        raise NothingThere(f"{pattern}: expected files that end in {listed}, got none{_example(pattern)}; give a glob")
+        crawl_files = ", ".join(sorted(suffixes))
+        example = f" among {len(files)}, such as {files[0][1]}" if files else ""
+        raise NothingThere(f"{pattern}: expected files that end in {crawl_files}, got none{example}; give a glob")
     return results
 
 
-def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str | None) -> list[ListedFile]:
+def inputs_of_folder(pattern: str, suffixes: Sequence[str], config: str | None, split: str | None) -> list[ListedFile]:
     """Return the inputs of a folder by its own description; the arguments are those of the options.
 
     Raises:
@@ -103,10 +105,10 @@ def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str
         )
     if exists(path := join(pattern, "dataset_dict.json")):
         names = _read(path, _Splits).splits
-        chosen = names if split is None else [_one_of(pattern, "split", split, names)]
+        inputs_of_folder = names if split is None else [_one_of(pattern, "split", split, names)]
         return [
             (path, join(name, relative), stat)
-            for name in chosen
+            for name in inputs_of_folder
             for path, relative, stat in _of_state(join(pattern, name))
         ]
     if exists(join(pattern, "state.json")):
@@ -115,7 +117,7 @@ def chosen(pattern: str, suffixes: Sequence[str], config: str | None, split: str
                 f"{pattern}: expected a folder of splits (dataset_dict.json) with `split:`, got one split"
             )
         return _of_state(pattern)
-    results = named(pattern, suffixes)
+    results = list_inputs(pattern, suffixes)
     if split is None:
         return results
     of_split = re.compile(rf"(^|[-._ /]){re.escape(split)}([-._ /0-9]|$)")
@@ -215,20 +217,7 @@ def _one_of(folder: str, option: str, name: str, names: list[str]) -> str:
     return name
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-def _below(folder: str) -> list[ListedFile]:
-    return expand_listed(join(folder, "**"))
-
-
-def _ends_in(relative: str, suffixes: Sequence[str]) -> bool:
-    return strip_suffix(relative, list(COMPRESSIONS)).endswith(tuple(suffixes))
-
-
-def _example(folder: str) -> str:
-    return f" among {len(results)}, such as {results[0][1]}" if (results := _below(folder)) else ""
-
+# --- crawls ----------------------------------------------------------------------------------------------------------
 
 BASE = "https://data.commoncrawl.org/"
 """Where the files officially are."""
@@ -255,7 +244,7 @@ Files = int | str | list[int | str] | None
 """Which files of a list, counted from 0: ``N``, ``A-B`` (with B), or a list of these; None for all."""
 
 
-def chosen_files(files: Files) -> list[range] | None:
+def file_ranges(files: Files) -> list[range] | None:
     """Return the numbers of the selected files; None for all.
 
     Raises:
@@ -274,7 +263,7 @@ def chosen_files(files: Files) -> list[range] | None:
     return results
 
 
-def listed(crawl: str, format: str, base: str) -> list[str]:
+def crawl_files(crawl: str, format: str, base: str) -> list[str]:
     """Return the paths of a crawl's files, below its base.
 
     Args:
@@ -286,16 +275,16 @@ def listed(crawl: str, format: str, base: str) -> list[str]:
         ConfigError: if there is no such list.
         DataError: if it cannot be read, or is no list.
     """
-    return list(lines(join(base, _FOLDER, crawl, f"{format}.paths.gz")))
+    return list(read_list(join(base, _FOLDER, crawl, f"{format}.paths.gz")))
 
 
-def choose(paths: list[str], files: Files) -> list[str]:
+def select_files(paths: list[str], files: Files) -> list[str]:
     """Return the selected paths, each once, in their order.
 
     Raises:
         ConfigError: if there are not so many.
     """
-    parts = chosen_files(files) or [range(len(paths))]
+    parts = file_ranges(files) or [range(len(paths))]
     if (last := max(part[-1] for part in parts)) >= len(paths):
         raise ConfigError(f"expected files among 0-{len(paths) - 1}, which are all of the crawl's list; got {last}")
     return [paths[number] for number in sorted({number for part in parts for number in part})]
@@ -306,7 +295,7 @@ def place_of(path: str, base: str) -> tuple[str, str]:
     return join(base, store_of(base).quoted(path)), path.removeprefix(_FOLDER)
 
 
-def lines(path: str) -> Iterator[str]:
+def read_list(path: str) -> Iterator[str]:
     """Yield the paths in a list.
 
     Raises:

@@ -187,10 +187,10 @@ def open_dataset(
             f"{result.documents}, which contains {result.attributes}; give a glob, or another "
             f"`dataset:` or `attributes:`",
         )
-    return _typed(result, files) if files else result
+    return _with_types(result, files) if files else result
 
 
-def _typed(dataset: Dataset, files: FilesInPlace) -> Dataset:
+def _with_types(dataset: Dataset, files: FilesInPlace) -> Dataset:
     """Return the dataset with its own types, and store these."""
     entry, _ = _read(files.entry)
     try:

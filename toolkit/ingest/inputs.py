@@ -14,7 +14,7 @@ from toolkit.config.plugin_code import changes
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import is_within
 from toolkit.errors import ConfigError
-from toolkit.ingest.plan import InputFile, InputToIngest, as_listed, makers
+from toolkit.ingest.plan import InputFile, InputToIngest, listed_stats, makers
 from toolkit.ingest.section import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputOfPack, InputRecord
@@ -37,12 +37,12 @@ def check_settings(works: Iterable[InputToIngest], formerly: Iterable[tuple[Inpu
         if record is None or work.overwrite or record.settings == settings:
             continue
         raise ConfigError(
-            f"{record.input} was ingested {_otherwise(record.settings, settings)}\n"
+            f"{record.input} was ingested {_settings_change(record.settings, settings)}\n"
             "choose another `source:`, or --overwrite"
         )
 
 
-def check_made(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
+def check_documents(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
     """Check the documents' settings against those of the section ``ingest:``.
 
     Inputs of sources that the section does not have are not compared, nor is it looked at which inputs there are.
@@ -63,11 +63,12 @@ def check_made(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
             likest = min(expected, key=lambda settings: len(_differences(record.settings, settings)))
             raise ConfigError(
                 f"expected documents as the section `ingest:` says, got those of {record.input}, ingested "
-                f"{_otherwise(record.settings, likest)}\nrun `toolkit ingest --overwrite`, or choose another `source:`"
+                f"{_settings_change(record.settings, likest)}\n"
+                "run `toolkit ingest --overwrite`, or choose another `source:`"
             )
 
 
-def _otherwise(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _settings_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Return the difference between former and present settings of an input."""
     versions = [str(settings.get("reader_version", FIRST_VERSION)) for settings in (before, now)]
     by = f"by version {versions[0]} of the format {now.get('format')}, which has version {versions[1]} now"
@@ -132,8 +133,8 @@ def input_state(
     if record is None:
         return INTERRUPTED_INPUT if begun else NOT_BEGUN
     if not result.is_done:
-        return State("stale", "ingested " + _otherwise(record.settings, settings).partition(":\n")[0])
-    if not is_of_these(work, record):
+        return State("stale", "ingested " + _settings_change(record.settings, settings).partition(":\n")[0])
+    if not has_same_inputs(work, record):
         return State("stale", f"{_CHANGED}: it has other inputs")
     stat_by_path = dict(zip((file.path for file in work.files), stats, strict=True))
     if not files_state(_inputs(work, record), quick=quick, stat=stat_by_path.get).is_done:
@@ -182,12 +183,12 @@ def _documents_state(work: InputToIngest, record: InputRecord, *, quick: bool) -
     return State("missing", f"its documents are gone: {missing[0]}" if missing else "its documents have changed")
 
 
-def is_of_these(work: InputToIngest, record: InputRecord) -> bool:
+def has_same_inputs(work: InputToIngest, record: InputRecord) -> bool:
     """Return True if a record is of just these inputs."""
-    return [input_.key for input_ in _inputs_in(work, record)] == [file.key for file in work.files]
+    return [input_.key for input_ in _recorded_inputs(work, record)] == [file.key for file in work.files]
 
 
-def _inputs_in(work: InputToIngest, record: InputRecord) -> list[InputOfPack]:
+def _recorded_inputs(work: InputToIngest, record: InputRecord) -> list[InputOfPack]:
     """Return the inputs of a record, by the work of today."""
     one = InputOfPack(
         input=record.input,
@@ -206,7 +207,7 @@ def _inputs(work: InputToIngest, record: InputRecord) -> list[FileRecord]:
     def content(file: InputFile, was: InputOfPack) -> str:
         return was.content if file.selected is None and store_of(file.path).can_list else ""
 
-    files = zip(work.files, _inputs_in(work, record), strict=True)
+    files = zip(work.files, _recorded_inputs(work, record), strict=True)
     return [FileRecord(file.path, was.size, was.stamp, content(file, was), stored_xxh3) for file, was in files]
 
 
@@ -218,7 +219,7 @@ def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
         begun: keys of inputs with an attempt that did not end.
     """
     record, damaged = ingested.load_told(work.dataset, work.key)
-    stats = as_listed(work.files)
+    stats = listed_stats(work.files)
     state = input_state(work, record, stats, begun=work.key in begun)
     return "its record is damaged" if damaged and None not in stats else state.why
 
@@ -226,7 +227,7 @@ def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
 def finished_record(work: InputToIngest) -> InputRecord | None:
     """Return the record of a finished input, with or without documents."""
     record = ingested.load(work.dataset, work.key)
-    return record if input_state(work, record, as_listed(work.files)).name in ("done", "missing") else None
+    return record if input_state(work, record, listed_stats(work.files)).name in ("done", "missing") else None
 
 
 def record_with_settings(work: InputToIngest) -> InputRecord | None:
@@ -235,7 +236,7 @@ def record_with_settings(work: InputToIngest) -> InputRecord | None:
     return record if record is not None and record.settings == settings_of(work.entry) else None
 
 
-def of_entry(work: InputToIngest, record: InputRecord) -> InputRecord:
+def with_entry(work: InputToIngest, record: InputRecord) -> InputRecord:
     """Return the record of a finished input with its present entry."""
     entry, limit = work.entry.name, work.entry.settings().max_rejected
     if (record.entry, record.max_rejected) == (entry, limit):
@@ -273,7 +274,7 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
     }
 
 
-def not_begun(works: Sequence[InputToIngest], dataset: Dataset, shards: Iterable[str]) -> list[str]:
+def new_inputs(works: Sequence[InputToIngest], dataset: Dataset, shards: Iterable[str]) -> list[str]:
     """Return the keys of the inputs without record, attempt and shard."""
     recorded_keys = {*ingested.keys(dataset), *ingested.attempts(dataset)}
     new = [work for work in works if work.key not in recorded_keys]

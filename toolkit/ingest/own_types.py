@@ -13,7 +13,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes, together
 from toolkit.data.tables.to_arrow import arrow_schema, to_text
 from toolkit.errors import ConfigError, DataError, NoDocuments
-from toolkit.ingest.plan import InputFile, InputToIngest, as_listed, makers
+from toolkit.ingest.plan import InputFile, InputToIngest, listed_stats, makers
 from toolkit.ingest.reader import Input, Reader, Sample
 from toolkit.ingest.section import Entry
 from toolkit.records.ingested import load_undamaged
@@ -98,17 +98,17 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
     if type(reader).own_types is Reader.own_types or not all(store_of(file.path).can_list for file in files):
         return None
     digest = xxhash.xxh3_128(msgspec.json.encode((entry.common.get("format"), entry.options), order="sorted"))
-    for file, stat in zip(files, as_listed(files), strict=True):
+    for file, stat in zip(files, listed_stats(files), strict=True):
         digest.update(f"{file.key}\0{stat}\n".encode())
     stamp = digest.hexdigest()
     stored = json_files.load(path, StoredTypes)
     if stored is not None and state(stored, [("", stamp)]).is_done:
         return stored
-    from toolkit.ingest.reading.preview import Unkept  # which most commands do not need
+    from toolkit.ingest.reading.preview import UnwrittenRejects  # which most commands do not need
 
     source = entry.settings().source
     sample = Sample()
-    inputs = [Input(file.path, source, limit, Unkept(), sample=sample) for file in files]
+    inputs = [Input(file.path, source, limit, UnwrittenRejects(), sample=sample) for file in files]
     try:
         types = reader.own_types(inputs)
     except DataError as error:
@@ -124,7 +124,7 @@ def is_stored(dataset: Dataset) -> bool:
     return any(list_files(join(dataset.bookkeeping, "types"), hidden=True))
 
 
-def to_be(works: Sequence[InputToIngest], dataset: Dataset) -> OwnTypes | None:
+def after_ingest(works: Sequence[InputToIngest], dataset: Dataset) -> OwnTypes | None:
     """Return the types of all documents after an ingest of these inputs; None if one's are unknown.
 
     Args:

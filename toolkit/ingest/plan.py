@@ -196,7 +196,7 @@ class Selects(ConfigStruct):
     processes: int
 
 
-def as_listed(files: Sequence[InputFile]) -> list[Stat | None]:
+def listed_stats(files: Sequence[InputFile]) -> list[Stat | None]:
     """Return the listed version of each input; those that none lists are asked for, several at a time."""
     fresh = iter(stat_each([file.path for file in files if file.stat is None]))
     return [file.stat or next(fresh) for file in files]
@@ -245,9 +245,9 @@ def plan(
     """
     works: dict[str, InputToIngest] = {}
     for entry, files in _files_of(entries, dataset, absent, selects):
-        for shard, together in _together(entry.pack, files):
+        for shard, together in _packs(entry.pack, files):
             if shard in works:
-                raise _both(works[shard].path, together[0].path, shard)
+                raise _same_shard_error(works[shard].path, together[0].path, shard)
             works[shard] = InputToIngest(
                 dataset=dataset,
                 entry=entry,
@@ -259,7 +259,7 @@ def plan(
     return [works[shard] for shard in sorted(works)]
 
 
-def _together(pack: int | None, files: Mapping[str, InputFile]) -> Iterator[tuple[str, list[InputFile]]]:
+def _packs(pack: int | None, files: Mapping[str, InputFile]) -> Iterator[tuple[str, list[InputFile]]]:
     """Yield the names of shards, without suffix, with the inputs of each.
 
     Args:
@@ -294,18 +294,18 @@ def _files_of(
             message = f"expected a dataset on disk for `max_disk`, got {dataset.bookkeeping}"
             raise ConfigError(f"{entry.place}: {message}" if entry.place else message)
         results.append((entry, {}))
-        for file in _listed(entry, common, dataset, absent, selects, entry_list):
+        for file in _input_files(entry, common, dataset, absent, selects, entry_list):
             shard = _shard_of(file.path, file.relative, common, reader)
             if (owner := owners.get(shard)) is not None:
                 other = results[owner][1].pop(shard)  # the last entry that names an input has it
                 if other.path != file.path:
-                    raise _both(other.path, file.path, shard)
+                    raise _same_shard_error(other.path, file.path, shard)
             owners[shard] = number
             results[number][1][shard] = file
     return results
 
 
-def _both(path: str, other: str, shard: str) -> ConfigError:
+def _same_shard_error(path: str, other: str, shard: str) -> ConfigError:
     return ConfigError(
         f"expected one input for each shard, got {path} and {other} for {shard}; give their entries a `source:` each, "
         "or other globs"
@@ -336,7 +336,7 @@ def _longest(path: str) -> int:
     return max(len(os.fsencode(part)) for part in path.split("/"))
 
 
-def _listed(
+def _input_files(
     entry: Entry,
     common: Common,
     dataset: Dataset,
@@ -348,7 +348,7 @@ def _listed(
     note_roots(fixed_part(pattern) or "." for pattern in common.patterns if is_glob(pattern))
     listings: Iterable[Sequence[tuple[Any, ...]] | ConfigError]
     if common.selects:
-        listings = [_or_error(lambda: _selected(entry, common, dataset, selects, entries))]
+        listings = [_or_error(lambda: _selected_pages(entry, common, dataset, selects, entries))]
     elif common.crawl is not None:
         listings = [_or_error(lambda: _of_crawl(entry, common))]
     else:  # the web is asked for each file that is named, so for several at a time
@@ -387,12 +387,12 @@ def _of_pattern(entry: Entry, reader: Reader, pattern: str) -> Sequence[ListedFi
 def _of_crawl(entry: Entry, common: Common) -> Sequence[ListedFile]:
     """Return the selected files of a crawl."""
     with _errors_at(entry.place):
-        paths = folders.listed(common.crawl or "", common.format, common.base_url)
+        paths = folders.crawl_files(common.crawl or "", common.format, common.base_url)
     with _errors_at(entry.files_place):
-        return [(*folders.place_of(path, common.base_url), None) for path in folders.choose(paths, common.files)]
+        return [(*folders.place_of(path, common.base_url), None) for path in folders.select_files(paths, common.files)]
 
 
-def _selected(
+def _selected_pages(
     entry: Entry, common: Common, dataset: Dataset, selects: Selects | None, entries: list[Entry]
 ) -> Sequence[tuple[str, str, Stat, Selected]]:
     """Return the packs of the selected pages of an entry; one that is not begun, if nobody has selected them yet."""

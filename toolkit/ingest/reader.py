@@ -31,7 +31,7 @@ from toolkit.data.in_place import START, Begin, Sieve
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.ingest import folders
-from toolkit.ingest.recognised import not_lines
+from toolkit.ingest.file_kinds import binary_kind
 from toolkit.plugins import Kind
 from toolkit.records.left_out import LeftOutOutput, identity
 from toolkit.session import cached
@@ -426,7 +426,7 @@ class _InputLines(Lines):
                 path=self.path,
                 line=1,
             )
-        if result := not_lines(line):
+        if result := binary_kind(line):
             raise DataError(f"expected lines of text, got {result}", path=self.path)
         return line.removeprefix(codecs.BOM_UTF8)
 
@@ -574,7 +574,7 @@ class Reader(msgspec.Struct, **FROZEN):
             NothingThere: if there is none.
             ConfigError: if it cannot be one.
         """
-        return folders.named(pattern, self.SUFFIXES)
+        return folders.list_inputs(pattern, self.SUFFIXES)
 
     def settings(self) -> dict[str, Any]:
         """Return the options, in their recorded form."""

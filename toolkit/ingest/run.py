@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -22,8 +23,8 @@ from toolkit.execution.executors import Failure, P, R, Report, Result, Task
 from toolkit.execution.grouped import run_sequentially
 from toolkit.execution.progress import Position
 from toolkit.ingest.attempts import BatchedIngest, ShardOwnership, forget_shards
-from toolkit.ingest.inputs import input_state, is_of_these, of_entry
-from toolkit.ingest.plan import InputToIngest, as_listed
+from toolkit.ingest.inputs import has_same_inputs, input_state, with_entry
+from toolkit.ingest.plan import InputToIngest, listed_stats
 from toolkit.ingest.reader import Rejects
 from toolkit.ingest.reading.input_bytes import DownloadCache, InputBytes, sweep
 from toolkit.ingest.reading.rows import ENCODER, OutputRow
@@ -109,9 +110,9 @@ def cached_outcome(work: InputToIngest) -> IngestedInput | None:
     That is none of which an attempt has not ended.
     """
     record = ingested.load(work.dataset, work.key) if store_of(work.path).can_list and not _keep(work) else None
-    if record is None or of_entry(work, record) is not record:
+    if record is None or with_entry(work, record) is not record:
         return None
-    is_done = input_state(work, record, as_listed(work.files), quick=True).is_done
+    is_done = input_state(work, record, listed_stats(work.files), quick=True).is_done
     return outcome_of(record, skipped=True) if is_done else None
 
 
@@ -139,12 +140,12 @@ def ingest_input(
     record, damaged = ingested.load_told(work.dataset, work.key)
     if record is not None and input_state(work, record, stats).is_done:
         Sources(work, stats, _keep(work), None).discard()
-        if (updated := of_entry(work, record)) is not record:
+        if (updated := with_entry(work, record)) is not record:
             ingested.save(work.dataset, work.key, updated)
         report(record.rows, 0)
         return outcome_of(record, skipped=True)
     ownership = ShardOwnership(work, record, grouped.of(work) if grouped else None, damaged=damaged)
-    if work.is_pack and (damaged or (record and not is_of_these(work, record))):
+    if work.is_pack and (damaged or (record and not has_same_inputs(work, record))):
         for shard in ownership.shards:
             remove(work.dataset.shard_path(shard))  # other packs may have its inputs now, and this one may fail
     common = work.entry.settings()
@@ -230,30 +231,24 @@ def outcome_of(record: InputRecord, *, skipped: bool) -> IngestedInput:
     )
 
 
+@dataclass
 class _ShardsOutput:
     """Writes documents to the shards of a work, with their attributes."""
 
-    def __init__(
-        self,
-        work: InputToIngest,
-        ownership: ShardOwnership,
-        report: Position,
-        follow: Downstream | None,
-        threads: int,
-        inputs: Sources,
-    ) -> None:
-        self.work = work
-        self.ownership = ownership
-        self.report = report
-        self.follow = follow
-        self.threads = threads
-        self.rows = 0
-        self.shards: dict[str, sets.OutputState] = {}
-        self.common = work.entry.settings()
-        self.reader = work.entry.reader()
+    work: InputToIngest
+    ownership: ShardOwnership
+    report: Position
+    follow: Downstream | None
+    threads: int
+    inputs: Sources
+    rows: int = 0
+    shards: dict[str, sets.OutputState] = field(default_factory=dict)
+    records: list[tuple[InputBytes, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.common = self.work.entry.settings()
+        self.reader = self.work.entry.reader()
         self.set_names = self.reader.attribute_sets()
-        self.inputs = inputs
-        self.records: list[tuple[InputBytes, int]] = []
 
     def run(self, rows: Iterator[OutputRow]) -> None:
         first, number = next(rows, None), 0

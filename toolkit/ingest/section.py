@@ -370,7 +370,7 @@ def _check_place(place: ConfigNode, settings: Common) -> None:
     try:
         folders.check_name(settings.crawl)
         key = "files"
-        folders.chosen_files(settings.files)
+        folders.file_ranges(settings.files)
     except ValueError as error:
         raise place.error((key,), str(error)) from None
 

@@ -11,7 +11,7 @@ from toolkit.data.tables.parquet import open_parquet
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.ingest.formats.parquet import Parquet
 from toolkit.ingest.reader import Input
-from toolkit.ingest.reading.preview import Unkept
+from toolkit.ingest.reading.preview import UnwrittenRejects
 from toolkit.ingest.tables.arrow import column_types
 from toolkit.ingest.tables.fields import Fields
 from toolkit.mix.writer import Mixed, Reading, Writer
@@ -115,7 +115,7 @@ class ForeignTable(Writer):
         raise ConfigError("this format can only be read; choose another output format")
 
 
-class _RowFaults(Unkept):
+class _RowFaults(UnwrittenRejects):
     """Bad rows with their faults."""
 
     def __init__(self) -> None:

@@ -74,13 +74,13 @@ def run(session: Database, rows: int) -> int:
             failed += 1
             print(f"error: {error}", file=sys.stderr, flush=True)
         except KeyboardInterrupt:
-            if not _goes_on(is_person=is_person):
+            if not _resume(is_person=is_person):
                 raise
             print("interrupted", file=sys.stderr, flush=True)
     return failed
 
 
-def _goes_on(*, is_person: bool) -> bool:
+def _resume(*, is_person: bool) -> bool:
     """Return True if the shell continues after an interruption: Ctrl-C is for what is done, and nothing else."""
     if not is_person or is_terminated():
         return False
@@ -102,7 +102,7 @@ def _statements(*, is_person: bool) -> Iterator[str]:
                 yield statement
             return
         except KeyboardInterrupt:
-            if not _goes_on(is_person=is_person):
+            if not _resume(is_person=is_person):
                 raise
             print()
             statement = ""
@@ -253,14 +253,14 @@ def _encode(value: Any) -> bytes:
     try:
         return _ENCODER.encode(value)
     except (TypeError, OverflowError, msgspec.MsgspecError):  # a MAP whose keys are no texts, an integer of 128 bits
-        return _ENCODER.encode(_spelled(value))
+        return _ENCODER.encode(_json_types(value))
 
 
-def _spelled(value: Any) -> Any:
+def _json_types(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_text(key): _spelled(item) for key, item in value.items()}
+        return {_text(key): _json_types(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return list(map(_spelled, value))
+        return list(map(_json_types, value))
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return msgspec.Raw(str(value).encode())
     return value

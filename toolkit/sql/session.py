@@ -12,7 +12,7 @@ from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.interrupts import AWAKE, check, interrupts_deferred
 from toolkit.sql.streams import Faults
-from toolkit.sql.views import STREAM, View, literal, quoted
+from toolkit.sql.views import STREAM, View, literal, quote
 from toolkit.storage.json_files import know_types
 from toolkit.storage.stores.local.scratch import scratch
 from toolkit.storage.threads import pool
@@ -178,7 +178,7 @@ class Database:
 
     def describe(self, name: str) -> list[Column]:
         """Return the columns of a view."""
-        return [Column(row[0], row[1]) for row in self.execute(f"DESCRIBE {quoted(name)}").rows()]
+        return [Column(row[0], row[1]) for row in self.execute(f"DESCRIBE {quote(name)}").rows()]
 
     def _prepare(self, sql: str) -> None:
         """Create the views in a statement."""
@@ -196,12 +196,12 @@ class Database:
         stream = f"stream of {name}"
         # A stream that was registered would be a view of its own, among those that `SHOW TABLES` lists.
         relation = self._connection.from_arrow(view.stream)
-        selection = relation.query(stream, view.query.replace(STREAM, quoted(stream)))
+        selection = relation.query(stream, view.query.replace(STREAM, quote(stream)))
         assert selection is not None  # it is a SELECT
         selection.create_view(name)
         for alias, of in self.aliases.items():
             if of == name:
-                self._connection.execute(f"CREATE VIEW {quoted(alias)} AS FROM {quoted(name)}")
+                self._connection.execute(f"CREATE VIEW {quote(alias)} AS FROM {quote(name)}")
         self._created.add(name)
 
 

@@ -239,7 +239,7 @@ def _documents(work: JoinedShard, columns: frozenset[str], content: str) -> Gene
             try:
                 yield {name: pa.array(list(map(take[name][0], some)), take[name][1]) for name in columns}
             except (*BAD_ROW, pa.ArrowException) as error:
-                raise _bad(some, rows.number, work.path, error) from None
+                raise _row_error(some, rows.number, work.path, error) from None
         if next(rows, None) is not None or lines.content != content:
             raise changed
 
@@ -272,7 +272,7 @@ def _metadata(row: LateRow) -> bytes | None:
     return None if result == b"null" else result
 
 
-def _bad(some: Sequence[LateRow], number: int, path: str, error: Exception) -> DataError:
+def _row_error(some: Sequence[LateRow], number: int, path: str, error: Exception) -> DataError:
     """Return the error of the first row with invalid metadata or texts."""
     for at, row in enumerate(some, number - len(some) + 1):
         try:

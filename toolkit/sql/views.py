@@ -24,9 +24,10 @@ from toolkit.text.languages.labels import label_of_path
 
 _PLAIN = {"bool": "BOOLEAN", "int": "BIGINT", "float": "DOUBLE", "float32": "FLOAT", "str": "VARCHAR"}
 _SPAN = 'STRUCT("start" BIGINT, "end" BIGINT, "score" DOUBLE)'
+_SPAN_IN_JSON = "DOUBLE[]"
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return a name in quotes for SQL.
 
     >>> quoted("lines-0"), quoted('a"b')
@@ -46,29 +47,24 @@ def distinct(names: Iterable[str]) -> bool:
     return len({name.casefold() for name in listed}) == len(listed)
 
 
-def type_of(type_: Type) -> str:
+def type_of(type_: Type, span: str = _SPAN) -> str:
     """Return the type of a column: what may be null is of the type without that.
 
     A span is a struct of ``start``, ``end`` and ``score``, a map a MAP; a value of no declared type is JSON, and so is
     an object whose fields SQL cannot tell apart, or that has none.
+
+    Args:
+        type_: Declared type.
+        span: Type of a span; `_SPAN_IN_JSON` for the type by which JSON is parsed.
     """
-    return _type(type_, _SPAN)
-
-
-def parsed_type(type_: Type) -> str:
-    """Return the type for parsing the JSON of a value: that of the column, but a span is a list of numbers."""
-    return _type(type_, "DOUBLE[]")
-
-
-def _type(type_: Type, span: str) -> str:
     match type_.kind:
         case "span":
             return span
         case "object" if _is_struct(type_):
-            fields = (f"{quoted(name)} {_type(inner, span)}" for name, inner in type_.fields)
+            fields = (f"{quote(name)} {type_of(inner, span)}" for name, inner in type_.fields)
             return f"STRUCT({', '.join(fields)})"
     if type_.item is not None:
-        inner = _type(type_.item, span)
+        inner = type_of(type_.item, span)
         return {"list": f"{inner}[]", "map": f"MAP(VARCHAR, {inner})"}.get(type_.kind, inner)
     return _PLAIN.get(str(type_), "JSON")
 
@@ -79,21 +75,19 @@ def _is_struct(type_: Type) -> bool:
 
 def row_type(types: Mapping[str, Type]) -> str:
     """Return the type for parsing a row of attributes with these keys."""
-    keys = ", ".join(f"{quoted(key)} {parsed_type(type_)}" for key, type_ in types.items())
+    keys = ", ".join(f"{quote(key)} {type_of(type_, _SPAN_IN_JSON)}" for key, type_ in types.items())
     return f'STRUCT("source" VARCHAR, "id" VARCHAR, "attributes" STRUCT({keys}))'
 
 
-def value_of(type_: Type, parsed: str) -> str:
+def value_of(type_: Type, parsed: str, numbers: "count[int] | None" = None) -> str:
     """Return the expression for a column's value from its parsed JSON.
 
     Args:
-        type_: the declared one.
-        parsed: an expression of the type `parsed_type`.
+        type_: Declared type.
+        parsed: Expression of the value as parsed, where a span is a list.
+        numbers: Numbers for variables of lambdas.
     """
-    return _value(type_, parsed, count())
-
-
-def _value(type_: Type, parsed: str, numbers: "count[int]") -> str:
+    numbers = numbers or count()
     if not _has_span(type_):
         return parsed
     match type_.kind:
@@ -102,14 +96,15 @@ def _value(type_: Type, parsed: str, numbers: "count[int]") -> str:
             return _unless_null(parsed, parts)
         case "object":
             fields = (
-                f"{literal(name)}: {_value(inner, f'{parsed}.{quoted(name)}', numbers)}" for name, inner in type_.fields
+                f"{literal(name)}: {value_of(inner, f'{parsed}.{quote(name)}', numbers)}"
+                for name, inner in type_.fields
             )
             return _unless_null(parsed, f"{{{', '.join(fields)}}}")
     assert type_.item
     if type_.kind == "nullable":
-        return _value(type_.item, parsed, numbers)
+        return value_of(type_.item, parsed, numbers)
     item = f"x{next(numbers)}"
-    change = f"lambda {item}: {_value(type_.item, item, numbers)}"
+    change = f"lambda {item}: {value_of(type_.item, item, numbers)}"
     if type_.kind == "map":
         return f"map(map_keys({parsed}), list_transform(map_values({parsed}), {change}))"
     return f"list_transform({parsed}, {change})"
@@ -165,7 +160,7 @@ class Reading(Protocol):
 
 def of_documents(reading: Reading) -> View:
     """Return the view of documents: shard, row, chars and bytes (of the row index), and their fields."""
-    selection = [*map(quoted, (*PLACE, "id", "source")), *_fields(reading)]
+    selection = [*map(quote, (*PLACE, "id", "source")), *_fields(reading)]
     stream = Shards(reading.works, [], reading.faults, reading.session)
     return View(stream, f"SELECT {', '.join(selection)} FROM {STREAM}")
 
@@ -174,8 +169,8 @@ def of_set(reading: Reading, joined: JoinedSet) -> View:
     """Return the view of a set: shard, row, id, source, and its keys."""
     stream = Shards(reading.works, [joined], reading.faults, reading.session, all_sets=True)
     own = ["shard", "row", "id", "source"]
-    selection = ["shard", quoted("row"), "a0.id AS id", "a0.source AS source", *_keys([joined], own)]
-    return View(stream, f"SELECT {', '.join(selection)} FROM {_parsed([joined])}")
+    selection = ["shard", quote("row"), "a0.id AS id", "a0.source AS source", *_keys([joined], own)]
+    return View(stream, f"SELECT {', '.join(selection)} FROM {_parsed_sets([joined])}")
 
 
 def of_joined(reading: Reading, sets: Sequence[JoinedSet]) -> View:
@@ -183,12 +178,12 @@ def of_joined(reading: Reading, sets: Sequence[JoinedSet]) -> View:
     stream = Shards(reading.works, sets, reading.faults, reading.session)
     named = _least(reading.works, sets)
     id, source = ("id", "source") if named is None else (f"a{named}.id AS id", f"a{named}.source AS source")
-    selection = [*map(quoted, PLACE), id, source, *_fields(reading)]
+    selection = [*map(quote, PLACE), id, source, *_fields(reading)]
     selection += _keys(sets, [*PLACE, *DOCUMENT])
-    return View(stream, f"SELECT {', '.join(selection)} FROM {_parsed(sets)}")
+    return View(stream, f"SELECT {', '.join(selection)} FROM {_parsed_sets(sets)}")
 
 
-def _parsed(sets: Sequence[JoinedSet]) -> str:
+def _parsed_sets(sets: Sequence[JoinedSet]) -> str:
     """Return the query for parsing the rows of sets; what is not used of it, DuckDB leaves out."""
     parsed = []
     for i, joined in enumerate(sets):
@@ -209,8 +204,8 @@ def _keys(sets: Sequence[JoinedSet], reserved: Sequence[str]) -> Iterator[str]:
             while name.casefold() in folded:
                 name += "_"
             folded.add(name.casefold())
-            parsed = f"a{i}.attributes.{quoted(key.key)}"
-            yield f"{value_of(key.declared, parsed)} AS {quoted(name)}"
+            parsed = f"a{i}.attributes.{quote(key.key)}"
+            yield f"{value_of(key.declared, parsed)} AS {quote(name)}"
 
 
 def _least(works: Sequence[JoinedShard], sets: Sequence[JoinedSet]) -> int | None:
@@ -292,20 +287,20 @@ def of_parts(parts: Parts, faults: Faults, session: Session) -> View:
         types |= types_of(file.format.writer() if file.format else None, parts.types)
     types.pop("label", None)  # that of each row
     stream = _PartsStream(parts, types, faults, session)
-    selection = [quoted(name) for name in OWN[:-1]] + ["metadata::JSON AS metadata"]
+    selection = [quote(name) for name in OWN[:-1]] + ["metadata::JSON AS metadata"]
     columns = list(OWN)
     for name, type_ in types.items():
         column = name
         while not distinct([*columns, column]):
             column += "_"
         columns.append(column)
-        selection.append(f"{_value_of(name, type_)} AS {quoted(column)}")
+        selection.append(f"{_value_of(name, type_)} AS {quote(column)}")
     return View(stream, f"SELECT {', '.join(selection)} FROM {STREAM}")
 
 
 def _value_of(name: str, type_: Type) -> str:
     """Return the expression of a value, cast if it has JSON."""
-    column = quoted(_column(name))
+    column = quote(_column(name))
     return f"{column}::{type_of(type_)}" if schema.has_any(type_) else column
 
 
@@ -347,7 +342,7 @@ class _PartsStream(Stream):
         )
         number = 0
         texts = bool(columns & {"text", "chars"})
-        while rows := _some(documents, texts):
+        while rows := _next_rows(documents, texts):
             yield self._arrays(file, rows, number, columns, used)
             number += len(rows)
         if file.documents is not None and number != file.documents:
@@ -384,7 +379,7 @@ class _PartsStream(Stream):
             raise DataError(message, path=file.path, line=number + 1) from None
 
 
-def _some(documents: Iterator[tuple[Document, list[Any]]], texts: bool) -> list[tuple[Document, list[Any]]]:
+def _next_rows(documents: Iterator[tuple[Document, list[Any]]], texts: bool) -> list[tuple[Document, list[Any]]]:
     rows, size = [], 0
     for document in islice(documents, ROWS):
         rows.append(document)

@@ -248,7 +248,7 @@ class Context(Running):
         """Return the types of own fields of all documents after the ingest."""
         if not self.has(INPUTS):
             return own_types.of_all(self.dataset)
-        return own_types.to_be(self.typed(self.inputs(skip_missing=True)), self.dataset)
+        return own_types.after_ingest(self.typed(self.inputs(skip_missing=True)), self.dataset)
 
     @cached_property
     def share(self) -> "Share | None":
@@ -315,7 +315,7 @@ class Context(Running):
         inputs = ingested.load_all(dataset)
         ingested.check_once(dataset, inputs)
         if self.entries and self.has_dataset and dataset == self.dataset:
-            ingest_records.check_made(self.entries, inputs.values())
+            ingest_records.check_documents(self.entries, inputs.values())
         if lost := lost_shards(dataset, results, inputs, lambda shard: self.is_mine(dataset, shard)):
             raise DataError("\n".join(lost.values()))
         refused = list(map(str, left_out.too_many(inputs.values(), dataset.bookkeeping)))
@@ -351,7 +351,7 @@ class Context(Running):
         """Return notes on missing inputs of the share; without a share, on former attempts, too."""
         inputs = self._inputs_of(dataset)
         failed = ingested.unfinished(dataset, [work.key for work in inputs] if self.share else None)
-        new = ingest_records.not_begun(inputs, dataset, shards)
+        new = ingest_records.new_inputs(inputs, dataset, shards)
         return "".join(
             f"\n{amount(len(names), 'input')} {'is' if len(names) == 1 else 'are'} not in this: "
             f"{'its' if len(names) == 1 else 'their'} ingest {reason} "

@@ -24,7 +24,7 @@ DEEPEST = 3
 """Objects in each other whose fields have rows of their own."""
 
 
-def in_list(document: CorpusRow) -> dict[str, Any]:
+def list_entry(document: CorpusRow) -> dict[str, Any]:
     """Return a document as it stands in a list."""
     return {
         "at": list(document.at),
@@ -36,7 +36,7 @@ def in_list(document: CorpusRow) -> dict[str, Any]:
     }
 
 
-def whole(document: CorpusRow, sets: Sequence[Values], *, all_of_it: bool = False) -> dict[str, Any]:
+def full_document(document: CorpusRow, sets: Sequence[Values], *, all_of_it: bool = False) -> dict[str, Any]:
     """Return a document with all of its fields and values.
 
     Args:
@@ -45,7 +45,7 @@ def whole(document: CorpusRow, sets: Sequence[Values], *, all_of_it: bool = Fals
         all_of_it: True if all of its text is wanted.
     """
     return {
-        **in_list(document),
+        **list_entry(document),
         "text": document.text if all_of_it else document.text[:TEXT],
         "fields": list(_rows("", document.fields)),
         "values": [
@@ -149,8 +149,8 @@ class Answers:
 
     def view(self, params: Parameters) -> dict[str, Any]:
         """Return the description of the corpus; files that have changed are read anew from now on."""
-        self._corpus.look_again()
-        self._labels.look_again()
+        self._corpus.refresh()
+        self._labels.refresh()
         self._queries.forget()
         self._counted.clear()
         if self._explainer:
@@ -272,7 +272,7 @@ class Answers:
 
     def _row(self, document: CorpusRow, score: float | None) -> dict[str, Any]:
         return {
-            **in_list(document),
+            **list_entry(document),
             "shard": self._corpus.shards[document.at.shard].name,
             "score": score,
             "labels": self._labels.of(document.source, document.id, self._corpus.label_places(document)),
@@ -286,7 +286,7 @@ class Answers:
         result = next(iter(self._corpus.read([at], sets)), None)
         if result is None:
             raise ConfigError(f"expected a document, got the end of {self._corpus.shards[at.shard].name}")
-        answer = whole(result, self._corpus.sets, all_of_it=params.get("all") == "1")
+        answer = full_document(result, self._corpus.sets, all_of_it=params.get("all") == "1")
         shard = self._corpus.shards[at.shard]
         return {
             **answer,

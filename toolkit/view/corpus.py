@@ -23,7 +23,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Ended(BaseException):
+class QueryEnded(BaseException):
     """The question is not asked any more. Nothing that looks for errors catches it."""
 
 
@@ -46,12 +46,12 @@ class Stop:
         with self._lock:
             self.ended = True
             if self._computing is not None:
-                _raise_in(self._computing, Ended)
+                _raise_in(self._computing, QueryEnded)
 
     def check(self) -> None:
-        """Raise `Ended` if the work was ended."""
+        """Raise `QueryEnded` if the work was ended."""
         if self.ended:
-            raise Ended
+            raise QueryEnded
 
     @contextmanager
     def computing(self) -> Iterator[None]:
@@ -197,7 +197,7 @@ class Corpus(Protocol):
     shards: Sequence[Shard]
     sets: Sequence[Values]
 
-    def look_again(self) -> None:
+    def refresh(self) -> None:
         """Drop cached data of changed files."""
 
     def read(self, places: Sequence[At], sets: Sequence[str]) -> list[CorpusRow]:
@@ -332,7 +332,7 @@ class Query:
                 except ToolkitError as error:
                     self.faults.append(str(error))
             is_complete = True
-        except Ended:
+        except QueryEnded:
             is_complete = False
         except BaseException as error:  # which nobody else would hear of
             self.faults.append(f"{type(error).__name__}: {error}")

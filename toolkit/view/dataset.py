@@ -103,7 +103,7 @@ class DatasetCorpus:
             for name, state in zip(self.names, self._states, strict=True)
         ]
 
-    def look_again(self) -> None:
+    def refresh(self) -> None:
         current().begin()
         self.__dict__.pop("_repeated", None)
         before = self._states
@@ -314,15 +314,13 @@ class Explainer:
         trace: Callable[[ShardToMix, int], dict[str, Any]],
     ) -> None:
         self._corpus, self._prepared, self._trace = corpus, prepared, trace
-        self._works: dict[str, list[ShardToMix]] = {}
-        self._fault: ToolkitError | None = None
-        self._is_prepared = False
+        self._works: dict[str, list[ShardToMix]] | ToolkitError | None = None
         self._lock = Lock()
 
     def forget(self) -> None:
         """Prepare the mix anew when it is needed again."""
         with self._lock:
-            self._is_prepared = False
+            self._works = None
 
     def explain(self, at: At) -> list[dict[str, Any]]:
         """Return the decisions of the mix's rules on a document, by stream; nothing if it is in none.
@@ -364,21 +362,24 @@ class Explainer:
 
     def _of(self, shard: str) -> list[ShardToMix]:
         with self._lock:
-            if not self._is_prepared:
-                self._works, self._fault = {}, None
+            if self._works is None:
                 try:
-                    works, unreadable = self._prepared()
-                    mine = [work for work in works if work.dataset.documents == self._corpus.dataset.documents]
-                    for work in mine:
-                        self._works.setdefault(work.shard, []).append(work)
-                    if unreadable and not mine:
-                        raise ToolkitError("\n".join(unreadable.values()))
+                    self._works = self._prepare_works()
                 except ToolkitError as error:
-                    self._fault = error
-                self._is_prepared = True
-            if self._fault:
-                raise self._fault
+                    self._works = error
+            if isinstance(self._works, ToolkitError):
+                raise self._works
             return self._works.get(shard, [])
+
+    def _prepare_works(self) -> dict[str, list[ShardToMix]]:
+        works, unreadable = self._prepared()
+        results: dict[str, list[ShardToMix]] = {}
+        for work in works:
+            if work.dataset.documents == self._corpus.dataset.documents:
+                results.setdefault(work.shard, []).append(work)
+        if unreadable and not results:
+            raise ToolkitError("\n".join(unreadable.values()))
+        return results
 
 
 class DroppedBy:

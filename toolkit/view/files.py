@@ -67,7 +67,7 @@ class FileCorpus:
         self._documents = Recent[At, CorpusRow](HELD_CHARS, lambda char: max(len(char.text), HELD_CHARS // HELD))
         self._lock = threading.Lock()
 
-    def look_again(self) -> None:
+    def refresh(self) -> None:
         with self._lock:
             self._open.clear()
             self._documents.clear()

@@ -26,7 +26,7 @@ Label = str | float
 """An answer: one of the labels of a question, or a number."""
 
 
-class Asking(msgspec.Struct, frozen=True):
+class LabelQuestion(msgspec.Struct, frozen=True):
     """A question to people.
 
     Attributes:
@@ -42,7 +42,7 @@ class Asking(msgspec.Struct, frozen=True):
         return isinstance(self.labels[0], float)
 
 
-def asking_of(text: str) -> Asking:
+def question_of(text: str) -> LabelQuestion:
     """Return the question in ``NAME=LABEL,LABEL,…`` or ``NAME=FROM..TO``.
 
     Raises:
@@ -61,7 +61,7 @@ def asking_of(text: str) -> Asking:
             f"--label: expected a question and its labels, such as quality=good,bad (two or more "
             f"different ones) or score=0..5, got {text!r}"
         )
-    return Asking(name.strip(), tuple(labels))
+    return LabelQuestion(name.strip(), tuple(labels))
 
 
 def _number(word: str) -> float | None:
@@ -120,7 +120,7 @@ class Labels:
         annotator: who gives labels; those of others in the file stay as they are.
     """
 
-    def __init__(self, path: str, questions: Sequence[Asking], annotator: str) -> None:
+    def __init__(self, path: str, questions: Sequence[LabelQuestion], annotator: str) -> None:
         self.path, self.annotator = path, annotator
         self.questions = {question.name: question for question in questions}
         self._tasks: dict[_Key, _Task] = {}
@@ -143,7 +143,7 @@ class Labels:
         self._claim()
         try:
             self._sweep()
-            self.look_again()
+            self.refresh()
             if self._lines > len(self._tasks) and self._lock_file is not None:  # a document stands there twice
                 self._write(self._tasks)
         except BaseException:
@@ -202,7 +202,7 @@ class Labels:
                 with contextlib.suppress(OSError):
                     remove_scratch(os.path.join(folder, leftover))
 
-    def look_again(self) -> bool:
+    def refresh(self) -> bool:
         """Read the file again if others have written it; return True if they have.
 
         Raises:
@@ -252,7 +252,7 @@ class Labels:
                     remedy = "correct the line, or name another file with --labels"
                     raise DataError(f"{message}; {remedy}", path=self.path, line=number) from None
                 key = task.data.key
-                results[key] = _merged(results[key], task) if key in results else task
+                results[key] = _merge(results[key], task) if key in results else task
         return results, number
 
     def __len__(self) -> int:
@@ -299,7 +299,7 @@ class Labels:
         if not id:
             raise ConfigError("expected a document with an id, because labels are stored by id, got one without")
         with self._lock:
-            self.look_again()
+            self.refresh()
             while True:
                 key = self._key(source, id, places)
                 before = self._tasks.get(key)
@@ -310,11 +310,11 @@ class Labels:
                     try:
                         append_line(self._at, _ENCODER.encode(after))
                     except FileNotFoundError:  # others have just deleted it
-                        self.look_again()
+                        self.refresh()
                         continue
                     self._after_line(after)
                     break
-                if self.look_again():  # others have written while this was made
+                if self.refresh():  # others have written while this was made
                     continue
                 other_tasks = {item: task for item, task in self._tasks.items() if item != key}
                 self._write(self._tasks | {key: after} if after else other_tasks)
@@ -336,9 +336,9 @@ class Labels:
         if result[0] == self._version[0] and result[1] == self._version[1] + size:
             self._version = result
         else:
-            self.look_again()
+            self.refresh()
 
-    def _with(self, task: _Task | None, data: _Data, asking: Asking, label: Label | None) -> _Task | None:
+    def _with(self, task: _Task | None, data: _Data, asking: LabelQuestion, label: Label | None) -> _Task | None:
         mine = self._mine(task)
         results = [result for result in mine.result if result.from_name != asking.name] if mine else []
         if label is not None:
@@ -352,7 +352,7 @@ class Labels:
         self._tasks, self._lines, self._version = tasks, len(tasks), self._signs()
 
 
-def _merged(earlier: _Task, later: _Task) -> _Task:
+def _merge(earlier: _Task, later: _Task) -> _Task:
     """Return one task of two lines of a document: of each person the labels of the later one."""
     names = {_name(annotation) for annotation in later.annotations}
     return _Task(

@@ -100,7 +100,7 @@ def condition_of(
         (rule,) = read_rules(ConfigNode([{"keep": "True", "name": FILTER}], FILTER))
         names = compiler.names_for(msgspec.structs.replace(rule, parameters=parameters or {}))
     try:
-        parts = _untested(text, names)
+        parts = _nullable_paths(text, names)
         check_condition(text, names, frozenset(parts))
     except ExpressionError as error:
         raise ConfigError(f"{FILTER}: {error}") from None
@@ -110,7 +110,7 @@ def condition_of(
     return " and ".join([*(f"{part} is not None" for part in parts), f"({text})"])
 
 
-def _untested(text: str, names: Mapping[str, Name]) -> list[str]:
+def _nullable_paths(text: str, names: Mapping[str, Name]) -> list[str]:
     """Return the attributes of a condition, with parts, without null tests."""
     tested = {
         ast.unparse(node.left)
@@ -167,7 +167,7 @@ class DatasetQuestion:
                 named[name] = named.get(name, False) or by_key
         if not named:  # which tells ids, so that no text is read
             named = dict.fromkeys(list(first or joined)[:1], False)
-        self._sets = _apart([joined[name] for name in named], named)
+        self._sets = _rename_clashes([joined[name] for name in named], named)
         self._names = names_of(self._sets, own)
         self._arguments = (*(f"r{i}" for i in range(len(self._sets))), "document")
         condition = self._resolved(FILTER, where)
@@ -306,7 +306,7 @@ def _of_mix(text: str, sets: Mapping[str, Sequence[str]]) -> dict[str, list[str]
     return results
 
 
-def _apart(sets: Sequence[JoinedSet], by_key: Mapping[str, bool]) -> list[JoinedSet]:
+def _rename_clashes(sets: Sequence[JoinedSet], by_key: Mapping[str, bool]) -> list[JoinedSet]:
     """Return sets without keys of one name: those of sets that no key stands for, but ``SET.KEY``, get others."""
     names = {key.name for item in sets if by_key[item.set] for key in item.keys}
     results = []

@@ -6,8 +6,8 @@ import zlib
 import brotli
 
 from tests.fuzz.targets._files import MOST
-from toolkit.ingest.web.html import decode_page, is_binary, parse_content_type, sniffed
-from toolkit.ingest.web.http import TooLarge, UnknownCoding, decoded_body, http_date, parse_response
+from toolkit.ingest.web.html import decode_page, is_binary, parse_content_type, sniff_type
+from toolkit.ingest.web.http import TooLarge, UnknownCoding, decode_body, http_date, parse_response
 from toolkit.storage.compression import compress_zstd
 
 _BODY = "<meta charset=utf-8>Grüße, 日本語".encode()
@@ -35,14 +35,14 @@ def check(data: bytes) -> None:
         return
     assert len(found.body) <= len(data)
     try:
-        body, _ = decoded_body(found, MOST)
+        body, _ = decode_body(found, MOST)
     except (TooLarge, UnknownCoding):
         body = found.body[:MOST]
     assert len(body) <= MOST
     kind, charset = parse_content_type(found.last("content-type"))
     assert isinstance(kind, str)
     decode_page(body, charset).text.encode()
-    sniffed(body)
+    sniff_type(body)
     is_binary(body, charset)
     for date in found.headers.get("date", ()):
         told = http_date(date)

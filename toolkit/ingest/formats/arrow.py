@@ -38,7 +38,7 @@ class Arrow(FieldReader):
 
     def inputs(self, pattern: str) -> Sequence[folders.ListedFile]:
         if folders.is_listable(pattern):
-            return folders.chosen(pattern, self.SUFFIXES, self.config, self.split)
+            return folders.inputs_of_folder(pattern, self.SUFFIXES, self.config, self.split)
         return super().inputs(pattern)
 
     def own_types(self, inputs: Sequence[Input]) -> OwnTypes | None:
@@ -67,7 +67,7 @@ def _batches(source: Input) -> Iterator[Any]:
     row, place = 0, "in its beginning"
     try:
         with ExitStack() as stack:
-            for number, batch in enumerate(_opened(source, stack), 1):
+            for number, batch in enumerate(_open_batches(source, stack), 1):
                 place = f"in record batch {number}"
                 from_arrow.names_in(batch.schema)
                 batch.validate(full=True)  # offsets out of range would end the process
@@ -84,7 +84,7 @@ def _columns(source: Input) -> tuple[dict[str, Type], Any]:
     return {}, ()
 
 
-def _opened(source: Input, stack: ExitStack) -> Iterator[Any]:
+def _open_batches(source: Input, stack: ExitStack) -> Iterator[Any]:
     """Yield the record batches of a file or a stream."""
     import pyarrow as pa
 

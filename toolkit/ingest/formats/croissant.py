@@ -121,7 +121,7 @@ def _verify(document: Node, record: Node, folder: str) -> None:
         str(glob)
         for node in _nodes(document, "distribution")
         if str(node.get("@id")).encode() in used and not node.get("containedIn")
-        for glob in _listed(node.get("includes"))
+        for glob in _as_list(node.get("includes"))
     ]
     for node in _nodes(document, "distribution"):
         url, path = str(node.get("contentUrl")), join(folder, str(node.get("contentUrl")))
@@ -132,7 +132,7 @@ def _verify(document: Node, record: Node, folder: str) -> None:
                 raise DataError(f"expected {name} {node[name]} by the Croissant file, got {got}", path=path)
 
 
-def _listed(value: Any) -> Iterable[Any]:
+def _as_list(value: Any) -> Iterable[Any]:
     return () if value is None else value if isinstance(value, list) else [value]
 
 

@@ -105,11 +105,11 @@ class Csv(FieldReader):
             name: field or (field if name in texts else None) for name, field in zip(names, fields, strict=True)
         }
         for name, kind in self.typed.items():
-            row[name] = _typed(row[name], kind, name)
+            row[name] = _parse_value(row[name], kind, name)
         return row
 
 
-def _typed(text: str | None, kind: str, name: str) -> Any:
+def _parse_value(text: str | None, kind: str, name: str) -> Any:
     """Return the value of a field by its type; null of an empty one."""
     if not text or kind == "str":
         return text

@@ -5,7 +5,7 @@ Source: WARC 1.0/1.1 (ISO 28500); HTTP by RFC 9110 and 9112; character encodings
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Annotated, Any, Literal
 
@@ -16,8 +16,8 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.execution.pool import Isolated, Lost
 from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.ingest.web.extractor import DEFAULT, EXTRACTORS, ExtractorSpec, ReadPage, SentPage, page_reader
-from toolkit.ingest.web.html import is_binary, parse_content_type, sniffed
-from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decoded_body, http_date, parse_response
+from toolkit.ingest.web.html import is_binary, parse_content_type, sniff_type
+from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decode_body, http_date, parse_response
 from toolkit.ingest.web.records import Record, is_sound, sound_records
 from toolkit.storage_options import Size
 
@@ -29,6 +29,10 @@ KEPT = ("x-robots-tag", "tdm-reservation", "tdm-policy", "link", "content-signal
 
 EXTRACTED = "extracted"
 """Key of the texts of other extractors."""
+
+
+class _LeftOut(Exception):
+    """A record without a document; its argument is the reason."""
 
 
 class ExtractedText(msgspec.Struct):
@@ -154,22 +158,21 @@ class Warc(Reader):
             for record in sound_records(source, large=True):
                 number += 1
                 url = record.fields.get("warc-target-uri")
-                leave = functools.partial(source.leave_out, number=number, id=record.id, url=url)
-                answer = self._answer(record, source.counts, leave)
-                if answer and not is_sound(record, number, source):
-                    continue
-                page = self._page(answer, limit, source.counts, leave, url) if answer else None
-                if answer is None or page is None:
-                    continue
                 try:
+                    answer = self._answer(record, source.counts)
+                    if answer is None or not is_sound(record, number, source):
+                        continue
+                    page = self._page(answer, limit, source.counts, url)
                     result = extract(page)
+                    for name in ("disbelieved", "guessed", "replaced"):
+                        source.counts[f"charset.{name}"] += getattr(result, name)
+                    if not result.text.strip():
+                        raise _LeftOut("no_text")
+                except _LeftOut as fault:
+                    source.leave_out(str(fault), number, id=record.id, url=url)
+                    continue
                 except Lost as lost:
                     source.lose(lost.reason, str(lost), record.block or b"", number, record.id, url)
-                    continue
-                for name in ("disbelieved", "guessed", "replaced"):
-                    source.counts[f"charset.{name}"] += getattr(result, name)
-                if not result.text.strip():
-                    leave("no_text")
                     continue
                 if reason := record.fields.get("warc-truncated"):
                     source.counts[f"truncated.{reason}"] += 1
@@ -203,53 +206,51 @@ class Warc(Reader):
             )
             raise DataError(message, path=source.path)
 
-    def _answer(self, record: Record, counts: Counter[str], leave: Callable[[str], None]) -> Response | None:
-        """Return the answer of a server, or a crawler's file; leave out one that is not to be read: None."""
+    def _answer(self, record: Record, counts: Counter[str]) -> Response | None:
+        """Return the answer of a server, or a crawler's file; None for a record of another type.
+
+        Raises:
+            _LeftOut: if it is not to be read.
+        """
         if record.type != "response" and not (record.type == "resource" and self.resources):
             counts[f"record.{record.type}"] += 1
             return None
         if record.block is None:
-            leave("too_large")
-            return None
+            raise _LeftOut("too_large")
         if record.type == "resource":
             return Response(0, {"content-type": [record.fields.get("content-type", "")]}, record.block)
         answer = parse_response(record.block)
         if answer is None:
-            leave("not_http")
-        elif answer.status not in self.status:
-            leave(f"status.{answer.status}")
-            return None
+            raise _LeftOut("not_http")
+        if answer.status not in self.status:
+            raise _LeftOut(f"status.{answer.status}")
         return answer
 
-    def _page(
-        self, answer: Response, limit: int, counts: Counter[str], leave: Callable[[str], None], url: str | None
-    ) -> SentPage | None:
-        """Return the page in an answer; leave out anything else: None."""
+    def _page(self, answer: Response, limit: int, counts: Counter[str], url: str | None) -> SentPage:
+        """Return the page in an answer.
+
+        Raises:
+            _LeftOut: if there is none.
+        """
         kind, charset = parse_content_type(answer.last("content-type"))
         if kind and kind not in self.content_types:
-            leave(f"content_type.{kind}")
-            return None
+            raise _LeftOut(f"content_type.{kind}")
         try:
-            body, notes = decoded_body(answer, limit)
+            body, notes = decode_body(answer, limit)
         except TooLarge:
-            leave("too_large")
-            return None
+            raise _LeftOut("too_large") from None
         except UnknownCoding as coding:
-            leave(f"content_encoding.{coding}")
-            return None
+            raise _LeftOut(f"content_encoding.{coding}") from None
         counts.update(f"http.{note}" for note in notes)
         if not kind:
             counts["content_type.missing"] += 1
-            kind = sniffed(body)
+            kind = sniff_type(body)
             if kind not in self.content_types:
-                leave(f"content_type.{kind}")
-                return None
+                raise _LeftOut(f"content_type.{kind}")
         if not body:
-            leave("empty")
-            return None
+            raise _LeftOut("empty")
         if is_binary(body, charset):
-            leave("binary")
-            return None
+            raise _LeftOut("binary")
         return SentPage(body, charset, kind in HTML, url, answer.headers)
 
 

@@ -73,7 +73,7 @@ class Where:
     """
 
     def __init__(self, text: str, columns: Mapping[str, str], crawl: str) -> None:
-        tree = _parsed(text)
+        tree = _parse(text)
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         for name in sorted(used & COLUMNS.keys() - {*columns, *PARTITIONS}):
             since = f", which begins with {SINCE[name]}" if name in SINCE else ""
@@ -107,7 +107,7 @@ class Where:
     def _sql(self, node: ast.expr) -> str:
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is None:
-            raise _refused(node)
+            raise _unsupported(node)
         return str(method(node))
 
     def _constant(self, node: ast.Constant) -> str:
@@ -143,7 +143,7 @@ class Where:
     def _call(self, node: ast.Call) -> str:
         name, arguments = ast.unparse(node.func), list(map(self._sql, node.args))
         if name not in _FUNCTIONS or (name in ("min", "max") and len(arguments) == 1):
-            raise _refused(node)
+            raise _unsupported(node)
         return _FUNCTIONS[name].format(*arguments, all=", ".join(arguments))
 
     def _binop(self, node: ast.BinOp) -> str:
@@ -179,7 +179,7 @@ class Where:
     def _listcomp(self, node: ast.ListComp | ast.GeneratorExp) -> str:
         (loop, *other_loops) = node.generators
         if other_loops or not isinstance(loop.target, ast.Name):
-            raise _refused(node)
+            raise _unsupported(node)
         result, variable = self._sql(loop.iter), f'"v_{loop.target.id}"'
         for test in loop.ifs:
             result = f"list_filter({result}, lambda {variable}: {self._sql(test)})"
@@ -263,11 +263,11 @@ def _type_of(sql: str) -> Type:
     return nullable(BOOL if sql == "BOOLEAN" else INT if "INT" in sql else STR)
 
 
-def _refused(node: ast.expr) -> ConfigError:
+def _unsupported(node: ast.expr) -> ConfigError:
     return ConfigError(f"expected an expression that an index can answer, got `{ast.unparse(node)}`")
 
 
-def _parsed(text: str) -> ast.expr:
+def _parse(text: str) -> ast.expr:
     try:
         return parse(text)
     except ExpressionError as error:
@@ -276,7 +276,7 @@ def _parsed(text: str) -> ast.expr:
 
 def check_form(text: str) -> None:
     """Raise ConfigError for an invalid expression before any index is read."""
-    used = {node.id for node in ast.walk(_parsed(text)) if isinstance(node, ast.Name)}
+    used = {node.id for node in ast.walk(_parse(text)) if isinstance(node, ast.Name)}
     if used <= COLUMNS.keys():
         Where(text, dict.fromkeys(COLUMNS, "VARCHAR"), "")
 

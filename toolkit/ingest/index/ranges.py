@@ -59,7 +59,7 @@ class Range(NamedTuple):
     rows: list[int]
 
 
-def merged(rows: Sequence[Row]) -> list[Range]:
+def merge_rows(rows: Sequence[Row]) -> list[Range]:
     """Return the ranges of rows, in the order of the rows."""
     by_place = sorted(range(len(rows)), key=lambda number: (rows[number][:2], number))
     results: list[Range] = []
@@ -155,7 +155,7 @@ class RecordBytes(InputBytes):
     def _by_ranges(self, rows: Sequence[Row]) -> Generator[bytes | None, None, None]:
         """Yield the members of rows, in their order; None of one whose file is not there."""
         members: dict[int, bytes | None] = {}
-        ranges = iter(merged(rows))
+        ranges = iter(merge_rows(rows))
         turn = _Turn(self._rate)
         waiting: deque[Future[dict[int, bytes | None]]] = deque()
         with pool(self._selected.lines) as threads:
@@ -208,7 +208,7 @@ def _record(data: bytes | None, row: Row, limit: int) -> bytes | None:
         raise _Fault("no such file")
     if len(data) != length:
         raise _Fault(f"only {len(data):,} bytes: the file ends there")
-    record = data if data.startswith(b"WARC/") else _inflated(data, limit)
+    record = data if data.startswith(b"WARC/") else _inflate(data, limit)
     if record is None:
         return None
     head, end, _ = record.partition(b"\r\n\r\n")
@@ -230,7 +230,7 @@ def _record(data: bytes | None, row: Row, limit: int) -> bytes | None:
     return record
 
 
-def _inflated(data: bytes, limit: int) -> bytes | None:
+def _inflate(data: bytes, limit: int) -> bytes | None:
     from isal import isal_zlib
 
     inflating = isal_zlib.decompressobj(31)

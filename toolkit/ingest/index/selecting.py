@@ -242,7 +242,7 @@ def index_files(common: Common) -> list[str]:
     if index is None:
         listed = _of_crawl(common.crawl or "", common.base_url)
     elif re.search(r"\.paths(\.gz)?$", index):
-        listed = [folders.place_of(path, common.base_url)[0] for path in folders.lines(index)]
+        listed = [folders.place_of(path, common.base_url)[0] for path in folders.read_list(index)]
     else:
         path = join(index, "**") if folders.is_listable(index) else index
         listed = [path for path, _, _ in expand_listed(path)]
@@ -257,9 +257,9 @@ def index_files(common: Common) -> list[str]:
 
 def _of_crawl(crawl: str, base: str) -> list[str]:
     try:
-        paths = folders.listed(crawl, "cc-index-table", base)
+        paths = folders.crawl_files(crawl, "cc-index-table", base)
     except NothingThere:
-        paths = folders.listed(crawl, "cc-index", base)
+        paths = folders.crawl_files(crawl, "cc-index", base)
     return [folders.place_of(path, base)[0] for path in paths]
 
 

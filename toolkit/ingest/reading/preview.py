@@ -61,7 +61,7 @@ class Preview(ConfigStruct):
 _KEYS = DocumentRow.__struct_fields__
 
 
-class Unkept(Rejects):
+class UnwrittenRejects(Rejects):
     """Bad items without output."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ def preview(work: InputToIngest, count: int) -> Preview:
 
 def _preview(work: InputToIngest, count: int, open_: Callable[[], IO[bytes]]) -> Preview:
     common = work.entry.settings()
-    rejects = Unkept() if common.skips else None
+    rejects = UnwrittenRejects() if common.skips else None
     source = Input(work.path, common.source, work.max_document_bytes, rejects, open_, sample=Sample())
     lines: list[bytes] = []
     size = 0

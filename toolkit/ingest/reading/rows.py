@@ -12,8 +12,8 @@ from toolkit.data.documents import BAD_ROW, Document, explain_bad_row, fault_of,
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes, RowCheck
 from toolkit.errors import DataError, ToolkitError
+from toolkit.ingest.file_kinds import LOOKED_AT, wrong_format
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
-from toolkit.ingest.recognised import LOOKED_AT, recognised
 from toolkit.ingest.section import Common
 from toolkit.ingest.tables.arrow import TableRows
 from toolkit.ingest.tables.fields import OWN
@@ -147,7 +147,7 @@ class Documents:
             if source.counts["documents"] or error.path != source.path:
                 raise
             try:
-                result = recognised(source.head(LOOKED_AT), format)
+                result = wrong_format(source.head(LOOKED_AT), format)
             except ToolkitError:  # that it cannot be read is what the error says
                 raise error from None
             if not result or result in error.message:

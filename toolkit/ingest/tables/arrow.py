@@ -57,7 +57,7 @@ class TableRows(Sequence[Draft]):
     @cached_property
     def arrays(self) -> dict[str, Any]:
         """The columns of Arrow by field of documents."""
-        return {name: _decoded(self._piece.column(column)) for name, column in (self._plain or {}).items()}
+        return {name: _decode(self._piece.column(column)) for name, column in (self._plain or {}).items()}
 
     def values(self, mask: Sequence[bool] | None = None) -> dict[str, list[Any]]:
         """Return the values of these rows by field.
@@ -65,7 +65,9 @@ class TableRows(Sequence[Draft]):
         Raises:
             ValueError: if Python cannot have one.
         """
-        piece = self._piece if mask is None else self._piece.filter(_mask(mask))
+        import pyarrow as pa
+
+        piece = self._piece if mask is None else self._piece.filter(pa.array(mask, pa.bool_()))
         columns = (self._plain or {}).items()
         return {field: values_of(piece.column(name), self._schema.field(name).type) for field, name in columns}
 
@@ -98,16 +100,10 @@ class TableRows(Sequence[Draft]):
         return self._drafts[index]
 
 
-def _decoded(column: Any) -> Any:
+def _decode(column: Any) -> Any:
     import pyarrow as pa
 
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _mask(mask: Sequence[bool]) -> Any:
-    import pyarrow as pa
-
-    return pa.array(mask, pa.bool_())
 
 
 def drafts(
@@ -158,14 +154,14 @@ def column_types(source: Input) -> tuple[dict[str, Type], Any]:
     import pyarrow as pa
 
     try:
-        with _opened(source) as stored, checked_parquet(stored, source.path) as file:
+        with _open(source) as stored, checked_parquet(stored, source.path) as file:
             return types_of(file.metadata), file.schema_arrow
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"expected a Parquet file, got: {error}", path=source.path) from None
 
 
 @contextmanager
-def _opened(source: Input) -> Iterator[IO[bytes]]:
+def _open(source: Input) -> Iterator[IO[bytes]]:
     """Open a seekable file: of a bucket only what is asked for is fetched, unless it is compressed."""
     result = stat(source.path)
     store = store_of(source.path)

@@ -173,14 +173,14 @@ class FieldReader(Reader):
     def __post_init__(self) -> None:
         if self.leave_out == REST == self.metadata:
             raise ValueError("expected `rest` in `metadata` or in `leave_out`, got it in both")
-        for name in _listed(self.leave_out):
-            if name in _listed(self.metadata):
+        for name in _names_in(self.leave_out):
+            if name in _names_in(self.metadata):
                 raise ValueError(f"expected {name!r} in `metadata` or in `leave_out`, got it in both")
 
     def inputs(self, pattern: str) -> Sequence[folders.ListedFile]:
         if self.config is None and self.split is None and not folders.is_listable(pattern):
             return super().inputs(pattern)
-        return folders.chosen(pattern, self.SUFFIXES, self.config, self.split)
+        return folders.inputs_of_folder(pattern, self.SUFFIXES, self.config, self.split)
 
     def settings(self) -> dict[str, Any]:
         options = super().settings().items()
@@ -248,8 +248,8 @@ class FieldReader(Reader):
 
     def _layout(self, columns: Iterable[str]) -> tuple[dict[str, str], list[str], list[str]]:
         """Return the columns of document fields, of metadata, and the remaining ones."""
-        unmapped = [name for name in columns if name not in _listed(self.leave_out)]
-        gathered = [name for name in _listed(self.metadata) if name in unmapped]
+        unmapped = [name for name in columns if name not in _names_in(self.leave_out)]
+        gathered = [name for name in _names_in(self.metadata) if name in unmapped]
         keys: dict[str, str] = {}
         for field in OWN:
             if key := next((name for name in self.fields.of(field) if name in unmapped), ""):
@@ -263,7 +263,7 @@ class FieldReader(Reader):
         """Return the type of the metadata, if they are inside a column."""
         for name in self.fields.of(METADATA):
             root, *inner = name.split(".")
-            is_read = root not in (*_listed(self.leave_out), *keys.values())
+            is_read = root not in (*_names_in(self.leave_out), *keys.values())
             type_ = columns.get(root) if inner and is_read else None
             for key in inner:
                 type_ = (inner_fields(type_) or {}).get(key) if type_ else None
@@ -278,8 +278,8 @@ class FieldReader(Reader):
                 return (METADATA, *name.removeprefix(f"{path}.").split("."))
         if any(name in self.fields.of(field) for field in OWN):
             return None
-        head, *inside = (name,) if name in _listed(self.metadata) else name.split(".")
-        root = METADATA if self.metadata == REST or head in _listed(self.metadata) else DOCUMENT
+        head, *inside = (name,) if name in _names_in(self.metadata) else name.split(".")
+        root = METADATA if self.metadata == REST or head in _names_in(self.metadata) else DOCUMENT
         return (root, head, *inside)
 
     def draft(self, row: dict[str, Any], number: int) -> Draft:
@@ -295,9 +295,9 @@ class FieldReader(Reader):
             DataError: if a field would be lost: two for one name.
         """
         names = list(row)
-        for name in _listed(self.leave_out):
+        for name in _names_in(self.leave_out):
             row.pop(name, None)
-        gathered = {name: row[name] for name in _listed(self.metadata) if name in row}
+        gathered = {name: row[name] for name in _names_in(self.metadata) if name in row}
         results: dict[str, Any] = {}
         for name in OWN:
             key, value = self._find(row, name)
@@ -321,9 +321,9 @@ class FieldReader(Reader):
             raise msgspec.ValidationError(self._no_text(names))
         if isinstance(row.get("attributes"), str):
             row["attributes"] = _object(row["attributes"], "attributes")
-        results |= _converted(results)
+        results |= _convert(results)
         if gathered:
-            results["metadata"] = _together(results["metadata"], gathered)
+            results["metadata"] = _with_metadata(results["metadata"], gathered)
         text = "" if is_null else results["text"]
         draft = msgspec.convert({**results, "text": text, "number": number, "extra": row}, Draft)
         if is_null:
@@ -393,8 +393,8 @@ class FieldReader(Reader):
         if twice := [name for name in names if names.count(name) > 1]:
             raise DataError(f"expected columns of different names, got {twice[0]!r} twice", path=path)
         options = (
-            ("metadata", _listed(self.metadata)),
-            ("leave_out", _listed(self.leave_out)),
+            ("metadata", _names_in(self.metadata)),
+            ("leave_out", _names_in(self.leave_out)),
             ("typed", tuple(self.typed)),
             ("not_null", self.not_null),
         )
@@ -417,16 +417,16 @@ class FieldReader(Reader):
             mapped = {
                 part for field in OWN for name in self.fields.of(field) for part in (name, name.partition(".")[0])
             }
-            return [name for name in names if name in mapped or name in _listed(self.metadata)]
-        return [name for name in names if name not in _listed(self.leave_out)]
+            return [name for name in names if name in mapped or name in _names_in(self.metadata)]
+        return [name for name in names if name not in _names_in(self.leave_out)]
 
 
-def _listed(chosen: Chosen) -> tuple[str, ...]:
+def _names_in(chosen: Chosen) -> tuple[str, ...]:
     """Return the names in an option; none for `rest`."""
     return chosen if isinstance(chosen, tuple) else ()
 
 
-def _converted(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _convert(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the converted fields of a document, for other forms in items."""
     changed: dict[str, Any] = {}
     if isinstance(fields["id"], int) and not isinstance(fields["id"], bool):
@@ -451,7 +451,7 @@ def _object(text: str, name: str) -> dict[str, Any] | None:
         ) from None
 
 
-def _together(metadata: Any, gathered: Mapping[str, Any]) -> dict[str, Any]:
+def _with_metadata(metadata: Any, gathered: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata with fields of the item behind them.
 
     Raises:

@@ -13,7 +13,7 @@ import msgspec
 from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import FROZEN, ConfigNode, ConfigStruct, convert, plain
-from toolkit.ingest.web.html import decode_page, stated
+from toolkit.ingest.web.html import Decoded, decode_page, stated
 from toolkit.plugins import Kind
 
 DEFAULT = "resiliparse"
@@ -114,25 +114,15 @@ class SentPage(msgspec.Struct):
     headers: dict[str, list[str]] = {}
 
 
-class ReadPage(msgspec.Struct):
-    """The text of a page, and how it was decoded.
+class ReadPage(Decoded):
+    """The extracted text of a decoded page.
 
     Attributes:
-        text: Text of the page.
         page: Title and metadata, by key; None if the extractor gives neither.
-        charset: Standard name of the encoding, lower-case.
-        guessed: True if the encoding is neither declared nor UTF-8, but recognised from the bytes.
-        disbelieved: True if another encoding was declared.
-        replaced: True if there are invalid bytes.
         meta: Elements of the page about its use (see `stated`).
     """
 
-    text: str
-    page: dict[str, Any] | None
-    charset: str
-    guessed: bool
-    disbelieved: bool
-    replaced: bool
+    page: dict[str, Any] | None = None
     meta: dict[str, list[str]] = {}
 
 
@@ -153,9 +143,7 @@ def page_reader(spec: ExtractorSpec) -> Callable[[SentPage], ReadPage]:
             check_extracted(result)
         about = ({} if result.title is None else {"title": result.title}) | dict(result.metadata or {})
         meta = stated(decoded.text) if sent.is_html else {}
-        return ReadPage(
-            result.text, about or None, decoded.charset, decoded.guessed, decoded.disbelieved, decoded.replaced, meta
-        )
+        return ReadPage(**msgspec.structs.asdict(decoded) | {"text": result.text}, page=about or None, meta=meta)
 
     with contextlib.suppress(Exception):  # it may expect more of a page; this only imports what it needs
         read(SentPage(b"<title>t</title><p>\xfcber", "", is_html=True))

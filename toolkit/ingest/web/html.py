@@ -82,13 +82,13 @@ def decode_page(data: bytes, label: str, *, declares: bool = True) -> Decoded:
             return Decoded(text, charset, guessed=False, disbelieved=False, replaced=replaced)
     disbelieved = False
     first: Decoded | None = None
-    for charset in dict.fromkeys(filter(None, (charset_of(label), _declared(data) if declares else None))):
+    for charset in dict.fromkeys(filter(None, (charset_of(label), _declared_charset(data) if declares else None))):
         text, replaced = _decode(data, charset)
         result = Decoded(text, charset, guessed=False, disbelieved=disbelieved, replaced=replaced)
         if not replaced or _believable(text):
             return result
         first, disbelieved = first or result, True
-    charset = _detected(data)
+    charset = _detect_charset(data)
     text, replaced = _decode(data, charset)
     if first and replaced and not _believable(text):
         return first
@@ -115,7 +115,7 @@ def _name(codec: str) -> str:
     return codec
 
 
-def _declared(data: bytes) -> str | None:
+def _declared_charset(data: bytes) -> str | None:
     head = data[:_HEAD]
     if b"<!--" in head:
         head = _COMMENT.sub(b"", head)
@@ -126,7 +126,7 @@ def _declared(data: bytes) -> str | None:
     return None
 
 
-def _detected(data: bytes) -> str:
+def _detect_charset(data: bytes) -> str:
     from resiliparse.parse.encoding import detect_encoding
 
     if _believable(data.decode(errors="replace"), _NEARLY_ALL):
@@ -194,7 +194,7 @@ def parse_content_type(value: str) -> tuple[str, str]:
     return kind if _TYPE.fullmatch(kind) else "", charset[1] if charset else ""
 
 
-def sniffed(body: bytes) -> str:
+def sniff_type(body: bytes) -> str:
     """Return the type of bytes without a declared type: HTML, plain text, or binary data."""
     head = body[:_SEEN]
     for mark in _MARKS:

@@ -167,7 +167,7 @@ def _text(raw: bytes) -> str:
     return raw.strip().decode("latin-1")
 
 
-def decoded_body(response: Response, limit: int) -> tuple[bytes, list[str]]:
+def decode_body(response: Response, limit: int) -> tuple[bytes, list[str]]:
     """Return the body without transfer and content codings, and notes: ``not_gzip``, ``broken_chunked`` and so on.
 
     Raises:
@@ -260,7 +260,7 @@ def _brotli(body: bytes, limit: int) -> tuple[bytes, bool]:
 
     inflater = brotli.Decompressor()
     inflate = functools.partial(inflater.process, output_buffer_limit=1 << 16)
-    return _drained(body, limit, inflate, inflater.is_finished, inflater.can_accept_more_data, brotli.error)
+    return _drain(body, limit, inflate, inflater.is_finished, inflater.can_accept_more_data, brotli.error)
 
 
 def _zstd(body: bytes, limit: int) -> tuple[bytes, bool]:
@@ -268,10 +268,10 @@ def _zstd(body: bytes, limit: int) -> tuple[bytes, bool]:
     module = compression.zstd()
     inflater = module.ZstdDecompressor()
     inflate = functools.partial(inflater.decompress, max_length=1 << 16)
-    return _drained(body, limit, inflate, lambda: inflater.eof, lambda: inflater.needs_input, module.ZstdError)
+    return _drain(body, limit, inflate, lambda: inflater.eof, lambda: inflater.needs_input, module.ZstdError)
 
 
-def _drained(
+def _drain(
     body: bytes,
     limit: int,
     inflate: Callable[[bytes], bytes],

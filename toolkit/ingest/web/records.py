@@ -19,7 +19,7 @@ import msgspec
 from toolkit.data.documents import BAD_ROW
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.reader import Capture, Input
-from toolkit.ingest.web.http import TooLarge, UnknownCoding, decoded_body, parse_response
+from toolkit.ingest.web.http import TooLarge, UnknownCoding, decode_body, parse_response
 from toolkit.storage.paths import is_folder, join, list_files
 from toolkit.storage.reading import HEAD, READ, Decompressed
 
@@ -327,7 +327,7 @@ def digest_fault(record: Record) -> str | None:
             texts.append(body)
         for text in texts:
             computed = getattr(hashlib, name)(text, usedforsecurity=False).digest()
-            if _decoded(digest.decode(), len(computed)) in (None, computed):
+            if _decode_digest(digest.decode(), len(computed)) in (None, computed):
                 return None
         name = f"WARC-{kind.decode().title()}-Digest"
         return f"expected a block of {name} {algorithm.decode()}:{digest.decode()}, got one of other bytes"
@@ -351,7 +351,7 @@ _BASE32 = {
 """Digits of base32 as those of `int`, which is in C; `base64` is not, and took 2 % of an ingest."""
 
 
-def _decoded(text: str, size: int) -> bytes | None:
+def _decode_digest(text: str, size: int) -> bytes | None:
     """Return the bytes of a digest in hexadecimal digits or base32; None if it is in neither form."""
     digits = text.rstrip("=")
     excess = 5 * len(digits) - 8 * size
@@ -392,7 +392,7 @@ def captures(path: str, limit: int) -> Iterator[Capture]:
             if answer is None:
                 continue
             try:
-                body, _ = decoded_body(answer, _LARGEST)
+                body, _ = decode_body(answer, _LARGEST)
             except (TooLarge, UnknownCoding):
                 body = b""
             yield Capture(url, record.date or "", answer.status, answer.headers, body[:limit])

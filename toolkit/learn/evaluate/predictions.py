@@ -493,7 +493,7 @@ def _of_rows(spec: LabelFiles, limit: int) -> Iterator[_Row]:
 
 def _of_fasttext(spec: LabelFiles, limit: int) -> Iterator[_Row]:
     patterns = [spec.files] if isinstance(spec.files, str) else spec.files
-    for path in [path for pattern in patterns for path, _, _ in folders.named(pattern, ())]:
+    for path in [path for pattern in patterns for path, _, _ in folders.list_inputs(pattern, ())]:
         with Lines(path, limit) as lines:
             for number, line in enumerate(lines, 1):
                 if not line.strip():

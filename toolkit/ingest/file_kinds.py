@@ -36,7 +36,7 @@ _OF_JSON = ("jsonl", "dolma", "oscar")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-class Recognised(NamedTuple):
+class FileKind(NamedTuple):
     """The kind of a file.
 
     Attributes:
@@ -55,76 +55,76 @@ class Recognised(NamedTuple):
         return f"{self.kind} ({named})" if named else self.kind
 
 
-def not_lines(head: bytes) -> str:
+def binary_kind(head: bytes) -> str:
     """Return the description of a file without lines of text; empty if it may have some."""
     return str(result) if (result := _by_magic(head)) else ""
 
 
-def recognised(head: bytes, format: str) -> str:
+def wrong_format(head: bytes, format: str) -> str:
     """Return the description of a file of another format; empty if that is not known.
 
     Args:
         head: its first bytes, decompressed.
         format: Format of which it should be.
     """
-    result = look(head)
+    result = kind_of(head)
     return "" if result is None or (format in result.formats and not result.delimiter) else str(result)
 
 
-def look(head: bytes) -> Recognised | None:
+def kind_of(head: bytes) -> FileKind | None:
     """Return the kind of a file by its first bytes, decompressed; None if they do not tell."""
     if not head:
-        return Recognised("an empty file")
+        return FileKind("an empty file")
     if result := _by_magic(head) or _compressed(head) or _text(head):
         return result
-    return Recognised("bytes that are no text") if b"\0" in head and not head.startswith(_UTF16) else None
+    return FileKind("bytes that are no text") if b"\0" in head and not head.startswith(_UTF16) else None
 
 
-def _by_magic(head: bytes) -> Recognised | None:
+def _by_magic(head: bytes) -> FileKind | None:
     for pattern, kind, format in _MAGIC:
         if re.match(pattern, head, re.DOTALL):
-            return Recognised(kind, (format,) if format else ())
+            return FileKind(kind, (format,) if format else ())
     return None
 
 
-def _compressed(head: bytes) -> Recognised | None:
+def _compressed(head: bytes) -> FileKind | None:
     compression = compression_in(head)
-    return Recognised(f"{compression} data inside, compressed twice; decompress it once") if compression else None
+    return FileKind(f"{compression} data inside, compressed twice; decompress it once") if compression else None
 
 
-def _text(head: bytes) -> Recognised | None:
+def _text(head: bytes) -> FileKind | None:
     head = head.removeprefix(codecs.BOM_UTF8)
     if head.startswith(b"WARC/"):
         is_wet = b"WARC-Type: conversion" in head
-        return Recognised("a WARC file of texts", ("wet",)) if is_wet else Recognised("a WARC file", ("warc",))
+        return FileKind("a WARC file of texts", ("wet",)) if is_wet else FileKind("a WARC file", ("warc",))
     if _MARKUP.match(head):
-        return Recognised("an HTML or XML page")
+        return FileKind("an HTML or XML page")
     if head.startswith(b"__label__"):
-        return Recognised("labelled lines of fastText", ("fasttext",))
+        return FileKind("labelled lines of fastText", ("fasttext",))
     lines = head.split(b"\n")
     start = head.lstrip()[:1]
     if start == b"{" and b'"@context"' in head and b"mlcommons.org/croissant" in head:
-        return Recognised("a Croissant file", ("croissant",))
+        return FileKind("a Croissant file", ("croissant",))
     if start == b"{":
-        return _json(lines[0]) if len(lines) > 1 else Recognised("JSON", _OF_JSON)
+        return _json(lines[0]) if len(lines) > 1 else FileKind("JSON", _OF_JSON)
     if start == b"[":
-        return Recognised("a JSON array; make it a line for each element: jq -c '.[]'")
+        return FileKind("a JSON array; make it a line for each element: jq -c '.[]'")
     for mark, (format, delimiter) in _DELIMITERS.items():
         counts = [line.count(mark) for line in lines[:3]]
         if len(lines) > 2 and counts[0] and counts[1] >= counts[0]:  # there may be some in quotes
-            return Recognised("a table with a line for each row", (format,), delimiter)
+            return FileKind("a table with a line for each row", (format,), delimiter)
     return None
 
 
-def _json(line: bytes) -> Recognised | None:
+def _json(line: bytes) -> FileKind | None:
     """Return the kind of lines of JSON by the first; None of one that is wrong, and no beginning of an object."""
     try:
         row = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
     except BAD_ROW as error:
         is_begun = "truncated" in str(error) and not lone_surrogate(line)
-        return Recognised("JSON over several lines; make it a line for each document: jq -c .") if is_begun else None
+        return FileKind("JSON over several lines; make it a line for each document: jq -c .") if is_begun else None
     if {"content", "warc_headers", "metadata"} <= row.keys():
-        return Recognised("lines of OSCAR", ("oscar",))
+        return FileKind("lines of OSCAR", ("oscar",))
     if {"id", "text", "source"} <= row.keys():
-        return Recognised("documents in JSON Lines", ("dolma", "jsonl"))
-    return Recognised("JSON Lines", ("jsonl",))
+        return FileKind("documents in JSON Lines", ("dolma", "jsonl"))
+    return FileKind("JSON Lines", ("jsonl",))
