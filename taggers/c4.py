@@ -422,7 +422,7 @@ def _pattern(listed: frozenset[str], *, anywhere: bool) -> re.Pattern[str]:
     return re.compile(some if anywhere else rf"(?:\W|^)(?:{some})(?:\W|$)")
 
 
-class _Known(NamedTuple):
+class _ListIndex(NamedTuple):
     """The entries of a list by the hash of their first word.
 
     Each has its number of words, and its text from the first word to the last.
@@ -433,13 +433,13 @@ class _Known(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def _by_first_word(listed: frozenset[str]) -> _Known:
+def _by_first_word(listed: frozenset[str]) -> _ListIndex:
     words = Words.of(LineTable.of(sorted(listed)))
     results: dict[int, list[tuple[int, str]]] = {}
     for begin, end in pairwise(words.bounds.tolist()):
         if begin < end:
             results.setdefault(int(words.folded[begin]), []).append((end - begin, _stretch(words, begin, end)))
-    return _Known(np.array(list(results), dtype=np.uint64), list(results.values()))
+    return _ListIndex(np.array(list(results), dtype=np.uint64), list(results.values()))
 
 
 def _stretch(words: Words, first: int, end: int) -> str:

@@ -23,7 +23,7 @@ _NOTHING = re.compile(r"[^\w\s]{65,}|::[0-9A-Fa-f:]{65,}")
 """Runs without personal data, for which recognisers and tokenizers take the square of their length."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class PersonalSpans(msgspec.Struct, frozen=True):
     """Spans of personal data in order, with Presidio's scores and entities.
 
     Attributes:
@@ -51,14 +51,16 @@ class PiiPresidio(Tagger):
     PERSONAL = True
 
     EXAMPLES = (
-        Example("", Found([], [])),
+        Example("", PersonalSpans([], [])),
         Example(
             "joe.doe@example.com, 212-555-0123, 8.8.8.8",
-            Found([Span(0, 19), Span(21, 33, 0.4), Span(35, 42, 0.6)], ["EMAIL_ADDRESS", "PHONE_NUMBER", "IP_ADDRESS"]),
+            PersonalSpans(
+                [Span(0, 19), Span(21, 33, 0.4), Span(35, 42, 0.6)], ["EMAIL_ADDRESS", "PHONE_NUMBER", "IP_ADDRESS"]
+            ),
         ),
         Example(
             "Größe: 4111 1111 1111 1111",
-            Found([Span(7, 26)], ["CREDIT_CARD"]),
+            PersonalSpans([Span(7, 26)], ["CREDIT_CARD"]),
             options={"entities": ["CREDIT_CARD", "IBAN_CODE"]},
         ),
     )
@@ -70,7 +72,7 @@ class PiiPresidio(Tagger):
     def check(self) -> None:
         _require()
 
-    def tag(self, document: Document) -> Found:
+    def tag(self, document: Document) -> PersonalSpans:
         results = set()
         for start, piece in _pieces(document.text):
             analyzer = _analyzer(self.language, self.model, self.entities)
@@ -78,7 +80,7 @@ class PiiPresidio(Tagger):
             for item in analyzer.analyze(piece, self.language, entities=list(self.entities)):
                 results.add((start + item.start, start + item.end, float(item.score), item.entity_type))
         ordered = sorted(results)
-        return Found([Span(*span) for *span, _ in ordered], [type_ for *_, type_ in ordered])
+        return PersonalSpans([Span(*span) for *span, _ in ordered], [type_ for *_, type_ in ordered])
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:

@@ -155,7 +155,9 @@ class RefinedwebLines(Tagger):
         )
         return list(map(Removed, *columns))
 
-    def _look_closer(self, lines: LineTable, measured: "_Seen", reasons: Array) -> dict[int, tuple[list[Span], int]]:
+    def _look_closer(
+        self, lines: LineTable, measured: "_LineMeasures", reasons: Array
+    ) -> dict[int, tuple[list[Span], int]]:
         """Correct the reasons of doubtful lines.
 
         Return the removed parts of other lines, and their words.
@@ -220,7 +222,7 @@ def _cuts(
 # --- what a line has in it --------------------------------------------------------------------------------------------
 
 
-class _Seen(NamedTuple):
+class _LineMeasures(NamedTuple):
     """Of each line: capitals, numbers, words between white space, words that are counted, and bits."""
 
     upper: Int64s
@@ -230,9 +232,9 @@ class _Seen(NamedTuple):
     has: Int64s
 
 
-def _look(lines: LineTable) -> _Seen:
+def _look(lines: LineTable) -> _LineMeasures:
     n = len(lines.starts)
-    measured = _Seen(*np.zeros((5, n), dtype=np.int64))
+    measured = _LineMeasures(*np.zeros((5, n), dtype=np.int64))
     parts = [b"items in cart", b"read more", b"sign-in"]
     bounds = np.cumsum([0, *map(len, parts)])
     letters = np.frombuffer(b"".join(parts), dtype=np.int8)
@@ -248,11 +250,11 @@ class _Parts(NamedTuple):
     number: int
 
 
-@compiled(LineTable, "int64", Characters, _Parts, _Seen)
+@compiled(LineTable, "int64", Characters, _Parts, _LineMeasures)
 def _look_at(  # noqa: C901, PLR0912  # one loop over the characters, without calls
-    lines: LineTable, n: Any, table: Characters, phrases: _Parts, measured: _Seen
+    lines: LineTable, n: Any, table: Characters, phrases: _Parts, measured: _LineMeasures
 ) -> None:
-    """Fill `_Seen` of n lines."""
+    """Fill `_LineMeasures` of n lines."""
     utf8 = lines.utf8
     parts, bounds, n_parts = phrases
     upper, numbers, words, counted, has = measured

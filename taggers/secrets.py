@@ -29,7 +29,7 @@ _KEYWORD = re.compile(r"(?i)key|pass|pwd|secret|contrase")
 _QUOTE = re.compile("['\"`]")
 
 
-class Found(msgspec.Struct, frozen=True):
+class SecretSpans(msgspec.Struct, frozen=True):
     """Spans of secrets, in order, and the type of each.
 
     Attributes:
@@ -54,14 +54,14 @@ class Secrets(Tagger):
     PERSONAL = True
 
     EXAMPLES = (
-        Example("", Found([], [])),
+        Example("", SecretSpans([], [])),
         Example(
             "key AKIAIOSFODNN7EXAMPLE\nftp://joe:sesame-1@example.org",
-            Found([Span(4, 24), Span(35, 43)], ["AWS Access Key", "Basic Auth Credentials"]),
+            SecretSpans([Span(4, 24), Span(35, 43)], ["AWS Access Key", "Basic Auth Credentials"]),
         ),
         Example(
             "größe\nghp_abcdefghijklmnopqrstuvwxyz0123456789, password = 'mellon99'",
-            Found([Span(6, 46)], ["GitHub Token"]),
+            SecretSpans([Span(6, 46)], ["GitHub Token"]),
             options={"leave_out": ["Secret Keyword"]},
         ),
     )
@@ -71,7 +71,7 @@ class Secrets(Tagger):
     def check(self) -> None:
         _detectors(self.leave_out)
 
-    def tag(self, document: Document) -> Found:
+    def tag(self, document: Document) -> SecretSpans:
         results: set[tuple[int, int, str]] = set()
         for start, line in zip((start for start, _ in document.line_spans), document.lines, strict=True):
             for at in range(0, max(len(line) - OVERLAP, 1), MAX_CHARS - OVERLAP):
@@ -79,7 +79,7 @@ class Secrets(Tagger):
                 if piece and not piece.isspace():
                     results.update((start + at + a, start + at + b, type_) for a, b, type_ in self._find(piece))
         ordered = sorted(results)
-        return Found([Span(a, b) for a, b, _ in ordered], [type_ for _, _, type_ in ordered])
+        return SecretSpans([Span(a, b) for a, b, _ in ordered], [type_ for _, _, type_ in ordered])
 
     def _find(self, text: str) -> Iterator[tuple[int, int, str]]:
         for type_, detector in _detectors(self.leave_out):

@@ -26,7 +26,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 _PORTS = {"http": 80, "https": 443, "ftp": 21}
 
 
-class Found(msgspec.Struct, frozen=True):
+class UrlEntries(msgspec.Struct, frozen=True):
     """Entries of the lists for a URL.
 
     Attributes:
@@ -111,7 +111,7 @@ class UrlList(Tagger):
     parents: bool = True
     url: str | None = None
 
-    def tag_batch(self, documents: Sequence[Document]) -> list[Found]:
+    def tag_batch(self, documents: Sequence[Document]) -> list[UrlEntries]:
         path = f"metadata.{self.url}" if self.url else ""
         urls = [url_of({"metadata": document.metadata}, path) for document in Batch.of(documents)]
         places = [_place(url) for url in urls]
@@ -127,7 +127,7 @@ class UrlList(Tagger):
             text = unquote(url).lower() if place and url else ""
             words, squeezed = set(_NO_WORD.split(text)), _NO_WORD.sub("", text)
             values.append(
-                Found(
+                UrlEntries(
                     place.host if place else None,
                     sorted(by_domain[0][i] | by_url[0][i]),
                     bool(by_domain[1][i]),

@@ -55,7 +55,7 @@ class _Table(NamedTuple):
     anywhere: Int64s  # whether an entry is looked for inside words
 
 
-class _Found(NamedTuple):
+class _EntryCounts(NamedTuple):
     """Counts of entries in texts.
 
     Entries have the last text that has it, and 1; texts have hits and different entries.
@@ -131,7 +131,7 @@ class WordList(Tagger):
             of_language = np.array([i for i, item in enumerate(languages) if item == language])
             table = self._table(language)
             size[of_language] = table.entries
-            into = _Found(np.zeros(table.entries, dtype=np.int64), hits, distinct)
+            into = _EntryCounts(np.zeros(table.entries, dtype=np.int64), hits, distinct)
             if len(table.hashes):
                 _find_phrases(words.folded, words.bounds, of_language, len(of_language), table, into)
             if len(table.nodes) > 256:
@@ -210,8 +210,8 @@ def _is_odd(char: str) -> bool:
     return unicodedata.category(char)[0] in "PS" and char not in "-'’"
 
 
-@compiled("uint64* int64* int64* int64", _Table, _Found)
-def _find_phrases(words: Any, bounds: Any, texts: Any, n: Any, table: _Table, counts: _Found) -> None:
+@compiled("uint64* int64* int64* int64", _Table, _EntryCounts)
+def _find_phrases(words: Any, bounds: Any, texts: Any, n: Any, table: _Table, counts: _EntryCounts) -> None:
     """Count the entries of words in n texts."""
     slots, mask, following, firsts, hashes = table.slots, table.mask, table.following, table.firsts, table.hashes
     last_texts, hits, distinct = counts
@@ -237,8 +237,8 @@ def _find_phrases(words: Any, bounds: Any, texts: Any, n: Any, table: _Table, co
                 entry = following[entry - 1]
 
 
-@compiled("uint8* int64* int64* int64", _Table, "int64*", _Found)
-def _find_strings(utf8: Any, bounds: Any, texts: Any, n: Any, table: _Table, inside: Any, counts: _Found) -> None:
+@compiled("uint8* int64* int64* int64", _Table, "int64*", _EntryCounts)
+def _find_strings(utf8: Any, bounds: Any, texts: Any, n: Any, table: _Table, inside: Any, counts: _EntryCounts) -> None:
     """Count the entries of strings in n texts."""
     nodes, ends, anywhere = table.nodes, table.ends, table.anywhere
     last_texts, hits, distinct = counts

@@ -15,7 +15,7 @@ REASONS = {
     "toolkit/interrupts.py _process": "signals, which come to a process",
     "toolkit/cli.py processes": "whether the process is the command line's",
     "toolkit/cli.py _closed": "standard streams that the caller has closed, of the process",
-    "toolkit/text/kernels/machine_code.py _held": "compiled code, which must stay in memory",
+    "toolkit/text/kernels/machine_code.py _ENGINES": "compiled code, which must stay in memory",
     "toolkit/text/kernels/signatures.py CALLED": "compiled functions, for those who compile all",
     "toolkit/storage/models.py _sha256": "digests of files, by path and version",
     "toolkit/text/fasttext/model.py _check": "the check of a model, by path and digest",

@@ -76,10 +76,9 @@ class MissingModel(ConfigError):
 
 
 class Unreadable(ToolkitError):
-    """A store failed: the third outcome, beside "it exists" and "it does not exist". It is no `DataError`, so that
-    checks of content never take it for a fault of the file.
+    """A store failed: the third outcome, beside "it exists" and "it does not exist".
 
-    It is no `DataError`, so that what judges the content of files never takes it for one of their faults.
+    It is no `DataError`, so that checks of content never take it for a fault of the file.
 
     Args:
         message: Expectation, true cause, and next step.

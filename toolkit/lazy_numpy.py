@@ -1,4 +1,4 @@
-"""The module `numpy` under its usual name ``np``, imported when something of it is first used."""
+"""The module `numpy` as ``np``, imported at its first use."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

@@ -11,7 +11,7 @@ _IMPORT = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 
 
 class _Public(ModuleType):
-    """Package whose names are imported by use, from the modules that its imports for type checkers name.
+    """Package of lazy names, imported as its imports for type checkers say.
 
     A public name stays what it is when a folder of the package is imported that is called so, too.
     """

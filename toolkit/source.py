@@ -26,7 +26,7 @@ from toolkit.execution.grouped import Work, log_of_dataset, run_batch
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import Joined, JoinedDataset, JoinedSet, Key
 from toolkit.records import sets as records
-from toolkit.records.foreign import External, Seen, look_at, types_of, values_of
+from toolkit.records.foreign import External, ExternalContent, look_at, types_of, values_of
 from toolkit.rules.expressions import sets_read
 from toolkit.storage.artifact import State
 from toolkit.storage.paths import exists, is_folder, listing_cache, size_of
@@ -36,7 +36,7 @@ from toolkit.storage.threads import for_each
 Check = Literal["strict", "warn"]
 """Treatment of sets that are out of date: `strict` refuses them (writing), `warn` reports them (reading)."""
 
-RunTasks = Callable[[list[Task[Any]]], list[Result[Seen]]]
+RunTasks = Callable[[list[Task[Any]]], list[Result[ExternalContent]]]
 """Runs `look` on files of external sets, in any process, and returns the results in the order of the tasks."""
 
 
@@ -74,7 +74,7 @@ class ExternalFile(msgspec.Struct, frozen=True):
     shard: str
 
 
-def look(work: ExternalFile, report: Any, group: Group | None = None) -> Seen:
+def look(work: ExternalFile, report: Any, group: Group | None = None) -> ExternalContent:
     """Read an attribute file of another program."""
     return look_at(work.dataset, work.set, work.shard, group)
 
@@ -254,7 +254,7 @@ class Source:
                 }
                 yield row, line, {name: item.attributes for name, item in attribute_rows.items()}, rows.number
 
-    def external(self, names: Sequence[str]) -> tuple[Mapping[str, list[Seen]], dict[str, str]]:
+    def external(self, names: Sequence[str]) -> tuple[Mapping[str, list[ExternalContent]], dict[str, str]]:
         """Return the contents of external sets, and messages of unreadable shards. Files of other shares come last: by
         then these shares have recorded them.
 
@@ -265,7 +265,7 @@ class Source:
         ]
         sizes = for_each(lambda file: size_of(self.dataset.attribute_file(file.set, file.shard)), files)
         listed = [Task(f"{file.set}/{file.shard}", file, size) for file, size in zip(files, sizes, strict=True)]
-        contents: dict[str, list[Seen]] = {name: [] for name in names}
+        contents: dict[str, list[ExternalContent]] = {name: [] for name in names}
         unreadable: dict[str, str] = {}
         mine = set(self.shards)
         for task, result in zip(listed, self.run(listed) if listed else (), strict=True):
@@ -277,7 +277,7 @@ class Source:
 
 
 def resolve_sets(
-    stream: JoinedDataset, planned: Mapping[str, records.SetSchema], contents: Mapping[str, Iterable[Seen]]
+    stream: JoinedDataset, planned: Mapping[str, records.SetSchema], contents: Mapping[str, Iterable[ExternalContent]]
 ) -> list[JoinedSet]:
     """Return the joined sets with the types of their keys.
 

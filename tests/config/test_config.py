@@ -156,7 +156,7 @@ def test_errors_name_file_line_key_and_what_was_expected(text: str, message: str
 
 def test_unknown_keys_are_refused_with_what_was_meant() -> None:
     assert refused("nam: a") == "c.yaml:1: unknown option 'nam'; did you mean 'name'?"
-    nested = refused("name: a\ninner:\n  labels: []\n  min_char: 3", what="tagger x")
+    nested = refused("name: a\ninner:\n  labels: []\n  min_char: 3", subject="tagger x")
     assert nested == "c.yaml:4: inner: unknown option 'min_char' of tagger x; did you mean 'min_chars'?"
     assert refused("name: a\ninner: {zzz: 3}") == "c.yaml:2: inner: unknown option 'zzz'; known: labels, min_chars"
     assert refused("zzz: 3", ConfigStruct) == "c.yaml:1: unknown option 'zzz'; there are none"

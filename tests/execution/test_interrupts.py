@@ -13,7 +13,7 @@ from tests.waiting import PATIENCE
 BEGIN = """
 import os, signal, sys, threading, time
 from toolkit import interrupts
-from toolkit.interrupts import Terminated, check, forget, is_ending, note_signals, noted, pause, raising
+from toolkit.interrupts import Terminated, check, forget, interrupts_deferred, is_ending, note_signals, pause, raising
 
 note_signals(Terminated)
 RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}

@@ -22,7 +22,7 @@ from toolkit.exchange.thresholds import Keys, KeySource
 from toolkit.mix import assemble
 from toolkit.mix.budget import BudgetSettings, read_budget
 from toolkit.mix.budget.bounds import Bound, find_bounds, settled
-from toolkit.mix.orphans import COPY, ELSEWHERE, GONE, Noted, Orphan, judge
+from toolkit.mix.orphans import COPY, ELSEWHERE, GONE, Orphan, ShardNotes, judge
 from toolkit.mix.plan import PartPlan
 from toolkit.rules.kinds.repeat import EVERYTHING
 from toolkit.storage.compression import compress_fast
@@ -181,11 +181,11 @@ documents = st.lists(
 )
 
 
-def wrote(folder: Path, name: str, kept: bytes, copies: bytes) -> Noted:
+def wrote(folder: Path, name: str, kept: bytes, copies: bytes) -> ShardNotes:
     """Writes what is noted of a shard."""
     (folder / f"{name}.kept").write_bytes(kept)
     (folder / f"{name}.copies").write_bytes(copies)
-    return Noted(f"{folder}/{name}.kept", f"{folder}/{name}.copies", len(kept + copies))
+    return ShardNotes(f"{folder}/{name}.kept", f"{folder}/{name}.copies", len(kept + copies))
 
 
 @given(documents, st.integers(1, 4))
@@ -193,7 +193,7 @@ def wrote(folder: Path, name: str, kept: bytes, copies: bytes) -> Noted:
 def test_what_stands_for_what(
     tmp_path: Path, found: list[tuple[bool, list[tuple[int, int]], bool]], shards: int
 ) -> None:
-    noted: list[Noted | None] = []
+    noted: list[ShardNotes | None] = []
     standing = {i for i, (stays, _, _) in enumerate(found) if stays}
     for shard in range(shards):
         mine = [(i, *each) for i, each in enumerate(found) if i % shards == shard]

@@ -4,6 +4,7 @@ import os
 import tempfile
 import threading
 import time
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -294,15 +295,21 @@ def test_a_set_that_was_deleted_is_no_set(bucket: str) -> None:
     assert dataset.sets() == ["kept-0"]
 
 
-def test_a_listing_is_packed_whatever_order_a_store_lists_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_is_packed_and_refuses_a_store_that_does_not_sort(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sorted by name; what a listing does not say of a file is asked for; folders are found among all names."""
     monkeypatch.setattr(paths, "PACKED", 2)
     (tmp_path / "c").write_bytes(b"three")
     said = {name: Stat(number, f"etag {number}") for number, name in enumerate(("a/0", "a/1", "a0", "b", "d"))}
-    listing = paths.Listing(str(tmp_path), [("d", said["d"]), *said.items(), ("c", None), ("gone", None)][1:])
+    listing = paths.Listing(str(tmp_path), sorted([*said.items(), ("c", None), ("gone", None)], key=itemgetter(0)))
     assert [*listing] == [*dict(listing.items())] == sorted([*said, "c", "gone"])
     assert {name: listing[name] for name in said} == said
     assert (listing["gone"], listing.get("a"), listing.get("z"), len(listing)) == (None, None, None, 7)
     assert paths.size_of(str(tmp_path / "c")) == 5 == getattr(listing["c"], "size", None)
     assert dict(listing.below("a/")) == {"0": said["a/0"], "1": said["a/1"]}
     assert dict(listing.below("")) == dict(listing.items())
+    with pytest.raises(
+        Unreadable, match="expected a store that lists files in the order of code points, got 'd' before 'c'"
+    ):
+        paths.Listing(str(tmp_path), [*said.items(), ("c", None)])

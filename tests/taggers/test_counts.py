@@ -25,7 +25,7 @@ from taggers.repeated_lines import RepeatedLines
 from taggers.repeated_ngrams import RepeatedNgrams
 from taggers.tlsh import _LENGTHS, _PEARSON, Tlsh
 from taggers.tokens import Tokens
-from taggers.url_list import Found, UrlList
+from taggers.url_list import UrlEntries, UrlList
 from taggers.word_list import Hits, WordList
 from tests.conftest import ROOT
 from toolkit import ConfigError, Document, Span
@@ -275,7 +275,7 @@ def test_n_is_a_list_of_numbers(n: object) -> None:
 # URLs on lists: which host and path match which entry, words in them, and real lists.
 
 
-def found(url: object, tagger: UrlList) -> Found:
+def found(url: object, tagger: UrlList) -> UrlEntries:
     return tagger.tag_batch([Document("", metadata={"url": url})])[0]
 
 
@@ -340,8 +340,8 @@ def test_options(lists: str) -> None:
     with pytest.raises(ConfigError, match=r"expected the category 'gambling' in .*, got adult, blog, empty, packed"):
         found("http://bad.example/", UrlList(lists=lists, categories=("gambling",)))
     files = UrlList(domains=f"{lists}/adult/domains", urls=f"{lists}/adult/urls")
-    assert found("http://a.bad.example/", files) == Found("a.bad.example", [], True, False, 0, 0, 0)
-    assert found("http://mixed.example/bad/", files) == Found("mixed.example", [], False, True, 0, 0, 0)
+    assert found("http://a.bad.example/", files) == UrlEntries("a.bad.example", [], True, False, 0, 0, 0)
+    assert found("http://mixed.example/bad/", files) == UrlEntries("mixed.example", [], False, True, 0, 0, 0)
 
 
 def test_where_the_url_is(lists: str) -> None:

@@ -458,7 +458,7 @@ def _id(name: bytes) -> str:
 def sum_up(
     parts: Iterable[Joined], documents: int, inputs: Sequence[str], shards: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, list[str]]]:
-    """Return counts and examples of matches between documents and values, by the paths of both."""
+    """Return counts and examples of matches, by paths of documents and values."""
     parts = list(parts)
     kinds = ("ids", "missing", "surplus", "repeated", "shared")
     counts = {"documents": documents} | {kind: sum(part.counts[kind] for part in parts) for kind in kinds}

@@ -422,7 +422,7 @@ def schema_of(entry: Entry, paths: Sequence[str], limit: int) -> sets.SetSchema:
 
 
 def check_made(dataset: Dataset, entry: Entry, *, overwrite: bool) -> None:
-    """Check that no other set has this name.
+    """Check the name against those of other sets.
 
     Raises:
         ConfigError: if there is.

@@ -44,7 +44,7 @@ class ShardToWrite(ConfigStruct):
 
 
 class WrittenShard(ConfigStruct):
-    """The number of documents of a written shard, and of those without values."""
+    """Numbers of documents of a written shard, all and without values."""
 
     shard: str
     documents: int

@@ -185,7 +185,7 @@ def options_of(
 def _place(class_: "type[Options]", values: dict[str, Any]) -> dict[str, Any]:
     """Take the configuration or the paths, and settings, out of the arguments; return them as options."""
     overrides, more = values.pop("overrides", ()), values.pop("settings", {})
-    name = next((name for name in ("configuration", "what") if name in values), None)
+    name = next((name for name in ("configuration", "target") if name in values), None)
     if name is None:
         return {"overrides": (*_assignments(overrides), *_assignments(more))}
     place = values.pop(name)

@@ -335,7 +335,7 @@ def mix(  # noqa: PLR0913  # each is an option, given by its name
 
 @command()
 def publish(
-    what: Target,
+    target: Target,
     to: str | os.PathLike[str],
     *,
     public: bool = False,
@@ -347,7 +347,7 @@ def publish(
     """Publish an output with card and Croissant file, as ``toolkit publish`` does.
 
     Args:
-        what: A configuration, or the path of an output.
+        target: A configuration, or the path of an output.
         to: a folder on disk or in a bucket, or ``hf://datasets/USER/NAME``.
         public: True to make a new dataset of the Hugging Face Hub public.
         dry_run: True to check and list only.
@@ -395,7 +395,7 @@ def fetch(
 
 @command()
 def disclose(
-    what: Target,
+    target: Target,
     *,
     of: Literal["dataset", "output"] | None = None,
     form: str | os.PathLike[str] = "eu-ai-act",
@@ -409,8 +409,8 @@ def disclose(
     """Return a public summary of training content, as ``toolkit disclose`` writes it.
 
     Args:
-        what: a configuration, or the path of an output or a dataset.
-        of: Kind of `what`; by default the output, if there is a mix.
+        target: a configuration, or the path of an output or a dataset.
+        of: Kind of `target`; by default the output, if there is a mix.
         form: Name of a form that ships, or path of a YAML file.
         domains: Number of registered domains to list, those with most words.
         dry_run: True to write nothing.
@@ -467,7 +467,7 @@ def status(configuration: Configuration, *, overrides: Overrides = (), **setting
 
 @command()
 def stats(
-    what: Target,
+    target: Target,
     *,
     by: Iterable[str] = (),
     attributes: Iterable[str] = (),
@@ -480,7 +480,7 @@ def stats(
 ) -> "Statistics":
     """Return counts of documents, lines, characters, bytes and words (``toolkit stats``).
 
-    `what` as of `validate`. There is a table for each of `by`: label, source, crawl, host, or an expression as rules
+    `target` as of `validate`. There is a table for each of `by`: label, source, crawl, host, or an expression as rules
     have it. `attributes` are those whose distributions are wanted, or values in them (``language.prob``). `label` is
     the expression of the label, if not that of the mix or the output. `unicode_words` counts words by Unicode's
     boundaries, too, and `first` limits the rows of each file that are read. Other arguments as of `run`.
@@ -493,7 +493,7 @@ def stats(
 
 @command(one="targets", other="targets", samples="count")
 def compare(  # noqa: PLR0913  # each is an option, given by its name
-    what: Configuration,
+    target: Configuration,
     one: str,
     other: str,
     *,
@@ -507,7 +507,7 @@ def compare(  # noqa: PLR0913  # each is an option, given by its name
 ) -> "SetComparison":
     """Return the differences of two attribute sets, as ``toolkit compare`` shows them.
 
-    `what` is a configuration, or the path of a dataset. `one` and `other` are sets, or ``SET.KEY``, ``SET.KEY.field``.
+    `target` is a configuration, or a dataset's path. `one` and `other` are sets, or ``SET.KEY``, ``SET.KEY.field``.
     `sample` compares in the sample that ``toolkit tag --sample`` has made. `samples` documents are shown of each
     difference, drawn by `seed` where labels differ. Other arguments and errors as of `run`.
     """
@@ -515,7 +515,7 @@ def compare(  # noqa: PLR0913  # each is an option, given by its name
 
 @command(predictions="targets")
 def evaluate(  # noqa: PLR0913  # each is an option, given by its name
-    what: Configuration,
+    target: Configuration,
     predictions: str | Iterable[str],
     *,
     against: str | Mapping[str, Any],
@@ -537,7 +537,7 @@ def evaluate(  # noqa: PLR0913  # each is an option, given by its name
     """Return the agreement of predictions with labels, as ``toolkit evaluate`` shows it.
 
     Args:
-        what: a configuration, or the path of a dataset.
+        target: a configuration, or the path of a dataset.
         predictions: one expression, or two that are compared.
         against: Labels: an expression, or a mapping ``{"files": …, "id": …, "value": …}``.
         where: An expression, to select documents.
@@ -594,7 +594,7 @@ def trace(
 
 @command(looks=True)
 def validate(
-    what: Target,
+    target: Target,
     *,
     overrides: Overrides = (),
     first: int | None = None,
@@ -606,9 +606,9 @@ def validate(
 ) -> "Validation":
     """Return problems of documents, attribute sets and outputs, as ``toolkit validate`` does.
 
-    Findings are no error: the result is true if there are none. `what` is a configuration (a path that ends in .yaml or
-    .yml, YAML, or a mapping), the path of a dataset, an output or a file, or several paths. `first` limits the rows of
-    each file that are looked at, `labels` says which labels rows of an OSCAR release may have, `lock` is the path of
+    Findings are no error: the result is true if there are none. `target` is a configuration (a path that ends in .yaml
+    or .yml, YAML, or a mapping), the path of a dataset, an output or a file, or several paths. `first` limits the rows
+    of each file that are looked at, `labels` says which labels rows of an OSCAR release may have, `lock` is the path of
     a lock that the output is checked by, too. `data` asks for the files of external Croissant files, also from the web;
     other arguments as of `run`.
 
@@ -619,7 +619,7 @@ def validate(
 
 @command()
 def report(
-    what: Target,
+    target: Target,
     *,
     compare: Configuration | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -632,7 +632,7 @@ def report(
 ) -> "facts.Report":
     """Return the facts of a report, as ``toolkit report`` writes them; write the page, too, if there is an `output`.
 
-    `what` is a configuration, or the path of an output, or two. `compare` is another configuration, or the path of an
+    `target` is a configuration, or the path of an output, or two. `compare` is another configuration, or the path of an
     output, that stands beside the first. `output` ends in ``.html``, or in ``.json``. `title` is that of the page.
     With `overwrite` it may replace another file, or the report on another dataset.
     Other arguments as of `run`.

@@ -1,4 +1,4 @@
-"""The commands, a file each, and what they share in files that begin with `_`.
+"""The commands, a file each; files that begin with `_` are shared.
 
 Of a command's file the first line is its help, `Options` is what it takes, `run` does it.
 """

@@ -188,7 +188,7 @@ def planned(context: Context) -> str:
     return "".join(f"\n# {line}".rstrip(" ") for line in tables.not_carried(added(results)).split("\n")[1:])
 
 
-class Shown(NamedTuple):
+class SampleChoice(NamedTuple):
     """The selection of samples: number, rule, and seed of a draw."""
 
     samples: int
@@ -210,7 +210,7 @@ def has_id(prepared: PreparedMix, id: str) -> bool:
     return any(for_each(is_in, prepared.works))
 
 
-def explain(context: Context, prepared: PreparedMix, target: str | None, selection: Shown) -> Outcome:
+def explain(context: Context, prepared: PreparedMix, target: str | None, selection: SampleChoice) -> Outcome:
     """Explain the document of an id, or samples for each rule."""
     if selection.rule is not None:
         _check_rule(selection.rule, [prepared])
@@ -309,7 +309,7 @@ def compare(
     context: Context,
     prepared: PreparedMix,
     path: str,
-    selection: Shown,
+    selection: SampleChoice,
     source: ConfigNode | None = None,
     *,
     sampled: bool,

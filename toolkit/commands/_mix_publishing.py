@@ -368,7 +368,7 @@ class Orphans:
     examples: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, works: Sequence[ShardToMix], orphan_search: orphans.Found) -> "Orphans":
+    def of(cls, works: Sequence[ShardToMix], orphan_search: orphans.OrphanCounts) -> "Orphans":
         """Return the orphans of shards."""
         examples = [_example(works[item.shard], item) for item in orphan_search.first]
         return cls(orphan_counts(works, orphan_search), examples)
@@ -431,13 +431,13 @@ class Previewing:
 
     def orphans(self, results: Sequence[Result[Preview]]) -> Orphans:
         """Return the orphans; documents of shards that have failed do not count as kept."""
-        notes: list[orphans.Noted | None] = []
+        notes: list[orphans.ShardNotes | None] = []
         for paths, result in zip(self._paths, results, strict=True):
             if result.value and result.value.fates:  # of another machine
                 for path, data in zip(paths, (result.value.fates.staying, result.value.fates.copies), strict=True):
                     write_file(path, data)
             exist = all(map(os.path.exists, paths))
-            notes.append(orphans.Noted(*paths, sum(map(os.path.getsize, paths))) if exist else None)
+            notes.append(orphans.ShardNotes(*paths, sum(map(os.path.getsize, paths))) if exist else None)
         return Orphans.of(self._works, orphans.judge(notes))
 
 

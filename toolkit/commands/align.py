@@ -1,4 +1,4 @@
-"""Join external scores or labels (Parquet, JSON Lines, CSV) to documents by id."""
+"""Join external scores or labels to documents by id."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
@@ -172,7 +172,7 @@ class _Making:
     def _join(
         self, folder: str, todo: Todo, read: list[joining.InputRead], shards: list[joining.ShardRead]
     ) -> tuple[list[joining.Joined], list[int]]:
-        """Return the parts of the join, and the row offset of each shard."""
+        """Return the parts of the join, and each shard's row offset."""
         settle(self._run, folder, "values", [path for item in read for path in item.objects])
         settle(self._run, folder, "names", [path for shard in shards for path in shard.objects])
         starts = [0, *accumulate(shard.documents for shard in shards)]

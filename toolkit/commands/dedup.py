@@ -1,4 +1,4 @@
-"""Find duplicates, and write what each document is a duplicate of as attributes.
+"""Find duplicates, and write them as attributes.
 
 Sets of `dedup`, `sample` and `calibrate` are made here: signatures per shard, resolution, attributes per shard.
 """
@@ -81,10 +81,10 @@ class SetOfWhole(msgspec.Struct, kw_only=True):
         counts: Counts of the kind, by name.
         notes: Remarks on the set.
         written: Number of shards that were written.
-        groups: Of a calibration, numbers of each group of documents.
-        curve: Of a map that is fitted on labels, means of scores, labels and values, from the lowest scores on.
-        model: Of a calibration, the map that was fitted.
-        copies: Of a sample, its copies by what they are of: ``ids``, ``documents``.
+        groups: Numbers of each group of documents, for a calibration.
+        curve: Means of scores, labels and values of a map fitted on labels, from the lowest scores on.
+        model: Fitted map of a calibration.
+        copies: Copies of a sample by their content: ``ids``, ``documents``.
     """
 
     kind: str
@@ -170,7 +170,7 @@ def make_plan(context: Context, plan: Plan, shards: list[str], *, refit: bool = 
 
 
 def check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequence[str]) -> None:
-    """Check that `--limit` does not restrict a resolution of more shards.
+    """Refuse a `--limit` below the shards of an earlier resolution.
 
     Raises:
         ConfigError: if it would.

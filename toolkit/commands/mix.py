@@ -43,7 +43,7 @@ from toolkit.storage.store import note_roots
 from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
-    from toolkit.commands._mix_previews import Shown
+    from toolkit.commands._mix_previews import SampleChoice
 
 
 class Locking(Configured, Stage, frozen=True, kw_only=True):
@@ -239,12 +239,12 @@ class Options(Locking, frozen=True, kw_only=True):
                 raise ConfigError(f"expected --{option} only with --explain or --compare")
 
     @property
-    def selection(self) -> "Shown":
+    def selection(self) -> "SampleChoice":
         """Return the selection of documents to show."""
-        from toolkit.commands._mix_previews import Shown
+        from toolkit.commands._mix_previews import SampleChoice
 
         samples = int(self.explain) if self.explain and self.explain.isdecimal() and int(self.explain) else self.count
-        return Shown(samples, self.rule, self.seed)
+        return SampleChoice(samples, self.rule, self.seed)
 
     @property
     def only_shows(self) -> bool:

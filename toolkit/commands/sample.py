@@ -1,4 +1,4 @@
-"""Draw samples with an exact number of documents, from all or by strata, and write them as attributes."""
+"""Draw samples of an exact size, from all documents or by strata."""
 
 import os
 from typing import ClassVar
@@ -54,7 +54,7 @@ def _folder(copy: Copy) -> str:
 
 
 def _check_paths(context: Context, kinds: dict[str, Sample]) -> None:
-    """Check that copies have distinct paths, free of other files.
+    """Check copies for distinct paths, free of other files.
 
     Raises:
         ConfigError: if two have, or something is.

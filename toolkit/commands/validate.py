@@ -113,7 +113,7 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _is_unknown(path: str) -> bool:
-    """Return true for a folder of unknown kind, such as tokens without manifest."""
+    """Return true for folders of unknown kind, like tokens without manifest."""
     if not is_folder(path):
         return False
     target = targets.target_of(path)
@@ -397,7 +397,7 @@ class _Validator:
         return self.context.share.owned("file", dict(zip(files, sizes, strict=True)))
 
     def _outdated(self, settings: mix_settings.MixSettings) -> Iterator[str]:
-        """Yield the differences of the output from one of the configuration and the present data."""
+        """Yield differences between the output and the configuration's present result."""
         manifest = publish.load_manifest(settings.output.path)
         if manifest is None:
             return

@@ -219,7 +219,7 @@ def _check_agents(source: ConfigNode, about: About) -> None:
 
 
 def splits_of_files(section: ConfigNode) -> dict[str, float]:
-    """Return the splits by which a mix divides its files, with their shares; none if it does not.
+    """Return the splits of a mix's files, with their shares; none if it does not.
 
     Raises:
         ConfigError: if the splits of an ``about:`` section are not what they should be.

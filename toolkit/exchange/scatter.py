@@ -325,7 +325,7 @@ def gather_sections(folder: str, name: str, partition: int) -> list[bytes]:
 
 
 def ranges(folder: str, names: Iterable[str], memory: int | None = None) -> list[tuple[int, int]]:
-    """Return ranges of partitions within an eighth of the memory, or of one.
+    """Return ranges of partitions, each within an eighth of the memory.
 
     Args:
         folder: Folder of the objects.

@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
-from toolkit.execution.executors import Done, P, R, Report, Result, Task, run_task
+from toolkit.execution.executors import P, R, Report, Result, Task, TaskOutcome, run_task
 from toolkit.storage.paths import size_of
 from toolkit.storage.record_log import Group, RecordLog
 from toolkit.storage.threads import for_each
@@ -92,7 +92,9 @@ W = TypeVar("W", bound=OnShard)
 
 
 def shard_tasks(
-    works: Sequence[W], outcome_of: Callable[[W], Done | None] | None = None, sizes: Mapping[str, int] | None = None
+    works: Sequence[W],
+    outcome_of: Callable[[W], TaskOutcome | None] | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> list[Task[W]]:
     """Return a task for each shard.
 
@@ -107,7 +109,7 @@ def shard_tasks(
 def tasks_of(
     works: Sequence[OnShard],
     payloads: Iterable[P],
-    outcomes: Iterable[Done | None] = repeat(None),
+    outcomes: Iterable[TaskOutcome | None] = repeat(None),
     sizes: Mapping[str, int] | None = None,
 ) -> list[Task[P]]:
     """Return a task for each shard, with payload and known outcome. `sizes` as of `shard_tasks`."""

@@ -116,12 +116,12 @@ What = Literal["scores", "labels", "sets", "texts"]
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers that people give the document.
+    """Numbers from annotators.
 
     Attributes:
-        score: what they come to; null if there is none.
-        scores: by annotator.
-        annotators: who they are, in the order of the file.
+        score: Aggregate of the scores; null if there is none.
+        scores: Scores by annotator.
+        annotators: Names of the annotators, in the order of the file.
     """
 
     score: float | None
@@ -130,12 +130,12 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Labels(msgspec.Struct, frozen=True, kw_only=True):
-    """Labels that people give the document, one each.
+    """Labels from annotators, one each.
 
     Attributes:
-        label: the most frequent, the first of those with as many; null if there is none.
-        labels: by annotator.
-        annotators: who they are, in the order of the file.
+        label: Most frequent label, on a tie the first of them; null if there is none.
+        labels: Labels by annotator.
+        annotators: Names of the annotators, in the order of the file.
     """
 
     label: str | None
@@ -144,12 +144,12 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LabelSets(msgspec.Struct, frozen=True, kw_only=True):
-    """Labels that people give the document, any number each.
+    """Labels from annotators, any number each.
 
     Attributes:
-        labels: those that more than half of the annotators give, sorted.
-        chosen: by annotator.
-        annotators: who they are, in the order of the file.
+        labels: Labels from more than half of the annotators, sorted.
+        chosen: Labels by annotator.
+        annotators: Names of the annotators, in the order of the file.
     """
 
     labels: list[str]
@@ -158,11 +158,11 @@ class LabelSets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Texts(msgspec.Struct, frozen=True, kw_only=True):
-    """Texts of people about the document.
+    """Texts from annotators.
 
     Attributes:
-        texts: by annotator.
-        annotators: who they are, in the order of the file.
+        texts: Texts by annotator.
+        annotators: Names of the annotators, in the order of the file.
     """
 
     texts: list[str]

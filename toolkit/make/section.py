@@ -82,7 +82,7 @@ class Entry(ConfigStruct):
         return [*dict.fromkeys(reference.set for reference in self.references())]
 
     def home(self, dataset: Dataset) -> tuple[Dataset, str]:
-        """Return the home of its files and records, a dataset and a set: the new documents are one."""
+        """Return the dataset and set of its files and records: the new documents are one."""
         return (home_of(self.root), DOCUMENTS) if self.root else (dataset, self.name)
 
     def values(self) -> Any:
@@ -249,7 +249,7 @@ class ShardToMake(ShardWork, kw_only=True):
 def state_of(
     work: ShardToMake, *, quick: bool = False, learn: bool = False
 ) -> tuple[row_index.ShardState | None, bool]:
-    """Return the state of a shard's documents, and if its output is up to date.
+    """Return the state of a shard's documents, and its output's freshness.
 
     Args:
         work: Shard and stage.
@@ -349,7 +349,7 @@ def forget_shards(home: Dataset, shards: Sequence[str]) -> None:
     row_index.forget(home, shards)
 
 
-class _Made(NamedTuple):
+class _StageOutput(NamedTuple):
     """Output of a stage for a block: rows, their row index entries, documents read, and their stored bytes."""
 
     rows: list[bytes]
@@ -368,7 +368,7 @@ class _Making:
         several: Any = list
         self._decoder: msgspec.json.Decoder[Any] = decoder_of(several[self._entry.values()])
 
-    def __call__(self, block: JointBlock) -> _Made:
+    def __call__(self, block: JointBlock) -> _StageOutput:
         documents, number = [], block.number
         for document, number, lines, _ in self._joiner.rows(block):
             self._give(document, lines, number)
@@ -391,7 +391,7 @@ class _Making:
                 _ENCODER.encode({"source": document.source, "id": document.id, "attributes": {self._entry.key: value}})
                 for document, value in zip(documents, results, strict=True)
             ]
-        return _Made(rows, entries, len(documents), block.documents.stored)
+        return _StageOutput(rows, entries, len(documents), block.documents.stored)
 
     def _give(self, document: Document, lines: Sequence[bytes], number: int) -> None:
         """Give a document the attributes of the stage."""
@@ -429,7 +429,7 @@ class _Making:
         raise self._error(f"expected values of its declared type, got: {fault}", block, documents)
 
     def _fault(self, values: list[Any]) -> str | None:
-        """Return the reason for values of another type, None if there is none."""
+        """Return the reason for values of another type, or None."""
         try:
             decoded = self._decoder.decode(_ENCODER.encode(values))
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:

@@ -39,7 +39,7 @@ class Stage(msgspec.Struct, dict=True, **FROZEN):
         raise NotImplementedError(type(self).__name__)
 
     def combine(self, values: Iterable[Any]) -> Any:
-        """Combine the values of all documents into one that fits into memory.
+        """Combine the values of all documents into one, held in memory.
 
         Args:
             values: Extracted values of all documents, by shard and row; read on demand.

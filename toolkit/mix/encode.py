@@ -47,7 +47,7 @@ class Encoded(NamedTuple):
     fates: Fates = Fates()
 
 
-class _Kept(NamedTuple):
+class _DocumentToEncode(NamedTuple):
     """A document to encode.
 
     Attributes:
@@ -189,7 +189,7 @@ class Encoder:
         self.rules.start_over()
         self.copies.start()
         self.written = []
-        rows: list[_Kept | list[tuple[str, bytes]]] = []
+        rows: list[_DocumentToEncode | list[tuple[str, bytes]]] = []
         fault: DataError | None = None
         rows_read: list[tuple[Joint, Measured]] = []
         try:
@@ -217,21 +217,23 @@ class Encoder:
         for (joint, measured), label, outcome in zip(rows_read, labels, outcomes, strict=True):
             try:
                 result = self._decided(joint, measured, label, outcome)
-                rows.append(result if isinstance(result, _Kept) else self._dropped(joint, result))
+                rows.append(result if isinstance(result, _DocumentToEncode) else self._dropped(joint, result))
             except DataError as error:
                 fault = self._at(joint, error)
                 break
-        encoded = iter(self._encoded([row for row in rows if isinstance(row, _Kept)], fresh))
+        encoded = iter(self._encoded([row for row in rows if isinstance(row, _DocumentToEncode)], fresh))
         if fault:  # of a document behind those that could be encoded
             raise fault
         self.counted.totals.rows, self.counted.totals.chars = len(rows), sum(item[CHARS] for _, item in rows_read)
-        pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _Kept) else row)]
+        pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _DocumentToEncode) else row)]
         self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
         fates = msgspec.structs.replace(self.copies.take(), written=b"".join(self.written))
         return Encoded(pieces, self.counted, fates=fates)
 
-    def _decided(self, joint: Joint, measured: Measured, label: str, outcome: Outcome) -> "_Kept | int | str":
+    def _decided(
+        self, joint: Joint, measured: Measured, label: str, outcome: Outcome
+    ) -> "_DocumentToEncode | int | str":
         """Return the document as it stays, or why it does not: the rule that drops it, or a name."""
         document, number, lines, values = joint
         rules = self.rules
@@ -287,9 +289,11 @@ class Encoder:
             group, amount = rules.budget.of((*values, original), measured[CHARS], measured[BYTES])
             count_group(self.counted.groups, group, amount, copies)
         text = measured if document is original else document.text
-        return _Kept(joint, label, applied, document, mixed, text, copies, group)
+        return _DocumentToEncode(joint, label, applied, document, mixed, text, copies, group)
 
-    def _encoded(self, documents_kept: list["_Kept"], fresh: "_Fresh | None") -> list[list[tuple[str, bytes]]]:
+    def _encoded(
+        self, documents_kept: list["_DocumentToEncode"], fresh: "_Fresh | None"
+    ) -> list[list[tuple[str, bytes]]]:
         """Return the pieces of each document to encode, in order."""
         if not documents_kept:
             return []
@@ -327,7 +331,7 @@ class Encoder:
         numbered = {COPY: msgspec.Raw(b"%d" % number)} if self.writer.FIELDS else {}
         return msgspec.structs.replace(mixed, fields={**mixed.fields, **numbered}, copy=number)
 
-    def _named(self, error: DataError, documents_kept: list["_Kept"]) -> DataError:
+    def _named(self, error: DataError, documents_kept: list["_DocumentToEncode"]) -> DataError:
         """Return the error of a batch as of its first faulty document."""
         for item in documents_kept:
             try:
@@ -339,7 +343,7 @@ class Encoder:
     def _at(self, joint: Joint, error: DataError) -> DataError:
         return at_document(error, self.work, joint[1], joint[0].id)
 
-    def _placed(self, document: "_Kept", encoded: Pieces, number: int) -> list[tuple[str, bytes]]:
+    def _placed(self, document: "_DocumentToEncode", encoded: Pieces, number: int) -> list[tuple[str, bytes]]:
         """Return the pieces of a copy with final labels; count it."""
         pieces = [_checked(*piece) for piece in encoded]
         self._keep(document.label, pieces, document.measured)

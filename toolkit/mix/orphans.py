@@ -237,7 +237,7 @@ QUALIFY row_number() OVER (PARTITION BY shard, row ORDER BY n) = 1
 """Documents that nothing stands for; of several rules that drop one, the first."""
 
 
-class Noted(NamedTuple):
+class ShardNotes(NamedTuple):
     """The notes of a shard: paths of the files, and bytes in both together."""
 
     staying: str
@@ -254,14 +254,14 @@ class Orphan(NamedTuple):
     set: int
 
 
-class Found(NamedTuple):
+class OrphanCounts(NamedTuple):
     """The orphans: how many there are by shard, rule and set; and the first of them."""
 
     counts: Counter[tuple[int, int, int]]
     first: list[Orphan]
 
 
-def judge(notes: Iterable[Noted | None], memory: int = MEMORY) -> Found:
+def judge(notes: Iterable[ShardNotes | None], memory: int = MEMORY) -> OrphanCounts:
     """Return the orphans of a mix.
 
     Args:
@@ -272,7 +272,7 @@ def judge(notes: Iterable[Noted | None], memory: int = MEMORY) -> Found:
 
     shards = [(number, item) for number, item in enumerate(notes) if item]
     if not any(item.size for _, item in shards):
-        return Found(Counter(), [])
+        return OrphanCounts(Counter(), [])
     record, rows = np.dtype([*_RECORD.items()]), 0
     with Tables(memory) as tables:
         for number, item in [(0, None), *shards]:
@@ -293,7 +293,7 @@ def judge(notes: Iterable[Noted | None], memory: int = MEMORY) -> Found:
         first = tables.query("SELECT shard, row, rule, set FROM orphans ORDER BY shard, row LIMIT 3")
     *keys, documents = (column.tolist() for column in counts.values())
     examples = zip(*(column.tolist() for column in first.values()), strict=True)
-    return Found(
+    return OrphanCounts(
         Counter(dict(zip(zip(*keys, strict=True), documents, strict=True))), [Orphan(*example) for example in examples]
     )
 

@@ -21,7 +21,7 @@ from toolkit.mix.assemble import PartRecord, StoredFile, staged_path
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
-from toolkit.mix.orphans import Found
+from toolkit.mix.orphans import OrphanCounts
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.stage import inputs_now
 from toolkit.records import origins
@@ -218,7 +218,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return label.partition("/")[0] if self.splits else ""
 
 
-def orphan_counts(works: Sequence[ShardToMix], orphans: Found) -> list[OrphanCount]:
+def orphan_counts(works: Sequence[ShardToMix], orphans: OrphanCounts) -> list[OrphanCount]:
     """Return the number of orphans by stream, rule and set.
 
     Args:

@@ -21,7 +21,7 @@ from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import Counted, ShardEffects, finish
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import inputs_of, joint_blocks
-from toolkit.mix.orphans import Copies, Noted
+from toolkit.mix.orphans import Copies, ShardNotes
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
 from toolkit.mix.sieve import TableSieve
@@ -155,12 +155,12 @@ def made_from(work: ShardToMix, documents: str, attributes: dict[str, str] | Non
     return record if state(record, inputs, (VERSION, digest), files).is_done else None
 
 
-def noted_of(output: str, key: str, record: StageRecord) -> Noted | None:
+def noted_of(output: str, key: str, record: StageRecord) -> ShardNotes | None:
     """Return the notes about copies in a shard; None if there are none."""
     if _KEPT not in record.note_sizes:
         return None
     path = stage_path(output, record.settings, key)
-    return Noted(path + _KEPT, path + _COPIES, record.note_sizes[_KEPT] + record.note_sizes[_COPIES])
+    return ShardNotes(path + _KEPT, path + _COPIES, record.note_sizes[_KEPT] + record.note_sizes[_COPIES])
 
 
 def written_of(work: ShardToMix, record: StageRecord) -> "NotedDocuments":

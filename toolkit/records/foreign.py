@@ -1,6 +1,6 @@
 """Reads external attribute sets once, and caches their contents.
 
-``seen SET`` SHARD  a `Seen`, in the record log of the dataset
+``seen SET`` SHARD  a `ExternalContent`, in the record log of the dataset
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +26,7 @@ _SPANS = (schema.SPANS, schema.list_of(schema.NEVER))
 _DECODER = msgspec.json.Decoder(AttributesRow)
 
 
-class Seen(Artifact, frozen=True, kw_only=True):
+class ExternalContent(Artifact, frozen=True, kw_only=True):
     """The recorded content of an external attribute file."""
 
     size: int
@@ -37,17 +37,17 @@ class Seen(Artifact, frozen=True, kw_only=True):
     everywhere: list[str]
 
 
-External = Callable[[str], list[Seen]]
+External = Callable[[str], list[ExternalContent]]
 """A function that returns the contents of the files of an external set, by its name."""
 
 
-def seen_now(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
+def seen_now(dataset: Dataset, set_name: str, shard: str) -> ExternalContent | None:
     """Return the recorded content of an external file, if it is unchanged."""
     record = _load(dataset, set_name, shard)
     return record if _is_current(record, dataset.attribute_file(set_name, shard)) else None
 
 
-def _is_current(record: Seen | None, path: str) -> bool:
+def _is_current(record: ExternalContent | None, path: str) -> bool:
     return state(record, files=lambda record: [FileRecord(path, record.size, record.stamp)]).is_done
 
 
@@ -56,7 +56,7 @@ def place_of(set_name: str, shard: str) -> RecordKey:
     return f"seen {set_name}", shard
 
 
-def look_at(dataset: Dataset, set_name: str, shard: str, group: Group | None = None) -> Seen:
+def look_at(dataset: Dataset, set_name: str, shard: str, group: Group | None = None) -> ExternalContent:
     """Read an external attribute file, once; return its types, rows and digest.
 
     Raises:
@@ -79,7 +79,7 @@ def look_at(dataset: Dataset, set_name: str, shard: str, group: Group | None = N
     return current
 
 
-def _lost_keys(before: Seen, now: Seen) -> list[str]:
+def _lost_keys(before: ExternalContent, now: ExternalContent) -> list[str]:
     """Return the lost keys of a file, sorted. Spans that only some documents had may be those of none now."""
     return sorted(
         key
@@ -101,7 +101,7 @@ def forget(dataset: Dataset, shards: Iterable[str], set_names: Iterable[str]) ->
     log.forget([*whole, *(place_of(name, shard) for name in sets_seen(dataset) for shard in listed)])
 
 
-def types_of(records: Iterable[Seen]) -> dict[str, tuple[schema.Type, schema.Type | None]]:
+def types_of(records: Iterable[ExternalContent]) -> dict[str, tuple[schema.Type, schema.Type | None]]:
     """Return the type of each key of an external set; and that where rows have it, if some lack it."""
     types: dict[str, schema.Type] = {}
     files = [result for result in records if result.rows]
@@ -134,14 +134,14 @@ def values_of(dataset: Dataset, set_name: str, shard: str) -> Iterator[tuple[int
             yield rows.number, _plain(row, rows)
 
 
-def _load(dataset: Dataset, set_name: str, shard: str) -> Seen | None:
+def _load(dataset: Dataset, set_name: str, shard: str) -> ExternalContent | None:
     result = ephemeral.existing_path(dataset.bookkeeping, set_name, shard)
     if result:
-        return load(result + ephemeral.RECORD, Seen)
-    return record_logs.of(dataset).load(*place_of(set_name, shard), Seen)
+        return load(result + ephemeral.RECORD, ExternalContent)
+    return record_logs.of(dataset).load(*place_of(set_name, shard), ExternalContent)
 
 
-def _save(dataset: Dataset, set_name: str, shard: str, contents: Seen, group: Group | None) -> None:
+def _save(dataset: Dataset, set_name: str, shard: str, contents: ExternalContent, group: Group | None) -> None:
     if ephemeral.is_needed(dataset.bookkeeping):
         save(ephemeral.path_of(dataset.bookkeeping, set_name, shard) + ephemeral.RECORD, contents)
         return
@@ -152,14 +152,14 @@ def _save(dataset: Dataset, set_name: str, shard: str, contents: Seen, group: Gr
         log.save({place: record})
 
 
-def _look_at_table(path: str, stat: Stat) -> Seen:
+def _look_at_table(path: str, stat: Stat) -> ExternalContent:
     from toolkit.data.tables import attributes as table_rows
 
     rows, types = table_rows.look(path)
     return _contents(stat, stored_digest(path, xxhash.xxh3_128()), rows, types, list(types))
 
 
-def _look_at_rows(path: str, stat: Stat) -> Seen:
+def _look_at_rows(path: str, stat: Stat) -> ExternalContent:
     types: dict[str, schema.Type] = {}
     counts: dict[str, int] = {}
     whole = 0  # rows that have all keys and no new types
@@ -189,9 +189,13 @@ def _look_at_rows(path: str, stat: Stat) -> Seen:
     return _contents(stat, lines.content or "", rows.number, types, everywhere)
 
 
-def _contents(stat: Stat, content: str, rows: int, types: dict[str, schema.Type], everywhere: list[str]) -> Seen:
+def _contents(
+    stat: Stat, content: str, rows: int, types: dict[str, schema.Type], everywhere: list[str]
+) -> ExternalContent:
     plain = {key: schema.to_json(type_) for key, type_ in types.items()}
-    return Seen(size=stat.size, stamp=stat.stamp, content=content, rows=rows, types=plain, everywhere=everywhere)
+    return ExternalContent(
+        size=stat.size, stamp=stat.stamp, content=content, rows=rows, types=plain, everywhere=everywhere
+    )
 
 
 def _plain(row: AttributesRow, rows: Rows[AttributesRow]) -> dict[str, Any]:

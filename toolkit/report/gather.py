@@ -331,7 +331,7 @@ def _orphans(mix: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counte
     else:
         sizes = {number: size for stream in streams for number, size in stream.merged.fates.items()}
         notes = (
-            orphans.Noted(f"{task.base}.kept", f"{task.base}.copies", sizes[number]) if number in sizes else None
+            orphans.ShardNotes(f"{task.base}.kept", f"{task.base}.copies", sizes[number]) if number in sizes else None
             for number, task in enumerate(tasks)
         )
         results = orphan_counts([task.work for task in tasks], orphans.judge(notes))

@@ -26,7 +26,7 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.interop.dolma import is_dolma
 from toolkit.records import ingested, left_out, sets
-from toolkit.records.foreign import Seen
+from toolkit.records.foreign import ExternalContent
 from toolkit.records.ingested import lost_shards
 from toolkit.source import LOOK, Source
 from toolkit.stages.disk_quota import DiskPlan, DiskQuota
@@ -64,7 +64,7 @@ class Context(Running):
     faults: list[str] = field(default_factory=list)
     written: Config | None = None
     _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
-    _external: dict[str, list[Seen]] = field(default_factory=dict)
+    _external: dict[str, list[ExternalContent]] = field(default_factory=dict)
     _before: str = ""
     _values: dict[str, Any] = field(default_factory=dict, init=False)
 
@@ -425,7 +425,7 @@ class Context(Running):
         names = {name for schema in schemas.values() for name in schema.reads} - schemas.keys()
         self.source_of(self.dataset, shards).check(sorted(names), "strict")
 
-    def external(self, name: str) -> list[Seen]:
+    def external(self, name: str) -> list[ExternalContent]:
         """Return the contents of all files of an external set.
 
         Raises:

@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, dropwhile, islice, takewhile
+from itertools import chain, dropwhile, islice, pairwise, takewhile
 from typing import Any, TypeVar
 
 from toolkit import errors
@@ -59,7 +59,10 @@ class Listing(Mapping[str, Stat | None]):
         rest = iter(listing)
         while chunk := [*islice(rest, PACKED)]:
             names = [name for name, _ in chunk]
-            assert [last, *names] == sorted([last, *names]), f"{root}: expected a store that lists files in order"
+            for before, after in pairwise([last, *names]):
+                if after < before:
+                    expected = "expected a store that lists files in the order of code points"
+                    raise Unreadable(f"{expected}, got {before!r} before {after!r}", path=root)
             unknown = [name for name, stat in chunk if stat is None]
             looked_up = iter(for_each(lambda name: store_of(root).stat(join(root, name)), unknown))
             stats = [stat or next(looked_up) for _, stat in chunk]

@@ -344,7 +344,7 @@ class _Joining:
         numbered: list[Numbered] = []
         rows = Rows(iter(part.documents), decoder, self.path, part.number)
         set_blocks = [
-            _Others(self._job.work, read, block, part.number)
+            _OtherRows(self._job.work, read, block, part.number)
             for read, block in zip(self._readers, part.set_blocks, strict=True)
         ]
         for row, line in rows:
@@ -453,7 +453,7 @@ def _read(work: ShardToTag, set_name: str, steps: list[Step]) -> _Read:
     return _Read(path, references, ours)
 
 
-class _Others(AttributeRows):
+class _OtherRows(AttributeRows):
     """Rows of an attribute file, given to the documents they describe."""
 
     def __init__(self, work: ShardToTag, read: _Read, block: Block, number: int) -> None:

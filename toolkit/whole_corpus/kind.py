@@ -215,7 +215,7 @@ class Kind(ConfigStruct, kw_only=True):
         return 0.03
 
     def check(self) -> None:
-        """Raise ConfigError for options that exclude each other."""
+        """Refuse conflicting options with a ConfigError."""
 
     def value_type(self) -> Any:
         """Return the type of the values: a Struct whose docstring says what each field is."""
@@ -246,7 +246,7 @@ class Kind(ConfigStruct, kw_only=True):
         return Resolved({signed.shard: "" for signed in work.shards if signed.own})
 
     def fitted(self, fates: str) -> str:
-        """Return the digest of the fitted object in use, if there is one; `fates` is as for `values`."""
+        """Return the digest of the fitted object in use, or None; `fates` is as for `values`."""
         return ""
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
@@ -275,7 +275,7 @@ class Best(ConfigStruct):
 
 
 class Competing(Kind, kw_only=True):
-    """A kind whose documents compete: of duplicates one stays."""
+    """Base of kinds with competing documents: of duplicates one stays."""
 
     AGAINST: ClassVar[bool] = True
 
@@ -291,7 +291,7 @@ class Competing(Kind, kw_only=True):
     ] = "all"
 
     def check(self) -> None:
-        """Raise ConfigError for options that exclude each other."""
+        """Refuse conflicting options with a ConfigError."""
         if isinstance(self.keep, Best) and (self.keep.max is None) == (self.keep.min is None):
             raise ConfigError("keep: expected `first`, {max: EXPRESSION} or {min: EXPRESSION}")
 

@@ -214,7 +214,7 @@ def works_to_write(
     works = _to_write(dataset, entry, own, fates)
 
     def as_it_was(item: tuple[ShardToWrite, SignedShard]) -> ShardDone | None:
-        """Return the cached outcome of an unchanged shard, by records and stamps alone."""
+        """Return an unchanged shard's cached outcome, by records and stamps alone."""
         work, shard = item
         is_done = attributes_of(work, quick=True).is_done
         return ShardDone(shard=shard.shard, documents=shard.record.rows) if is_done else None
@@ -343,7 +343,7 @@ FOUND = {"dedup": "a search for duplicates", "sample": "a sample", "calibrate": 
 
 
 def check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, whole: bool) -> None:
-    """Check that a set was resolved over the present shards; other sets are fine.
+    """Check a set's resolution against the present shards; other sets are fine.
 
     Args:
         dataset: Dataset of the set.

@@ -332,7 +332,7 @@ class RunOfShard(msgspec.Struct, frozen=True):
         return self.read(self.run.labelled_at, self.run.labelled, LABELLED)
 
     def place(self, column: Column, starts: Array, marks: Array, label: str, score: float) -> int:
-        """Return the number of the first key from a score of a group on."""
+        """Return the number of the first key at or above a score."""
         group = bisect_left(self.run.groups, label)
         low = int(starts[group])
         if group == len(self.run.groups) or self.run.groups[group] != label:

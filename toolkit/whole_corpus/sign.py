@@ -53,14 +53,14 @@ _ROWS = 1 << 12  # that are signed together where no text is read
 
 
 class ShardToSign(ShardWork, kw_only=True):
-    """A shard to sign, for several entries in one pass over its text."""
+    """A shard to sign for several entries in one pass."""
 
     entries: list[Entry]
     max_document_bytes: int
 
 
 def works(dataset: Dataset, entries: list[Entry], shards: Sequence[str], max_document_bytes: int) -> list[Task[Any]]:
-    """Return tasks to sign shards of a dataset, for entries of one pass."""
+    """Return tasks to sign shards for the entries of one pass."""
     whole = ShardToSign(dataset=dataset, entries=entries, shard="", max_document_bytes=max_document_bytes)
     results = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
     reads = {name for entry in entries for name in entry.reads}

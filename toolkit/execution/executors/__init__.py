@@ -62,7 +62,7 @@ CanStart = Callable[["Task[Any]", bool], bool]
 """Asked in the calling process before a task is given away, and whether others are running: False if it must wait."""
 
 
-class Done(Protocol):
+class TaskOutcome(Protocol):
     """The outcome of a task."""
 
     @property
@@ -89,7 +89,7 @@ class Task(Generic[P]):
     size: int | None = None
     processes: int = 1
     key: str = ""
-    outcome: Done | None = None
+    outcome: TaskOutcome | None = None
 
 
 Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]

@@ -34,18 +34,18 @@ class AnnotationOfFile(msgspec.Struct, frozen=True, kw_only=True):
     """A document's annotation in a file, sample by sample, as stored.
 
     Attributes:
-        score: what the valid scores come to; null if there is none.
+        score: Aggregate of the valid scores; null if there is none.
         valid: scores that count: those that are there, and are among the `labels` that are given.
         scores: Scores of each sample; null where there is none.
-        explanations: what was written for each sample.
+        explanations: Explanations of each sample.
         errors: Errors of each sample, in words; a text by itself is a list of one.
         statuses: Statuses of each sample.
         time_stamps: Time stamps of each sample, in seconds since 1970.
-        model_name: Model name that was asked.
-        prompt_name: Prompt name that it was asked with.
-        prompt_lang: the language of the prompt; ml_filter itself writes that of the document.
-        raw_data_file_path: where the document was read from.
-        out_tokens_per_second: that the model wrote.
+        model_name: Name of the model.
+        prompt_name: Name of the prompt.
+        prompt_lang: Language of the prompt; ml_filter itself writes that of the document.
+        raw_data_file_path: Path of the document's file.
+        out_tokens_per_second: Speed of the model in tokens per second.
     """
 
     score: float | None

@@ -74,7 +74,7 @@ class WindowQuery(NamedTuple):
 
 
 class Annotator(Tagger):
-    """Answers of a language model about the document, sample by sample, and their aggregate."""
+    """Answers of a language model, sample by sample, and their aggregate."""
 
     VERSION: ClassVar[str] = "2"
 
@@ -348,22 +348,22 @@ def check_address(address: str) -> str:
     return result
 
 
-def judge(answer: Answer, annotator: Annotator) -> tuple[Status, prompts.Said]:
+def judge(answer: Answer, annotator: Annotator) -> tuple[Status, prompts.ParsedAnswer]:
     """Return the status and the parsed answer of a sample."""
     if answer.status != "success":
-        return answer.status, prompts.Said(error=answer.error)
+        return answer.status, prompts.ParsedAnswer(error=answer.error)
     choice = choice_of({"text": answer.text, "finish_reason": answer.finish})
     if choice.cause:
-        return CAUSES[choice.cause].status, prompts.Said(error=choice.error)
+        return CAUSES[choice.cause].status, prompts.ParsedAnswer(error=choice.error)
     parsed = prompts.read(answer.text, annotator.asks)
     if parsed.score is not None and isinstance(annotator.scale, Scale) and not annotator.scale.has(parsed.score):
-        parsed = prompts.Said(error=f"expected a score on {annotator.scale}, got {parsed.score:g}")
+        parsed = prompts.ParsedAnswer(error=f"expected a score on {annotator.scale}, got {parsed.score:g}")
     if finish_cause(answer.finish) == "length":
         if parsed.error:
             return CAUSES["length"].status, parsed._replace(error=f"{parsed.error}; {_CUT_OFF}")
         is_whole = annotator.asks.form.field is not None and answer.text.rstrip(" \n\r\t`").endswith("}")
         if annotator.on_length == "fail" and not is_whole:
-            return CAUSES["length"].status, prompts.Said(error=f"expected a whole answer; {_CUT_OFF}")
+            return CAUSES["length"].status, prompts.ParsedAnswer(error=f"expected a whole answer; {_CUT_OFF}")
     return ("success" if not parsed.error else CAUSES["score"].status), parsed
 
 

@@ -170,20 +170,20 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
     """Answers of a language model about the document, sample by sample.
 
     Attributes:
-        score: what the valid scores of all samples come to; null without one.
-        label: the label that most samples give, the first of those with as many; null without one.
-        status: success if a sample has a valid score or label; else why the first has none.
-        scores: the score of each sample; null where there is none, or the prompt asks for a label.
-        labels: the label of each sample; null where there is none, or the prompt asks for a score.
-        explanations: what the model wrote for each sample; of what could not be read an excerpt.
+        score: Aggregate of the valid scores of all samples; null without one.
+        label: Most frequent label, on a tie the first of them; null without one.
+        status: `success` if a sample has a valid score or label; else the problem of the first sample.
+        scores: Score of each sample; null where there is none, or the prompt asks for a label.
+        labels: Label of each sample; null where there is none, or the prompt asks for a score.
+        explanations: Explanation of each sample; an excerpt of an answer that could not be read.
         errors: Errors of each sample, in words; an empty list for a valid one.
         statuses: Statuses of each sample.
-        time_stamps: when the answer of each sample came, in seconds since 1970 (UTC).
-        windows: what the model saw for each sample, [start, end] in code points of the text.
-        tags: truncated, if the windows do not cover the text.
+        time_stamps: Time of each sample's answer, in seconds since 1970 (UTC).
+        windows: Part of the text in each sample's prompt, [start, end] in code points.
+        tags: `truncated` if the windows do not cover the text.
         prompt_tokens: Prompt tokens of all samples, as the server counts.
         completion_tokens: Completion tokens of all samples, as the server counts.
-        seconds: from the requests to their answers, of all samples.
+        seconds: Seconds from requests to answers, summed over all samples.
     """
 
     score: float | None

@@ -183,7 +183,7 @@ class Numbers:
 
 
 class AnnotationRun:
-    """Base of a run that asks for the answers of a set.
+    """Base of a run over the requests of a set.
 
     Args:
         work: Set; its shard is empty.

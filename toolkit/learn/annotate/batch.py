@@ -64,7 +64,7 @@ class _Line(msgspec.Struct):
     error: Any = None
 
 
-class _Taken(msgspec.Struct):
+class _ReadResults(msgspec.Struct):
     """The record of read result files, with their states."""
 
     files: dict[str, Stat] = {}
@@ -127,13 +127,13 @@ class Batch(AnnotationRun):
                     raise DataError(f"{message}; save results under another name", path=path)
                 pending = self._pending.setdefault(line.custom_id or "", _Pending())
                 pending.count, pending.size = pending.count + 1, size
-        record = json_files.load(self._record, _Taken) or _Taken()
+        record = json_files.load(self._record, _ReadResults) or _ReadResults()
         results = {path: state for path in paths if path not in own and (state := stat(path))}
         digests: set[int] = set()
         for path, state in results.items():
             self._take(path, record.files.get(path) == state, digests)
         if results and results != record.files:
-            json_files.save(self._record, _Taken(results))
+            json_files.save(self._record, _ReadResults(results))
         self._pending = {key: pending for key, pending in self._pending.items() if pending.count}
         spent = self.ledger.spending.cost
         self._committed = spent + sum(self._cost(pending.size) for pending in self._pending.values())

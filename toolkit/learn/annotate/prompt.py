@@ -189,7 +189,7 @@ EXCERPT = 500
 """Characters that are kept of an answer that cannot be read: its beginning and its end."""
 
 
-class Said(NamedTuple):
+class ParsedAnswer(NamedTuple):
     """A parsed answer: a score or a label, or the fault in it."""
 
     score: float | None = None
@@ -197,18 +197,18 @@ class Said(NamedTuple):
     error: str = ""
 
 
-def read(text: str, prompt: Prompt) -> Said:
+def read(text: str, prompt: Prompt) -> ParsedAnswer:
     """Return the score or label of an answer."""
     form = prompt.form
     if form.regex is not None:
         matches = re.findall(form.regex, text)
         if not matches:
-            return Said(error=f"expected {'a label' if prompt.label else 'a score'} as {form.regex}, got none")
+            return ParsedAnswer(error=f"expected {'a label' if prompt.label else 'a score'} as {form.regex}, got none")
         result: Any = matches[-1] if isinstance(matches[-1], str) else matches[-1][0]
     else:
         result, error = _field(text, form.field or "")
         if error:
-            return Said(error=error)
+            return ParsedAnswer(error=error)
     return _label(result, form) if isinstance(form, LabelForm) else _score(result, form)
 
 
@@ -226,28 +226,28 @@ def _field(text: str, path: str) -> tuple[Any, str]:
     return result, ""
 
 
-def _score(value: Any, form: ScoreForm) -> Said:
+def _score(value: Any, form: ScoreForm) -> ParsedAnswer:
     try:
         score = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not math.isfinite(score):
-        return Said(error=f"expected a number as score, got {short(value)}")
+        return ParsedAnswer(error=f"expected a number as score, got {short(value)}")
     low, high = form.min, form.max
     if (low is not None and score < low) or (high is not None and score > high):
         bounds = " and ".join(
             f"{word} {bound:g}" for word, bound in (("at least", low), ("at most", high)) if bound is not None
         )
-        return Said(error=f"expected a score of {bounds}, got {score:g}")
-    return Said(score=score)
+        return ParsedAnswer(error=f"expected a score of {bounds}, got {score:g}")
+    return ParsedAnswer(score=score)
 
 
-def _label(value: Any, form: LabelForm) -> Said:
+def _label(value: Any, form: LabelForm) -> ParsedAnswer:
     labels = {label.casefold(): label for label in form.labels}
     label = labels.get(value.strip().casefold()) if isinstance(value, str) else None
     if label is None:
-        return Said(error=f"expected one of {', '.join(form.labels)}, got {short(value)}")
-    return Said(label=label)
+        return ParsedAnswer(error=f"expected one of {', '.join(form.labels)}, got {short(value)}")
+    return ParsedAnswer(label=label)
 
 
 def excerpt(text: str) -> str:

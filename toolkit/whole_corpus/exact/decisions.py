@@ -286,7 +286,7 @@ class _Documents:
 
 
 def parts_of(folder: str, signed: int) -> tuple[Whole, list[int]]:
-    """Return the resolution in a folder, and the indices of a shard's runs."""
+    """Return a folder's resolution, and the indices of a shard's runs."""
     whole: Whole = load_layout(_layout(folder), Whole)
     return whole, [i for i, run in enumerate(whole.runs) if run.shard == signed]
 

@@ -375,7 +375,7 @@ class RunOfShard(msgspec.Struct, frozen=True):
         return read_sealed(self.path, offset, size)
 
     def slice(self, layout: Layout, part: int, parts: int) -> tuple[int, Array]:
-        """Return the keys of one of several equal ranges of hashes, and their offset."""
+        """Return the keys of a range of hashes, and their offset."""
         low, high = (part << 64) // parts, ((part + 1) << 64) // parts
         bits, run = self.run.bits, self.run
         first, last = 0, run.keys

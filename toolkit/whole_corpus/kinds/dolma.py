@@ -17,7 +17,7 @@ from toolkit.whole_corpus.exact.decisions import resolve
 from toolkit.whole_corpus.exact.pieces import Pieces, Texts, hasher
 from toolkit.whole_corpus.exact.runs import RunsOutput
 from toolkit.whole_corpus.kind import Block, Files, Resolved, Signer, Work
-from toolkit.whole_corpus.kinds.exact import TEXT, Copies, Exact, Seen
+from toolkit.whole_corpus.kinds.exact import TEXT, Copies, Exact, RepeatedUnits
 from toolkit.whole_corpus.records import SignedShard
 
 SIZES = "sizes.bin"
@@ -57,7 +57,7 @@ class Dolma(Exact, kw_only=True):
     by_ngram: Annotated[ByNgram | None, Description(description="compare lines by their n-grams")] = None
 
     def check(self) -> None:
-        """Raise ConfigError for options that exclude each other."""
+        """Refuse conflicting options with a ConfigError."""
         super().check()
         if self.by_ngram and (self.unit, self.keep, self.scope) != ("line", "first", "all"):
             raise ConfigError("expected `by_ngram` only with `unit: line`, `keep: first` and `scope: all`")
@@ -102,7 +102,7 @@ class Dolma(Exact, kw_only=True):
                     yield _of_pieces(value, stream.read)
 
 
-_COPIES, _SEEN = msgspec.json.Decoder(Copies), msgspec.json.Decoder(Seen)
+_COPIES, _SEEN = msgspec.json.Decoder(Copies), msgspec.json.Decoder(RepeatedUnits)
 
 
 def _of_document(value: Any, read: Any) -> list[Span]:

@@ -35,25 +35,26 @@ RATE, LEAST, MOST = 1e-6, 1e-15, 0.1
 
 
 class Copies(msgspec.Struct, frozen=True):
-    """The document that a document is an exact duplicate of.
+    """Exact duplicates of a document.
 
     Attributes:
         duplicate_of: source and id of the equal document that is kept in its place; null if it is that one itself, if
             there is no other, or if it is not compared.
-        copies: documents that are equal, itself among them; 0 if it is not compared.
+        copies: Number of equal documents, itself among them; 0 if it is not compared.
     """
 
     duplicate_of: list[str] | None
     copies: int
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """Which lines, paragraphs or sentences of a document are repeats of one that is kept elsewhere, or earlier in it.
+class RepeatedUnits(msgspec.Struct, frozen=True):
+    """Repeated lines, paragraphs or sentences of a document.
 
     Attributes:
-        seen: of each line, paragraph or sentence, in order; false for one that is not compared, or in no repeat.
-        spans: the same as spans, with the line ends; those next to each other are one.
-        chars_seen: code points of the spans.
+        seen: A value for each line, paragraph or sentence, in order: true for one that is kept elsewhere, or earlier in
+            the document; false for one that is not compared.
+        spans: Spans of these, with line ends; adjacent ones are merged.
+        chars_seen: Code points of the spans.
     """
 
     seen: list[bool]
@@ -94,7 +95,7 @@ class Exact(Competing, kw_only=True):
     ] = True
 
     def check(self) -> None:
-        """Raise ConfigError for options that exclude each other."""
+        """Refuse conflicting options with a ConfigError."""
         if not self.within and self.approximate is not None:
             raise ConfigError("expected `within: false` only without `approximate`: a filter is filled in order")
         if self.unit != "document" and self.of != TEXT:
@@ -127,7 +128,7 @@ class Exact(Competing, kw_only=True):
 
     def value_type(self) -> Any:
         """Return the type of the values."""
-        return Copies if self.unit == "document" else Seen
+        return Copies if self.unit == "document" else RepeatedUnits
 
     def queries(self) -> dict[str, Query]:
         """Return the expressions of the options."""

@@ -104,7 +104,7 @@ def _finished(stage: Stage, values: list[Any], whole: Any) -> list[Any]:
 
 
 def checked(stage: Stage, function: str, type_: Any, values: list[Any], count: int) -> list[Any]:
-    """Check the number and type of a stage function's values, and return them.
+    """Return a stage function's values, checked in number and type.
 
     Raises:
         DataError: with the number of the first value that is not, from 1.

@@ -398,7 +398,7 @@ class Map(Calibrating, kw_only=True):
     ] = None
 
     def check(self) -> None:
-        """Raise ConfigError for options that exclude each other, or a damaged map."""
+        """Refuse conflicting options and a damaged map with a ConfigError."""
         check_scale(self.scale, "the labels of a map")
         if self.model is not None:
             options = ("method", "labels", "scale", "to", "minimum", "knots")

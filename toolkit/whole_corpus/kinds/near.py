@@ -47,7 +47,7 @@ class Near(Competing, kw_only=True):
     ] = 0.5
 
     def check(self) -> None:
-        """Raise ConfigError for options that exclude each other."""
+        """Refuse conflicting options with a ConfigError."""
         if self.preset is not None and self.preset not in PRESETS:
             raise ConfigError(f"preset: expected one of {', '.join(PRESETS)}, got {self.preset!r}")
         if self.preset is not None and (self.bands or self.rows):

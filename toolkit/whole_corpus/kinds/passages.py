@@ -79,7 +79,7 @@ class Passages(Competing, kw_only=True):
     ] = None
 
     def check(self) -> None:
-        """Raise ConfigError for options that exclude each other."""
+        """Refuse conflicting options with a ConfigError."""
         least, most, _ = LENGTHS[self.unit]
         if self.length is not None and not least <= self.length <= most:
             raise ConfigError(f"length: expected a number of {self.unit}s from {least} to {most:,}, got {self.length}")

@@ -182,7 +182,7 @@ def _slice(whole: Whole, run: RunOfShard, part: int) -> tuple[Array, Array, Arra
 
 
 def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tuple[dict[str, Group], Array]:
-    """Return the groups of a partition, and twice the rank of each key."""
+    """Return a partition's groups, and twice the rank of each key."""
     groups = np.concatenate([np.zeros(0, dtype=np.uint32), *(slice_[0] for slice_ in slices)])
     scores = np.concatenate([np.zeros(0), *(slice_[1] for slice_ in slices)])
     counts = np.concatenate([np.zeros(0, dtype=np.uint32), *(slice_[2] for slice_ in slices)])
@@ -244,11 +244,11 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class MaybeRanked(msgspec.Struct, frozen=True):
-    """The rank of a document, which may have none.
+    """The rank of a document within its group.
 
     Attributes:
-        rank: The share of the documents of its group that have a lower score, and half of those that have the same;
-            null for a document that has no score, is not asked for, or whose group is too small.
+        rank: Share of the documents of its group with a lower score, plus half of those with the same;
+            null for a document without score, one that is not asked for, or a group that is too small.
     """
 
     rank: float | None
@@ -270,7 +270,7 @@ class Rank(Calibrating, kw_only=True):
     ] = 1
 
     def check(self) -> None:
-        """Raise ConfigError for options that exclude each other."""
+        """Refuse conflicting options with a ConfigError."""
         if not self.scores:
             raise ConfigError("score: expected at least one, got none")
         if len(self.scores) > 1 and self.combine is None:

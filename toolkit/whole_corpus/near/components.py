@@ -109,7 +109,7 @@ def save_layout(folder: str, layout: Layout) -> None:
 
 @cached(2)
 def load_layout(folder: str, name: str = LAYOUT) -> Layout:
-    """Return the layout, with units if it is that of the plan."""
+    """Return the layout, with units in the plan's layout."""
     return msgspec.msgpack.decode(read_sealed(join(folder, name)), type=Layout)
 
 
@@ -303,7 +303,7 @@ DUPLICATES = "duplicates"
 
 
 def candidate_type(ranks: str) -> np.dtype[Any]:
-    """Return the type of a candidate, given that of `Competing.ranks`.
+    """Return the type of a candidate for a type of `Competing.ranks`.
 
     It has its number, that of its component, its order, how many shingles it has, and what was decided of it before, as
     `DUPLICATE`; one that was not a duplicate is one of itself.

@@ -71,14 +71,14 @@ _BATCH = 1 << 12  # documents of a unit that are scattered at a time
 
 
 class NearCopies(msgspec.Struct, frozen=True):
-    """The document that a document is a near duplicate of.
+    """Near duplicates of a document.
 
     Attributes:
         duplicate_of: source and id of the kept document that it is most like; null if it is kept, or not compared.
-        jaccard: Jaccard of the sets of distinct shingles of both; null where no sets were compared.
-        containment: the part of its own distinct shingles that the kept document has; null where no sets were compared.
+        jaccard: Jaccard similarity of the sets of distinct shingles of both; null where no sets were compared.
+        containment: Share of its own distinct shingles in the kept document; null where no sets were compared.
         cluster: source and id of the kept document of the cluster; null if nothing else is in it.
-        size: documents of the cluster: the kept one, and those that are duplicates of it.
+        size: Number of documents of the cluster: the kept one and its duplicates.
     """
 
     duplicate_of: list[str] | None = None

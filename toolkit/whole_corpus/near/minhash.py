@@ -132,7 +132,7 @@ CHARACTERS_OF_A_WORD = 2
 
 
 class Weights(NamedTuple):
-    """Weights of a word and of a character, and a shingle's least weight."""
+    """Weights of a word and a character, and a shingle's least weight."""
 
     word: int
     character: int
@@ -380,7 +380,7 @@ def added_up(shards: Iterable[Sequence[tuple[str, str, int]]]) -> dict[Group, in
 
 
 def warnings(removed: dict[Group, int], compared: Sequence[int], share: float) -> list[str]:
-    """Return warnings about groups above a removal rate, of two documents at least; those that lose most first."""
+    """Return warnings about groups above a removal rate, from two documents on; those that lose most first."""
     heavy = [
         (count, of, group)
         for (group, count), of in zip(removed.items(), compared, strict=True)
@@ -398,7 +398,7 @@ def warnings(removed: dict[Group, int], compared: Sequence[int], share: float) -
 
 
 def row_type(ranks: str) -> np.dtype[Any]:
-    """Return the type of `rows`, given that of `Competing.ranks`."""
+    """Return the type of `rows` for a type of `Competing.ranks`."""
     return np.dtype([("shingles", "<u4"), ("order", ranks or NUMBERS)])
 
 

@@ -47,7 +47,7 @@ _TEXTS = 1 << 22  # bytes of texts that are scattered at a time
 
 
 def _type(ranks: str) -> np.dtype[Any]:
-    """Return the type of a stretch with text, given that of its rank; its payload is the text.
+    """Return a stretch's type, with text, for a type of ranks; its payload is the text.
 
     It has its shard, its number there, the hash of its anchor, its rank, passages, the code points where whole
     characters begin and end, and the bytes at the end that are part of another one.
@@ -115,7 +115,7 @@ class Stretch(NamedTuple):
 
 
 def asked_runs(signed: SignedShard, folder: str) -> Iterator[Stretch]:
-    """Yield the stretches of each run of a shard with texts to read."""
+    """Yield the stretches of each run of a shard, with texts."""
     whole, numbers = parts_of(folder, signed.number)
     rows = items = 0
     for number in numbers:
@@ -323,11 +323,11 @@ SHOWN = 3
 
 
 class Repeats(msgspec.Struct, frozen=True):
-    """The passages of a document that stand at an earlier place, too.
+    """Passages of a document repeated from an earlier place.
 
     Attributes:
-        spans: Spans of whole characters; those next to each other are one.
-        chars: code points of the spans.
+        spans: Spans of whole characters; adjacent ones are merged.
+        chars: Code points of the spans.
         bytes: Bytes of the spans in UTF-8.
     """
 
@@ -456,7 +456,7 @@ def values_of(path: str, rows: int) -> Iterator[Repeats]:
 _DONE = "gathered.json"
 
 
-class Done(ConfigStruct):
+class ComparisonResult(ConfigStruct):
     """Result of the step."""
 
     fates: dict[str, str]
@@ -467,7 +467,7 @@ class Done(ConfigStruct):
 def resolve(work: Work, length: int, counted: Counted, *, ranks: str) -> Resolved:
     """Find the characters of repeated passages, unless a record has them."""
     path = join(work.folder, _DONE)
-    result = load(path, Done)
+    result = load(path, ComparisonResult)
     if result is None:
         if exists(path):  # it is damaged
             remove_tree(work.scratch)
@@ -478,7 +478,7 @@ def resolve(work: Work, length: int, counted: Counted, *, ranks: str) -> Resolve
     return Resolved(result.fates, result.counts, result.notes)
 
 
-def _resolved(work: Work, length: int, counted: Counted, ranks: str) -> Done:
+def _resolved(work: Work, length: int, counted: Counted, ranks: str) -> ComparisonResult:
     folder = work.scratch
     parts, _ = resolve_parts(work, Layout(128, ranks, False, grouped=True), folder)
     passages = sum(part.grouped for part in parts) * Cut.of(length).runs
@@ -513,7 +513,7 @@ def _resolved(work: Work, length: int, counted: Counted, ranks: str) -> Done:
         "documents with spans": sum(item.documents for item in gathered),
     }
     fates = {signed_shard.shard: result.digest for signed_shard, result in zip(own, gathered, strict=True)}
-    return Done(fates=fates, counts=counts, notes=_longest(gathered))
+    return ComparisonResult(fates=fates, counts=counts, notes=_longest(gathered))
 
 
 def fates_path(folder: str, number: int) -> str:

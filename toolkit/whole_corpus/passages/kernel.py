@@ -9,7 +9,7 @@ from toolkit.text.kernels.intrinsics import high_product
 from toolkit.text.kernels.mixing import mixed
 from toolkit.whole_corpus.exact.pieces import Texts
 from toolkit.whole_corpus.passages.comparison import Compared, Spans
-from toolkit.whole_corpus.passages.stretches import Cut, Found, Places
+from toolkit.whole_corpus.passages.stretches import Cut, Places, StretchBuffers
 
 _inline = functools.partial(numba.njit, inline="always")
 _u8, _u32, _i64, _u64 = numba.uint8, numba.uint32, numba.int64, numba.uint64
@@ -27,7 +27,7 @@ def _begins(utf8: Any, at: Any) -> Any:
 
 @_inline
 def _least(ring: Any, oldest: Any, size: Any) -> Any:
-    """Return the distance of the least number from the oldest in a ring; of equal ones, the last."""
+    """Return the least number's distance from the oldest in a ring; of equal ones, the last."""
     result, at = _i64(0), oldest
     least = ring[oldest]
     for i in range(1, size):
@@ -37,7 +37,7 @@ def _least(ring: Any, oldest: Any, size: Any) -> Any:
     return result
 
 
-def stretches(texts: Texts, cut: Cut, ring: Any, result: Found, room: Any) -> None:
+def stretches(texts: Texts, cut: Cut, ring: Any, result: StretchBuffers, room: Any) -> None:
     """Find the stretches of texts (see `toolkit.whole_corpus.passages.stretches`).
 
     Args:
@@ -86,8 +86,8 @@ def stretches(texts: Texts, cut: Cut, ring: Any, result: Found, room: Any) -> No
     result.bounds[texts.items] = n
 
 
-def places(texts: Texts, cut: Cut, result: Found, where: Places) -> None:
-    """Find the code points of each stretch, and partial characters at its ends."""
+def places(texts: Texts, cut: Cut, result: StretchBuffers, where: Places) -> None:
+    """Find the code points of each stretch, and its cut characters."""
     utf8 = texts.utf8
     for text in range(texts.items):
         first, behind, last = texts.starts[text], texts.starts[text], texts.ends[text]

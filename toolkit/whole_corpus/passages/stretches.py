@@ -54,7 +54,7 @@ class Cut(NamedTuple):
         return cls(length, length // 2)
 
 
-class Found(NamedTuple):
+class StretchBuffers(NamedTuple):
     """Room for stretches.
 
     Attributes:
@@ -82,11 +82,11 @@ _find = Compiled(
     Texts,
     Cut,
     "uint64*",
-    Found,
+    StretchBuffers,
     "int64",
     uses=["toolkit.text.kernels.mixing"],
 )
-_places = Compiled("toolkit.whole_corpus.passages.kernel:places", Texts, Cut, Found, Places)
+_places = Compiled("toolkit.whole_corpus.passages.kernel:places", Texts, Cut, StretchBuffers, Places)
 
 
 class Stretches(NamedTuple):
@@ -137,16 +137,16 @@ def first_bytes(passages: Array, counts: Array) -> Array:
     return begins
 
 
-def _find_stretches(texts: Texts, cut: Cut) -> Found:
+def _find_stretches(texts: Texts, cut: Cut) -> StretchBuffers:
     """Return the stretches; where there is room for fewer than there are, it is made for as many, once."""
     ring, room = np.empty(cut.runs, dtype=np.uint64), 64 + 2 * texts.items + 3 * len(texts.utf8) // cut.runs
     while True:
         bounds = np.zeros(texts.items + 1, dtype=np.int64)
-        result = Found(np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.uint32), bounds)
+        result = StretchBuffers(np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.uint32), bounds)
         _find(texts, cut, ring, result, room)
         n = int(bounds[-1])
         if n <= room:
-            return Found(result.anchors[:n], result.passages[:n], bounds)
+            return StretchBuffers(result.anchors[:n], result.passages[:n], bounds)
         room = n
 
 

@@ -46,7 +46,7 @@ class SeenItem(msgspec.Struct, array_like=True):
     rows: list[tuple[int, float]]
 
 
-class Seen:
+class IndexMatches:
     """Matches of an index in a shard, in bounded memory.
 
     Args:
@@ -95,16 +95,16 @@ class Place(msgspec.Struct):
 
 
 class ItemFound(msgspec.Struct):
-    """An item of which there is something in the documents.
+    """A benchmark item with n-grams in the documents.
 
     Attributes:
-        benchmark, item: its names.
+        benchmark, item: Names of the benchmark and the item.
         words: Words of its texts.
-        ngrams: different ones.
-        found: of these, those in any document.
-        share: the largest part of them in one document.
-        documents: Documents that have any.
-        where: the first of these.
+        ngrams: Distinct n-grams of its texts.
+        found: Distinct n-grams in any document.
+        share: Largest share of them in one document.
+        documents: Documents with at least one.
+        where: First of these documents.
     """
 
     benchmark: str
@@ -200,7 +200,7 @@ def _note(index: Any, benchmark: str, counts: Array, shares: Array) -> str:
     return text
 
 
-__all__ = ["GRAMS", "ITEMS", "REPORT", "Seen", "SeenItem", "ToReport", "make", "task"]
+__all__ = ["GRAMS", "ITEMS", "REPORT", "IndexMatches", "SeenItem", "ToReport", "make", "task"]
 
 
 LISTED = 100
@@ -212,12 +212,12 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class FoundItem(msgspec.Struct, frozen=True):
-    """An item of which a document has n-grams.
+    """A benchmark item with n-grams in a document.
 
     Attributes:
-        benchmark: The benchmark that the item is of: the name of its file, or folder.
-        item: The name of the item there.
-        share: The part of the item's different n-grams that are in the document.
+        benchmark: Name of the benchmark's file or folder.
+        item: Name of the item there.
+        share: Share of the item's distinct n-grams in the document.
     """
 
     benchmark: str
@@ -229,11 +229,11 @@ class Contaminated(msgspec.Struct, frozen=True):
     """The n-grams of evaluation items in a document.
 
     Attributes:
-        contaminated: Whether there are any.
-        share: The largest part of an item's n-grams that are in the document; 0 without any.
+        contaminated: True if there are any.
+        share: Largest share of an item's n-grams in the document; 0 without any.
         chars: Code points of the spans.
-        found: Items of which there are n-grams.
-        items: These items, those with the largest share first, at most 100.
+        found: Number of items with n-grams in the document.
+        items: These items, the largest share first, at most 100.
         spans: Stretches of n-grams that overlap; the score is the largest share of their items.
     """
 
@@ -322,7 +322,7 @@ class _Finder(Signer):
         self._digest = kind.digest()
         self._out = RowOutput(files.path(VALUES))
         files.add(VALUES, self._out)
-        self._matches = Seen(len(self._index.sizes), len(self._index.lengths))
+        self._matches = IndexMatches(len(self._index.sizes), len(self._index.lengths))
         self._documents = 0
 
     def add(self, block: Block) -> None:

@@ -263,12 +263,12 @@ _FOUND = "chosen.json"
 
 
 class Sampled(msgspec.Struct, frozen=True):
-    """Whether a document is in the sample.
+    """Membership of a document in the sample.
 
     Attributes:
         chosen: True if it is.
-        stratum: The value of `by`, as text; null without `by`, and of a document that could not be chosen.
-        split: The split that it is in; null without `splits`, and of a document that is not chosen.
+        stratum: Value of `by`, as text; null without `by`, and of a document that could not be chosen.
+        split: Split of the document; null without `splits`, and of a document that is not chosen.
     """
 
     chosen: bool
@@ -352,7 +352,7 @@ class Sample(Kind, kw_only=True):
     ] = msgspec.field(name="copy", default=None)
 
     def check(self) -> None:
-        """Raise ConfigError for options that exclude each other."""
+        """Refuse conflicting options with a ConfigError."""
         for path in (self.ids, self.copy_.path if self.copy_ else None):
             if path is not None and not path.strip():
                 raise ConfigError("expected a path, got none")
@@ -409,7 +409,7 @@ class Sample(Kind, kw_only=True):
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the choice for each document."""
         path = join(fates, _FOUND)
-        result = msgspec.json.decode(store_of(path).read(path), type=Found)
+        result = msgspec.json.decode(store_of(path).read(path), type=SampledDocuments)
         rows, expressions = load_rows(signed), strata_of(signed).labels
         chosen = _chosen(rows, _of_shard(signed, result))
         splits = [*self.splits, None]
@@ -488,7 +488,7 @@ class _Keys(Signer):
 # --- the whole --------------------------------------------------------------------------------------------------------
 
 
-class Found(msgspec.Struct, frozen=True):
+class SampledDocuments(msgspec.Struct, frozen=True):
     """The chosen documents.
 
     Attributes:
@@ -504,7 +504,7 @@ class Found(msgspec.Struct, frozen=True):
     notes: list[str]
 
 
-def _choose(kind: Sample, work: Work) -> Found:
+def _choose(kind: Sample, work: Work) -> SampledDocuments:
     available: Counter[str] = Counter()
     for signed in work.shards:
         available.update(dict(zip(*strata_of(signed), strict=True)))
@@ -521,7 +521,7 @@ def _choose(kind: Sample, work: Work) -> Found:
     counts = {"chosen": sum(targets), "to choose from": sum(available.values())}
     if kind.by:
         counts["strata"] = len(labels)
-    return Found(dict(zip(labels, chosen, strict=True)), allotted, counts, _notes(kind, allotted, available))
+    return SampledDocuments(dict(zip(labels, chosen, strict=True)), allotted, counts, _notes(kind, allotted, available))
 
 
 def allot(kind: Sample, available: Mapping[str, int]) -> dict[str, Quota]:
@@ -559,8 +559,8 @@ def _notes(kind: Sample, allotted: Mapping[str, Quota], available: Mapping[str, 
     return notes
 
 
-def _of_shard(signed: SignedShard, choice: Found) -> list[tuple[int, list[int]]]:
-    """Return the bound and the chosen ties of each stratum of a shard."""
+def _of_shard(signed: SignedShard, choice: SampledDocuments) -> list[tuple[int, list[int]]]:
+    """Return the bound and chosen ties of each stratum of a shard."""
     return [
         (bound.below, [row for shard, row in bound.ties if shard == signed.number])
         for bound in (choice.strata[label] for label in strata_of(signed).labels)

@@ -140,7 +140,7 @@ def files_in(copied: Copied) -> Iterator[FileRecord]:
 
 
 def check_free(copy: Copy, before: Copied | None) -> None:
-    """Check that only files of an earlier copy are in the way.
+    """Refuse files in the way, other than those of an earlier copy.
 
     Raises:
         ConfigError: if there is.
