@@ -1,4 +1,4 @@
-"""Options of formats with one output, or many."""
+"""Options of output formats: one output, or one for each label or shard."""
 
 from typing import Annotated
 

@@ -18,7 +18,7 @@ WINDOW = 512
 
 
 def cut(entries: Iterable[Entry], size: int, pad: bytes, bounds: "array[int]") -> Iterator[Entry]:
-    """Yield sequences of consecutive documents, cut at their ends. The last one is padded.
+    """Yield sequences of consecutive documents, cut at a fixed size. The last one is padded.
 
     Args:
         entries: Documents.

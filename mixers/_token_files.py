@@ -88,7 +88,7 @@ class TokenFiles:
 
 
 def _temporary(out: IO[bytes]) -> "tempfile.SpooledTemporaryFile[bytes]":
-    """Return a temporary file for tokens, on the disk of the part."""
+    """Return a temporary file for the tokens of a part. It is on the disk of the part, if that is on one."""
     return tempfile.SpooledTemporaryFile(HELD, dir=getattr(out, "folder", None))
 
 
@@ -296,7 +296,7 @@ def write_offsets(bounds: "array[int]", out: IO[bytes]) -> None:
 
 
 def read_offsets(path: str) -> "array[int]":
-    """Return the ascending numbers of a NumPy file of int64, from 0.
+    """Return the numbers of a NumPy file of int64: from 0, never falling.
 
     Raises:
         DataError: if it is not sound.

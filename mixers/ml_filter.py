@@ -147,7 +147,7 @@ class MlFilter(Writer):
         return [(label, line + b"\n")]
 
     def _statistics(self, mixed: Mixed) -> dict[str, Any]:
-        """Return the fields of the attribute, unless fixed fields have their names."""
+        """Return the fields of the attribute; none may have a name of the format's."""
         if self.statistics is None:
             return {}
         result = mixed.values["statistics"]

@@ -1,4 +1,4 @@
-r"""Counts and shares of EuroLingua's corpus, flaws included, in plain Python.
+r"""Counts and shares of a text as in EuroLingua's corpus, flaws included; in plain Python.
 
 Source: found by comparing with 1,000 documents of that corpus, as how they were computed is published nowhere; the
 names are those of ml_filter (Modalities, formerly EuroLingua-GPT), ``documentation/data_format.md``. What they mean is

@@ -46,9 +46,9 @@ def words_in(batch: Batch, splitter: Splitter, language: str | None) -> Words:
 
 
 def check_language(variant: str, language: str | None, splitter: str = "") -> None:
-    """Check a variant's support for words of the language.
+    """Check the language for the variant and the splitter.
 
-    Other variants take no language.
+    With `datatrove` or `dictionary` there must be a way to split its words; others take no language.
 
     Raises:
         ConfigError: if not.

@@ -126,7 +126,7 @@ def site_of(url: str | None) -> Site | None:
 def page(document: Document) -> tuple[str, str | None, Mapping[str, Any], Mapping[str, Any], list[str]]:
     """Return the URL, capture date, headers and meta elements of a page.
 
-    Return also the forms among the two that are known.
+    Return also which forms are known: `header`, `meta`.
     """
     metadata = document.metadata
     http, warc = metadata.get("http"), metadata.get("warc_headers")
@@ -140,7 +140,7 @@ def page(document: Document) -> tuple[str, str | None, Mapping[str, Any], Mappin
 def stated(document: Document) -> tuple[list[tuple[str, Statement]], list[str]]:
     """Return the statements in a page's headers and meta elements, by name.
 
-    Return also the forms among the two that are known.
+    Return also which forms are known: `header`, `meta`.
     """
     url, date, headers, meta, forms = page(document)
     results = [

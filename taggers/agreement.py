@@ -14,7 +14,7 @@ THREE = ["lid-0.text_language.label", "lid-1.text_language.label", "lid-2.text_l
 
 
 class Agreed(msgspec.Struct, frozen=True):
-    """The label with most votes, its votes, all votes, and its share.
+    """The label with most votes; the votes for it, all votes, and its share.
 
     Attributes:
         label: The label with most votes; null if no set has one, or none has enough votes.

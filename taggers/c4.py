@@ -83,7 +83,9 @@ NOTHING = {
 
 
 class C4(Tagger):
-    r"""The lines removed by C4, the rest, and reasons to drop pages.
+    r"""The lines of a page removed by C4, and the rest.
+
+    There are also the reasons for which C4 would drop the whole page.
 
     The tagger looks at each line without the citation marks of Wikipedia (``[1]``, ``[]``, ``[edit]``, ``[citation
     needed]``) and without the white space around it. It removes a line for the first of these reasons:

@@ -29,7 +29,7 @@ REQUIRED = ("the", "be", "to", "of", "and", "that", "have", "with")
 
 
 class DolmaGopher(Tagger):
-    r"""A span over the text with a figure of Dolma's, rounded.
+    r"""A span over the text with a figure of Dolma's; it is rounded to 5 places.
 
     Words are the pieces between white space, compared as they are. Lines are the pieces between ``\n``, in version 2
     between runs of ``\n``.

@@ -10,7 +10,7 @@ from toolkit import Document, Example, Span, Tagger
 
 
 class DolmaRandom(Tagger):
-    """A span over the text with the score of `random`, rounded.
+    """A span over the text with the score of `random`: from 0 up to 1, rounded to 5 places.
 
     It depends on `seed`, ``source`` and ``id`` alone: the same in each run, whatever the text is.
 

@@ -28,7 +28,7 @@ class Embedding(Tagger):
             or universal-sentence-encoder-multilingual-3, which the extra has
         window: the part of a text that the model sees; null: the beginning, as many tokens as it takes
         max_tokens: the number of tokens of each piece that count; null: as the folder says
-        prefix: a text before each text: `passage: ` for some models
+        prefix: a prefix for each text: `passage: ` for some models
     """
 
     EXAMPLES = (

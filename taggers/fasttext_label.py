@@ -18,7 +18,7 @@ LID = {"model": "lid.176.ftz"}
 
 
 class Labels(msgspec.Struct, frozen=True):
-    """The best label, its probability, and the probabilities of the best labels.
+    """The best label, its probability, and the best labels with theirs.
 
     Attributes:
         label: The most probable label; null for a text without words, and where no label is probable enough.
@@ -32,7 +32,7 @@ class Labels(msgspec.Struct, frozen=True):
 
 
 class FasttextLabel(Tagger):
-    r"""The labels of a supervised fastText model for the whole text.
+    r"""The labels of a supervised fastText model for the whole text; they are without ``__label__``.
 
     ``label`` is null and ``prob`` 0 if a text has no words, or if no label has a probability of at least `min_prob`.
     ``scores`` has the `k` best labels with at least this probability, best first; rules use ``get(quality.scores, "hq",

@@ -80,7 +80,7 @@ class Quality(msgspec.Struct, frozen=True):
 
 
 class GopherQuality(Tagger):
-    r"""Counts and lengths of words; shares of symbols, bullets, ellipses, letters and stop words.
+    r"""Counts and lengths of words; shares of symbols, bullets, ellipses, letters and stop words in words and lines.
 
     Values per word are 0 for a document without words, and values per line are 0 for a document without lines. With the
     variant `paper`:

@@ -20,7 +20,7 @@ MAX_V6 = 45
 
 
 class IpAddresses(Tagger):
-    """Spans of IPv4 and IPv6 addresses, without port or prefix length.
+    """Spans of IPv4 and IPv6 addresses, in order; without port and prefix length.
 
     An IPv4 address has four decimal numbers up to 255 without leading zeros, and neither a letter, a digit nor a dot
     with a digit next to it (so ``v1.2.3.4`` and ``1.2.3.4.5`` have none). An IPv6 address is what RFC 4291 takes, with

@@ -169,7 +169,7 @@ def _most_bytes(item: tuple[str | None, Share]) -> tuple[int, bool, str]:
 
 
 def _least_float32(number: float) -> np.float32:
-    """Return the least float32 with a shortest text above a number."""
+    """Return the least float32 with a shortest text not below a number."""
     near = np.float32(number)
     return near if shortest_float32([near])[0] >= number else np.nextafter(near, np.float32(np.inf))
 

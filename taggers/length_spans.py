@@ -40,8 +40,8 @@ class LengthSpans(Tagger):
     Attributes:
         unit: the unit to count
         per: measure the document, each line, or the sum over lines
-        blank: true gives blank lines spans, too
-        negative: true gives scores a minus
+        blank: true gives spans to blank lines, too
+        negative: true gives scores with a minus
     """
 
     EXAMPLES = (

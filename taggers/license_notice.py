@@ -1,4 +1,4 @@
-"""Creative Commons licences on a page.
+"""Creative Commons licences named by a page.
 
 Source: Dolma, ``cc_re`` (after DKPro C4CorpusTools): links to deeds in ``metadata.html``, in an ``a`` or ``meta``
 element; of a deed's address the kind, the version and the last two letters that name a country or a language. Here
@@ -24,7 +24,7 @@ _NAME = re.compile(
 
 
 class LicenseNotice(Tagger):
-    """The Creative Commons licences in a document, by place and in order.
+    """The Creative Commons licences named in a document, by place, in order.
 
     - ``license``: ``by``, ``by-sa``, ``by-nc-nd`` …; ``zero``, ``mark``, ``certification`` and ``publicdomain``.
     - ``version``: ``4.0``; null if none is given. ``language``: the code of the language of the deed, or else of the

@@ -1,4 +1,4 @@
-"""Licences on a page, by place.
+"""Licences named by a page, and the places of their names.
 
 Source: ``rel="license"`` (HTML standard, RFC 8288 in the header ``Link``), Dublin Core's ``rights`` and ``license``
 in meta elements; deeds of Creative Commons as `license_notice` finds them. How much a place says is our judgement.
@@ -21,7 +21,7 @@ _META = ("license", "licence", "copyright", "rights", "dc.rights", "dcterms.righ
 
 
 class PageLicense(msgspec.Struct, frozen=True):
-    """A licence on a page.
+    """A licence named by a page.
 
     Attributes:
         license: Creative Commons licence, such as `by-sa` or `zero`; null for any other.
@@ -51,7 +51,7 @@ class LicensesOfPage(msgspec.Struct, frozen=True):
 
 
 class LicensePage(Tagger):
-    """The licences in a page's header, links, meta elements and text.
+    """The licences named in a page's header, links, meta elements and text. Each has a place and a confidence.
 
     A licence that a page names need not be that of the page: nothing here says that anything is permitted. Header and
     elements are known of documents of `format: warc` alone. In the text only addresses of Creative Commons count.

@@ -19,7 +19,7 @@ PLANES = (0, 1, 2, 3, 14)
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Code points of the lines joined by line feeds, and noise.
+    """Code points of lines joined by line feeds, and those of noise.
 
     Attributes:
         chars: Code points of the lines joined by line feeds.
@@ -31,7 +31,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Noise(Tagger):
-    r"""The number of code points, and of noise among them.
+    r"""The number of code points, and of noise: neither Letter nor Mark.
 
     Both numbers are those of the lines joined by ``\n``, so line ends between lines count. Categories are those of
     Unicode in this version of Python.

@@ -86,8 +86,8 @@ class Signals(msgspec.Struct, frozen=True):
         rps_doc_frac_chars_dupe_9grams: Share of the words' code points that is in 9-grams which occur at least twice.
         rps_doc_frac_chars_dupe_10grams: Share of the words' code points that is in 10-grams which occur at least twice.
         rps_lines_ending_with_terminal_punctution_mark: One number a line: 1 if it ends in a terminal mark, else 0.
-        rps_lines_javascript_counts: One number a line: its words that are "javascript".
-        rps_lines_num_words: One number a line: its normal words.
+        rps_lines_javascript_counts: One number a line: the number of its words that are "javascript".
+        rps_lines_num_words: One number a line: the number of its normal words.
         rps_lines_numerical_chars_fraction: One number a line: the share of its characters that are numeric.
         rps_lines_start_with_bulletpoint: One number a line: 1 if it begins with a bullet point, else 0.
         rps_lines_uppercase_letter_fraction: One number a line: the share of its characters that are capitals.
@@ -134,7 +134,7 @@ EMPTY: dict[str, Any] = {
 
 
 class Redpajama(Tagger):
-    r"""The signals of RedPajama-V2 from documents and lists, rounded to 8 decimals.
+    r"""All signals of RedPajama-V2 from a document alone or with lists; rounded to 8 decimals.
 
     There are two kinds of words. **Normal** words are ``N(text).split()``. N deletes the 32 ASCII punctuation
     characters, puts the text in lower case, turns each run of white space into a space, and decomposes it (NFD); other

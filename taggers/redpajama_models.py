@@ -1,4 +1,4 @@
-r"""The quality signals of RedPajama-V2 by trained models: importance weights and scores of fastText's.
+r"""The quality signals of RedPajama-V2 with trained models: importance weights, and scores of fastText's.
 
 Source: Weber et al. 2024, arXiv:2411.12372; ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data at
 855a8e0, whose names these are. Importance: Xie et al. 2023, arXiv:2302.03169 (DSIR). All others: `redpajama`.
@@ -59,7 +59,7 @@ NOTHING = dict.fromkeys(Signals.__struct_fields__)
 
 
 class RedpajamaModels(Tagger):
-    r"""The similarity of a document to target corpora by models; rounded to 8 decimals.
+    r"""The similarity of a document to target corpora, by each given model; rounded to 8 decimals.
 
     - ``rps_doc_books_importance``, ``…_openwebtext_…``, ``…_wikipedia_…``: the sum, over matches of ``\w+|[^\w\s]+``
       and over pairs of them, of ln(share of their bucket in the target + 1e-8) - ln(share in the source + 1e-8).

@@ -77,7 +77,7 @@ NOTHING = {
 
 
 class RefinedwebLines(Tagger):
-    r"""The lines and parts of lines removed by RefinedWeb, by reason.
+    r"""The lines and parts of lines removed by RefinedWeb, by reason; and their share of the words.
 
     The tagger removes a line that is not empty (one of ``\r`` alone is not) for the first of these reasons:
 

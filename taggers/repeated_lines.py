@@ -19,7 +19,7 @@ _DELETED = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f，。、„”“«»１」「
 
 
 class RepeatedLines(Tagger):
-    r"""Spans of later occurrences of a line, with line ends, for `cut`.
+    r"""Spans of second and later occurrences of lines; with line ends, for the rule `cut`.
 
     The score of a span is how often the line occurred before: 1 for the second. `key` says when two lines are the same:
     if they are equal as they are (``exact``), without white space around them (``stripped``), or in the form of CCNet

@@ -20,8 +20,8 @@ class Repetition(msgspec.Struct, frozen=True):
 
     Attributes:
         words: Words of the text.
-        covered: Share of the words that are in n-grams which occur at least twice, by n.
-        again: Share of the words that are in the second and later occurrences of n-grams, by n.
+        covered: Share of the words that are in n-grams which occur at least twice, for each n.
+        again: Share of the words that are in the second and later occurrences of n-grams, for each n.
     """
 
     words: int
@@ -30,7 +30,7 @@ class Repetition(msgspec.Struct, frozen=True):
 
 
 class RepeatedNgrams(Tagger):
-    """The share of words in repeated n-grams, by n.
+    """The share of words in repeated n-grams, for each n; these occur at least twice in the document.
 
     ``covered`` counts the words of all occurrences, ``again`` those of the second and later occurrences. Occurrences
     may overlap; a word counts once. ``words`` is the number of words; in a text without words all shares are 0. n-grams

@@ -45,7 +45,7 @@ class RobotsOfPage(msgspec.Struct, frozen=True):
 
 
 class Robots(Tagger):
-    """The permission of robots.txt for crawlers to fetch the page (RFC 9309).
+    """The answer of robots.txt about the page, for each crawler (RFC 9309): allowed, disallowed or unknown.
 
     - ``answer``: by the longest ``allow`` or ``disallow`` that matches, in the group of the crawler, or else in that of
       ``*``; ``allowed`` if none does. A file that the server does not have (status 4xx) allows everything, one that it

@@ -68,7 +68,7 @@ class Ratios(msgspec.Struct, frozen=True):
 
 
 class Roots(Tagger):
-    r"""Shares of repetition, special characters, stop words and flagged words.
+    r"""Shares of repeated text, special characters, stop words and flagged words.
 
     - ``words``: split at Unicode's word boundaries. With ``splitter: white_space`` they are those of ROOTS: the pieces
       between blanks, tabs and line feeds, without special characters around them, if anything is left; in languages

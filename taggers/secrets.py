@@ -42,7 +42,7 @@ class SecretSpans(msgspec.Struct, frozen=True):
 
 
 class Secrets(Tagger):
-    """Spans of secrets, in order, each with its type; the span holds only the secret.
+    """Spans of secrets, in order; each span holds only the secret, and has its type as detect-secrets names it.
 
     If two detectors find a secret, it has two spans. In a line of more than 1,000 characters, a span may have only a
     part of a secret of more than 200 characters.

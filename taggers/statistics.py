@@ -1,4 +1,4 @@
-r"""Counts and shares of lines, words and characters, by EuroLingua's names.
+r"""Counts and shares of lines, words and characters, with EuroLingua's names.
 
 Source: ml_filter (Modalities, formerly EuroLingua-GPT), ``documentation/data_format.md``, whose names these are. How
 EuroLingua computes them is published nowhere: the definitions of `eurolingua` were found by comparing with 1,000

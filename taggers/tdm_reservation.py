@@ -1,4 +1,4 @@
-"""Reservation of rights in text and data mining, by TDMRep.
+"""Rights in text and data mining reserved by the TDM Reservation Protocol.
 
 Source: TDMRep, final report of the W3C community group, 10 May 2024: ``/.well-known/tdmrep.json`` (section 5.2), HTTP
 header (5.3), HTML meta (5.4). Each supersedes those before; what is absent changes nothing (section 6). Patterns of
@@ -32,7 +32,7 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 class TdmReservation(Tagger):
-    """The reservation of rights in text and data mining (TDMRep).
+    """Reservation of rights in text and data mining: by site or page (TDMRep).
 
     The header and the meta element are known of documents of `format: warc` alone. Values other than 0 and 1 count as
     none, as the protocol has it. Nobody is asked for the policy.

@@ -14,7 +14,7 @@ from toolkit.text import FastText, LabelForm, in_form, load_fasttext
 
 
 class Guess(msgspec.Struct, frozen=True):
-    """The best label (null without words), and the `k` best on request.
+    """The best label, and the `k` best for k > 1. It is null for a text without words.
 
     Attributes:
         label: The most probable language; null for a text without any.
@@ -28,7 +28,7 @@ class Guess(msgspec.Struct, frozen=True):
 
 
 class TextLanguage(Tagger):
-    r"""The most probable language of the text, with ``\n`` read as spaces.
+    r"""The most probable language of the whole text; each ``\n`` is read as a space.
 
     ``prob`` is float32, may exceed 1 by 1e-4, and is 0 if the label is null. ``top`` has the `k` best labels, best
     first. It is empty for k = 1, because ``label`` and ``prob`` are enough there.

@@ -50,7 +50,7 @@ _LENGTHS = (
 
 
 class Tlsh(Tagger):
-    r"""``tlsh:T1`` and the hexadecimal hash of the UTF-8 lines joined by ``\n``.
+    r"""``tlsh:T1`` and a hexadecimal hash: of the UTF-8 of the lines joined by ``\n``.
 
     Null for less than 50 bytes, and if too few buckets are filled to distinguish texts: at most a quarter, or the share
     that `filled` says.

@@ -12,7 +12,7 @@ from toolkit.text import Tokenizer
 
 
 class Tokens(Tagger):
-    """The number of tokens by a tokenizer, without truncation and padding.
+    """The number of the text's tokens by a tokenizer; without truncation and padding.
 
     Text that looks like a special token is one token, as in the library. The special tokens that the tokenizer puts
     around a text count only with `add_special_tokens`; so by default an empty text has no tokens. The tagger uses one

@@ -1,4 +1,4 @@
-"""Lists of domains, URLs and words, and the address of a document.
+"""Entries for a document's address in lists of domains, URLs and words.
 
 Source: ungoliant 1.1 (``adult``: UT1's lists, exact host, or host and path) and 2.0 (``categories``: UT1's folders,
 with parent domains, through ut1-rs ``blocklist_multi.rs``, where URLs that begin with ``http:`` match none of a
@@ -49,7 +49,7 @@ class UrlEntries(msgspec.Struct, frozen=True):
 
 
 class UrlList(Tagger):
-    """The lists of the document's URL.
+    """Lists with the document's URL or host, and words in the URL.
 
     - ``host``: the host, in lower case, with other scripts as the domain name system writes them. It is null if there
       is no URL with a host; then nothing is found.

@@ -26,7 +26,7 @@ _INSIDE = np.array([byte >= 128 or chr(byte).isalnum() for byte in range(256)], 
 
 
 class Hits(msgspec.Struct, frozen=True):
-    """Entries of the list, occurrences, different ones, and occurrences per 1,000 words.
+    """Entries of the list; occurrences, distinct entries, and occurrences per 1,000 words.
 
     Attributes:
         entries: Entries of the list for the document's language; 0 if there is none.

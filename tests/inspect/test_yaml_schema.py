@@ -35,6 +35,13 @@ def test_the_command_prints_it(run: Run) -> None:
     assert ran.out.startswith('{\n  "$schema": "https://json-schema.org/draft/2020-12/schema"')
 
 
+@pytest.mark.parametrize("kind", ["encoder", "fasttext", "head", "linear"])
+def test_every_option_of_a_model_has_a_description(kind: str) -> None:
+    properties = whole()["$defs"][f"train.{kind}"]["properties"]
+    shared = {"kind", "when", "attributes"}  # of all entries, not of this kind
+    assert {name for name, schema in properties.items() if "description" not in schema} == shared
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
 def test_it_takes_the_recipes(path: Any) -> None:
     assert faults(settings.load(str(path)).value) == []

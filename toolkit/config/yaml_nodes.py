@@ -16,7 +16,7 @@ MAX_VALUES = 200_000
 
 
 class Loader(yaml.SafeLoader):
-    """Refuses texts with excessive time or memory, before their expansion."""
+    """Refuses YAML of excessive size after expansion, before it is expanded."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

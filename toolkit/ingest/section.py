@@ -44,7 +44,7 @@ _PLACES_IN_IDS = ("path", "number", "index", "id")
 
 
 class Trim(ConfigStruct):
-    """Drops short lines at both ends of texts, and documents without others.
+    """Drops short lines at both ends of texts. Documents without any other line are dropped, too.
 
     Source: ungoliant's RemoveShortSentences keeps lines of more than 100 code points: ``min_chars: 101``.
     """

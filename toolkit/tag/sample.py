@@ -129,7 +129,7 @@ class Drawn(ConfigStruct):
 
 
 def draw_shard(work: ShardToDraw, report: Report) -> Drawn:
-    """Return the documents of a shard with keys up to a limit."""
+    """Return the documents of a shard with keys up to a limit; in order."""
     drawn = Drawn([], [], [])
     first = 0
     for block in row_index.read(work.dataset, work.shard):

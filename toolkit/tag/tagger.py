@@ -27,7 +27,7 @@ class Example:
 
     Attributes:
         text: Text of the document.
-        value: Value that the tagger gives with the options, or its JSON as Python data, which it becomes.
+        value: Value that the tagger gives with the options, or its JSON as Python data; it becomes the latter.
         options: Options of the tagger.
         attributes: values given for the attributes that it reads, by option name.
         metadata: Metadata of the document.

@@ -80,7 +80,13 @@ class Trainer(Kind, kw_only=True):
         ),
     ] = None
     seed: Annotated[str | int, Description(description="another seed makes other splits")] = ""
-    window: WindowOption = None
+    window: Annotated[
+        WindowOption,
+        Description(
+            description="the part of the text that the model sees: {lead: N} code points, or {pieces: [begin, middle, "
+            "end], characters: N, aggregate: mean | max | min}, each by itself; null: all of it"
+        ),
+    ] = None
     balance: Annotated[
         bool,
         Description(description="whether all classes, labels or grades count alike, however many documents they have"),

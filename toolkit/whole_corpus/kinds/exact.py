@@ -35,7 +35,7 @@ RATE, LEAST, MOST = 1e-6, 1e-15, 0.1
 
 
 class Copies(msgspec.Struct, frozen=True):
-    """Exact duplicates of a document.
+    """The exact duplicate kept in place of a document, and their number.
 
     Attributes:
         duplicate_of: source and id of the equal document that is kept in its place; null if it is that one itself, if

@@ -314,7 +314,7 @@ def _mapped(ranked: Steps, at: Array, values: Array) -> GroupMap:
 
 
 def _curve(rows: Array, values: Array) -> list[Bin]:
-    """Return the means of labelled documents in bins of about equal size."""
+    """Return the means of labelled documents in bins of about equal size; no bin parts equal scores."""
     _, inverse, counts = np.unique(rows["score"], return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - counts / 2) / len(rows)
     bins = np.minimum((ranks * BINS).astype(np.int64), BINS - 1)[inverse]

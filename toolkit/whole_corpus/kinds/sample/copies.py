@@ -34,7 +34,7 @@ class FileToWrite(ConfigStruct):
 
     Attributes:
         path: Path of the file.
-        content: its rows are.
+        content: Kind of its rows.
         kind: options of the sample.
         shards: Shards whose chosen documents are in it, in order.
         fates: the folder of what was chosen.
@@ -90,7 +90,7 @@ def load(dataset: Dataset, set_name: str) -> CopyRecords:
 
 
 def load_strictly(dataset: Dataset, set_name: str) -> CopyRecords:
-    """Return the record of a set's copies, or raise an error.
+    """Return the record of a set's copies, or raise an error; without it nobody knows whose the present files are.
 
     Raises:
         DataError: if it is damaged.
