@@ -135,8 +135,7 @@ def _closed(plan_: Plan) -> list[str]:
 
 
 class ShardPass:
-    """Tags, mixes and signs a shard during its ingest: a `toolkit.ingest.run.Follower`. A context manager, which leaves
-    nothing unless `complete` is called.
+    """Tags, mixes and signs a shard during its ingest.
 
     A context manager, which leaves nothing unless `complete` is called.
 

@@ -74,7 +74,7 @@ class DriverServer:
 
     @property
     def address(self) -> Address:
-        """The address of the server, for `held`."""
+        """The address of the server, for `watched_by_driver`."""
         return self._host, self._server.getsockname()[1]
 
     def __enter__(self) -> Self:

@@ -1,6 +1,6 @@
 """Reads external attribute sets once, and caches their contents.
 
-``seen SET`` SHARD  a `ExternalContent`, in the record log of the dataset
+``seen SET`` SHARD  an `ExternalContent`, in the record log of the dataset
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -115,7 +115,7 @@ class Objects(Store):
 
     @abstractmethod
     def explain(self, error: BaseException, path: str, bucket: str) -> RetryableError | Exception | None:
-        """Return the meaning of an error: `Trouble` if the request may be repeated; None for an error of our own.
+        """Return the meaning of an error: `RetryableError` if a request may be repeated; None for an error of our own.
 
         FileNotFoundError means that there is no such object, FileExistsError that a condition does not hold, EOFError
         that the object ends before the offset.
