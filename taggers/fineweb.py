@@ -52,7 +52,7 @@ class Ratios(msgspec.Struct, frozen=True):
 
 
 class Fineweb(Tagger):
-    r"""Shares of lines with an end mark, short ones and repeated ones; line feeds per word. Blank lines do not count.
+    r"""Shares of marked, short and repeated lines, without blank ones; line feeds per word.
 
     - ``lines``: lines that are not blank. FineWeb drops a document without any.
     - ``line_punct_ratio``: the share of these lines that end in a terminal mark of some script, such as ``. ! ? 。 ؟

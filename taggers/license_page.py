@@ -51,7 +51,7 @@ class LicensesOfPage(msgspec.Struct, frozen=True):
 
 
 class LicensePage(Tagger):
-    """The licences named in a page's header, links, meta elements and text. Each has a place and a confidence.
+    """Licences in a page's header, links, meta elements and text, with confidence.
 
     A licence that a page names need not be that of the page: nothing here says that anything is permitted. Header and
     elements are known of documents of `format: warc` alone. In the text only addresses of Creative Commons count.
