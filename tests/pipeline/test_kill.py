@@ -336,7 +336,7 @@ def published(pipeline: Project) -> tuple[Project, dict[str, str], dict[str, str
         (publish, "clear_work", False),
         *slow(
             (publish, "remove", False),
-            (local, "moved", True),
+            (local, "move_file", True),
             (publish, "write_file", True),
             (publish, "clear_work", True),
         ),
