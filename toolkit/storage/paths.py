@@ -59,10 +59,10 @@ class Listing(Mapping[str, Stat | None]):
         rest = iter(listing)
         while chunk := [*islice(rest, PACKED)]:
             names = [name for name, _ in chunk]
-            for before, after in pairwise([last, *names]):
-                if after < before:
-                    expected = "expected a store that lists files in the order of code points"
-                    raise Unreadable(f"{expected}, got {before!r} before {after!r}", path=root)
+            if (listed := [last, *names]) != sorted(listed):
+                before, after = next(pair for pair in pairwise(listed) if pair[1] < pair[0])
+                expected = "expected a store that lists files in the order of code points"
+                raise Unreadable(f"{expected}, got {before!r} before {after!r}", path=root)
             unknown = [name for name, stat in chunk if stat is None]
             looked_up = iter(for_each(lambda name: store_of(root).stat(join(root, name)), unknown))
             stats = [stat or next(looked_up) for _, stat in chunk]
