@@ -185,6 +185,19 @@ def test_a_limit_is_for_each_stream_and_replaces_nothing(two: Project) -> None:
 
 
 @pytest.mark.slow
+def test_a_run_with_a_limit_may_be_repeated(project: Project) -> None:
+    for name in "ab":
+        write_rows(project.root / "in" / f"{name}.jsonl", [{"id": f"{name}{i}", "text": "x" * i} for i in range(9)])
+    project.config["ingest"] = [{"format": "jsonl", "from": f"{project.root}/in/*", "source": "s"}]
+    streams = {name: {"rules": [{"drop": f"document.chars {sign} 4"}]} for name, sign in (("x", ">"), ("y", "<="))}
+    project.mixes(streams=streams)
+    for _ in range(2):
+        assert project.ok("run", "--limit", 1).out.count("1 input is not in this") == 1
+        assert len(project.output()) == 9
+    project.ok("run")
+    assert len(project.output()) == 18
+
+
 def test_any_number_of_processes_gives_the_same_bytes(two: Project) -> None:
     streams = two.config["mix"]["streams"]
     streams["first"] |= {"weight": 1, "rules": [{"route": '"r/" + document.source'}, {"set": {"k": "even"}}]}

@@ -213,6 +213,29 @@ def test_no_rerun_brings_a_document_back(taken: Project) -> None:
     assert _has_any(taken.data) == []
 
 
+def test_values_of_others_do_not_come_back(project: Project) -> None:
+    url = {"url": "https://gone.example/a-2"}
+    write_rows(
+        project.root / "in" / "a.jsonl",
+        [{"id": f"a-{i}", "text": f"text {i}", "metadata": url if i == 2 else {}} for i in range(4)],
+    )
+    project.config["ingest"] = [{"format": "jsonl", "from": f"{project.root}/in/*", "source": "s"}]
+    project.config["align"] = {
+        "scores-0": {"format": "jsonl", "from": f"{project.root}/scores.jsonl", "values": ["note"]}
+    }
+    for word in ("first", "second"):
+        notes = [{"id": f"a-{i}", "note": f"{word} {i}"} for i in range(4)]
+        write_rows(project.root / "scores.jsonl", notes)
+        for command in ("ingest", "align"):
+            project.ok(command)
+        assert [row["attributes"]["note"] for row in _rows(project, "scores-0")] == [
+            None if word == "second" and i in (1, 2) else f"{word} {i}" for i in range(4)
+        ]
+        (project.root / "list.txt").write_text("s\ta-1\ngone.example\n")
+        _apply(project)
+    assert "0 findings" in project.ok("validate").out
+
+
 KILLED = """
 import os, signal, sys
 from toolkit.commands import takedown as command

@@ -15,8 +15,9 @@ from toolkit.errors import DataError
 from toolkit.exchange.scatter import gather
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
-from toolkit.records import sets
+from toolkit.records import sets, takedown
 from toolkit.records.sets import ShardAttributes
+from toolkit.records.takedown import cleared_attributes
 from toolkit.storage.outputs import RowOutput
 
 _BLOCKS = 4
@@ -74,6 +75,8 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
         )
     missing, last = 0, work.first + state.rows
     sets.forget(dataset, work.set, shard)
+    cleared, schema = takedown.listed_rows(dataset, shard, work.limit), sets.load_schema(dataset, work.set)
+    types = schema.types() if schema else {}
     share = Share(report, state.rows, state.size)
     end_block = -(-last // BLOCK)
     with RowOutput(dataset.attribute_path(work.set, shard)) as output:
@@ -83,7 +86,8 @@ def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
             begin, end = np.searchsorted(records["row"][order], [work.first, last]).tolist()
             mine = order[begin:end]
             missing += int(records["missing"][mine].sum())
-            output.write_rows([lines[i] for i in mine.tolist()])
+            rows = enumerate((lines[i] for i in mine.tolist()), output.rows + 1)
+            output.write_rows([cleared_attributes(line, types) if row in cleared else line for row, line in rows])
             share(end - begin)
         if output.rows != state.rows:
             raise DataError(f"expected {state.rows} rows, got {output.rows}; run again", path=output.path)

@@ -312,7 +312,8 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     shards, notes = context.shards(stream.dataset, judges=True)
     listed = context.mine(stream.dataset)
     prepared.shards += len(listed)
-    prepared.notes += notes
+    if notes not in prepared.notes:  # of another stream of the same dataset
+        prepared.notes += notes
     if context.share and not shards:
         return  # the sets need not be there yet
     if stream.own is None:  # or else it is over a sample, whose documents are of other shards

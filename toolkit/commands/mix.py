@@ -538,11 +538,12 @@ def _check_all(context: Context, checked: Checked) -> None:
     shares = context.options.shard is not None or getattr(context.options, "per_shard", False)
     checked.outputs[settings.output.path] = settings.stage_digest() if shares else ""
     if context.options.limit is not None and context.options.shard is None:  # of the documents that there are already
-        number = 0
+        counts = list[int]()
         for stream in settings.streams:
             with suppress(ConfigError):  # there are none yet
-                number += len(stream.dataset.shards())
-        publishing.check_limit(context, settings.output.path, min(context.options.limit, number), number)
+                counts.append(len(stream.dataset.shards()))
+        now = sum(min(context.options.limit, count) for count in counts)
+        publishing.check_limit(context, settings.output.path, now, sum(counts))
     for edition in sections.editions(context).values():
         check(edition, checked)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import AttributesRow, Document
+from toolkit.data.documents import DOCUMENT_DECODER, AttributesRow, Document, Rows, to_document
 from toolkit.data.metadata_fields import DOCUMENT, METADATA
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import Type, from_json
@@ -167,6 +167,21 @@ def takedown_of(dataset: Dataset) -> Takedown | None:
 def opened(files: Sequence[str]) -> Takedown:
     """Return the takedown of some lists, read once in a process."""
     return current().get_or_make((Takedown, *files), lambda: Takedown(files))
+
+
+def listed_rows(dataset: Dataset, shard: str, limit: int) -> set[int]:
+    """Return the rows of listed or cleared documents, from 1.
+
+    Args:
+        dataset: Dataset of the shard.
+        shard: Name of the shard; its documents are read only if the dataset has a takedown.
+        limit: Bytes of a row, at most.
+    """
+    if (listed := takedown_of(dataset)) is None:
+        return set()
+    with dataset.lines(shard, limit) as lines:
+        rows = Rows(lines, DOCUMENT_DECODER, lines.path)
+        return {rows.number for row, line in rows if listed.has(to_document(row, rows, line))}
 
 
 def load(dataset: Dataset, shard: str) -> ClearedShard | None:

@@ -517,7 +517,7 @@ def _choose(kind: Sample, work: Work) -> SampledDocuments:
     shards, groups = work.all(), in_groups(signed.record.rows for signed in work.shards)
     ranges = [msgspec.structs.replace(shards, first=first, last=last) for first, last in groups]
     sources = [SampleKeys(shards=range, labels=path) for range in ranges]
-    chosen = choose(work.run, work.folder, sources, [available[label] for label in labels], targets, work.memory)
+    chosen = choose(work.run, work.scratch, sources, [available[label] for label in labels], targets, work.memory)
     counts = {"chosen": sum(targets), "to choose from": sum(available.values())}
     if kind.by:
         counts["strata"] = len(labels)
