@@ -10,7 +10,6 @@ import functools
 import itertools
 import re
 import string
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, cast
 from urllib.parse import urlsplit
@@ -32,10 +31,10 @@ from toolkit.text import (
     Words,
     compiled,
     count_code_points,
-    decomposed,
     entries,
     for_language,
     hashes_of,
+    lower_decomposed,
     natural_logs,
     places_among,
     read_list,
@@ -48,9 +47,7 @@ DECIMALS = 8
 ASCII_PUNCTUATION = string.punctuation.encode()
 BULLETS = "\u2022\u2023\u25b6\u25c0\u25e6\u25a0\u25a1\u25aa\u25ab\u2013"
 LOREM_IPSUM = re.compile("lorem ipsum", re.IGNORECASE)
-ELLIPSIS = "…".encode()
 TOP, DUPE = range(2, 5), range(5, 11)
-MANY = 32
 
 
 class Signals(msgspec.Struct, frozen=True):
@@ -259,12 +256,12 @@ class Redpajama(Tagger):
         batch = Batch.of(documents)
         texts = [document.text for document in batch]
         raw = batch.words("word_punct")
-        of_texts, normal = _of_texts(texts, batch.lines, raw)
+        normal, lorem = _normal(batch.lines)
         columns: dict[str, Sequence[Any]] = {
             "ccnet_language_score": self._copied(batch, self.language_score),
             "ccnet_perplexity": self._copied(batch, self.perplexity),
-            **of_texts,
-            **_of_raw_words(raw),
+            "rps_doc_lorem_ipsum": lorem,
+            **_of_raw_words(raw, texts),
             **_of_normal_words(normal),
             **_of_lines(batch.lines, raw, normal, texts),
             **self._of_lists(batch, raw, normal),
@@ -295,52 +292,27 @@ class Redpajama(Tagger):
         }
 
 
-def _of_texts(texts: Sequence[str], lines: LineTable, raw: Words) -> tuple[dict[str, Sequence[Any]], Words]:
-    """Return the signals of whole texts; and the normal words in lines."""
-    utf8, at = lines.utf8.tobytes(), 1
-    ends = np.append(1, lines.ends + 1 + _carriage_returns(lines))  # of lines with their line ends
-    marks = raw.sums(~_is_word(raw) & (raw.ends - raw.starts - raw.chars >= MANY))
-    symbols, brackets, lorem, normal = [], [], [], []
-    for end, many in zip(ends[lines.bounds[1:]].tolist(), marks.tolist(), strict=True):
-        data, at = utf8[at:end], end
-        symbols.append(data.count(b"#") + data.count(b"...") + data.count(ELLIPSIS))
-        brackets.append(data.count(b"{") + data.count(b"}"))
-        text = data.translate(None, ASCII_PUNCTUATION).decode().lower()
-        if not text.isascii():  # many marks in a row, or what will be, take Python's own way forever
-            text = decomposed(text) if many or data.count(b"_") >= MANY else unicodedata.normalize("NFD", text)
-        normal.append(text)
-        lorem.append(_lorem_ipsum(text))
-    columns: dict[str, Sequence[Any]] = {
-        "rps_doc_symbol_to_word_ratio": _shares(symbols, raw.counts, none=True),
-        "rps_doc_curly_bracket": _shares(brackets, list(map(len, texts))),
-        "rps_doc_lorem_ipsum": lorem,
-    }
-    table = LineTable.of(["".join(normal)])._replace(bounds=lines.bounds)
-    return columns, Words.of(table, "white_space")
+def _normal(lines: LineTable) -> tuple[Words, list[float]]:
+    """Return the normal words, and the shares of lorem ipsum."""
+    texts = lower_decomposed(lines, ASCII_PUNCTUATION)
+    return Words.of(LineTable.of(texts), "white_space"), [_lorem_ipsum(text) for text in texts]
 
 
-def _is_word(raw: Words) -> Array:
-    r"""Return a mask of the raw words of ``\w``.
-
-    The others have no ``\w``.
-    """
-    return cast("Array", ((raw.kinds & HAS_ALNUM) != 0) | (raw.lines.utf8[raw.starts] == ord("_")))
-
-
-def _lorem_ipsum(text: str) -> float:
-    if "lorem" not in text:
+def _lorem_ipsum(utf8: bytes) -> float:
+    if b"lorem" not in utf8:
         return 0.0
-    text = " ".join(text.split())
+    text = " ".join(utf8.decode().split())
     return round(len(LOREM_IPSUM.findall(text)) / len(text), DECIMALS) if "lorem ipsum" in text else 0.0
 
 
-def _of_raw_words(raw: Words) -> dict[str, Sequence[Any]]:
+def _of_raw_words(raw: Words, texts: Sequence[str]) -> dict[str, Sequence[Any]]:
     n = raw.counts
     latin, upper = (raw.sums((raw.kinds & kind) != 0) for kind in (HAS_ASCII_LETTER, IS_UPPER))
-    sentences = np.zeros(len(n), dtype=np.int64)
-    is_word = _is_word(raw).view(np.int8)
-    _count_sentences(raw, is_word, len(n), sentences)
+    sentences, symbols, brackets = np.zeros((3, len(n)), dtype=np.int64)
+    _count_marks(raw, len(n), sentences, symbols, brackets)
     return {
+        "rps_doc_symbol_to_word_ratio": _shares(symbols, n, none=True),
+        "rps_doc_curly_bracket": _shares(brackets, list(map(len, texts))),
         "rps_doc_frac_no_alph_words": _shares(1 - latin / np.maximum(n, 1), n > 0, none=True),
         "rps_doc_frac_all_caps_words": _shares(upper, n, none=True),
         "rps_doc_num_sentences": sentences.tolist(),
@@ -437,19 +409,30 @@ def _rounded(values: Array) -> Array:
     return cast("Array", result)
 
 
-@compiled(Words, "int8* int64 int64*")
-def _count_sentences(words: Words, is_word: Any, texts: Any, counts: Any) -> None:
-    r"""Count the stretches without ``. ! ?`` that have a ``\w``: each has one match of the pattern."""
+@compiled(Words, "int64 int64* int64* int64*")
+def _count_marks(words: Words, texts: Any, sentences: Any, symbols: Any, brackets: Any) -> None:
+    r"""Count sentences, symbols and curly brackets.
+
+    Each stretch without ``. ! ?`` that has a ``\w`` has one match of the pattern of sentences.
+    """
     utf8, starts, ends, bounds = words.lines.utf8, words.starts, words.ends, words.bounds
     for text in range(texts):
         between = True
         for i in range(bounds[text], bounds[text + 1]):
-            if is_word[i]:
-                counts[text] += between
+            if words.kinds[i] & HAS_ALNUM or utf8[starts[i]] == 95:  # a word has `\w` alone, or none
+                sentences[text] += between
                 between = False
-            else:
-                for j in range(starts[i], ends[i]):
-                    between |= (utf8[j] == 46) | (utf8[j] == 33) | (utf8[j] == 63)
+                continue
+            dots = 0
+            for j in range(starts[i], ends[i]):
+                byte = utf8[j]
+                between |= (byte == 46) | (byte == 33) | (byte == 63)
+                dots = dots + 1 if byte == 46 else 0
+                symbols[text] += (byte == 35) | ((byte == -90) & (utf8[j - 1] == -128) & (utf8[j - 2] == -30))
+                brackets[text] += (byte == 123) | (byte == 125)
+                if dots == 3:
+                    symbols[text] += 1
+                    dots = 0
 
 
 # --- lists of words ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import importlib
 import json
 import math
 import random
+import sys
 import time
 import unicodedata
 import zipfile
@@ -21,7 +22,7 @@ from tests.text.test_words import CHANGED, same_unicode, simple_fold
 from toolkit.text import NUMBER as CODE_POINTS_NUMBER
 from toolkit.text import SPACE as CODE_POINTS_SPACE
 from toolkit.text import UPPER as CODE_POINTS_UPPER
-from toolkit.text import LineTable, count_code_points, count_marked, decomposed, split_lines
+from toolkit.text import LineTable, count_code_points, count_marked, decomposed, lower_decomposed, split_lines
 from toolkit.text.json_strings import Decoded, decoded, encoded, placed, sound
 from toolkit.text.kernels.split_mix import sequence
 from toolkit.text.line_table import LineTable as JsonStringsLineTable
@@ -182,6 +183,33 @@ def test_it_is_what_python_has_where_many_marks_follow_each_other() -> None:
         for before in ("", "a", "ệ", "한"):
             text = before + "".join(rand.choices(MARKS, k=size)) + "é"
             assert decomposed(text) == unicodedata.normalize("NFD", text)
+
+
+def lower_and_decomposed(text: str) -> str:
+    return unicodedata.normalize("NFD", text.lower())
+
+
+@settings(deadline=None)
+@given(st.lists(st.text() | st.text("aệ한Σσİ. _\r\n\0\u1100\u1161" + MARKS)))
+def test_batches_are_in_lower_case_and_decomposed_as_python_has_them(texts: list[str]) -> None:
+    results = lower_decomposed(LineTable.of(texts), b"._")
+    for text, result in zip(texts, results, strict=True):
+        ended = text + "\n" * (text != "" and not text.endswith("\n"))
+        assert result.decode() == lower_and_decomposed(ended.replace(".", "").replace("_", ""))
+
+
+def test_every_character_has_the_lower_case_and_the_decomposition_of_this_python() -> None:
+    every = "".join(f"{chr(c)} " for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000)
+    assert b"".join(lower_decomposed(LineTable.of([every]))).decode() == lower_and_decomposed(every + "\n")
+
+
+def test_many_marks_out_of_order_in_a_batch_are_put_in_order() -> None:
+    text = "a" + "\u0301\u0323" * 20_000
+    assert lower_decomposed(LineTable.of(["b", text, "Σ"])) == [
+        b"b\n",
+        f"{decomposed(text)}\n".encode(),
+        "σ\n".encode(),
+    ]
 
 
 def test_marks_without_end_take_linear_time() -> None:

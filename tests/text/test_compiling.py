@@ -3,6 +3,7 @@ be kept or made, everything still works.
 """
 
 import ctypes
+import inspect
 import os
 import shutil
 import subprocess
@@ -18,9 +19,11 @@ import pytest
 from tests.conftest import ROOT
 from tests.text.test_code_folder import open_folder
 from tests.waiting import PATIENCE
+from toolkit.text import normal_forms
 from toolkit.text.kernels.compiling import Compiled, compiled
 from toolkit.text.kernels.machine_code import TESTED
 from toolkit.text.kernels.signatures import Float32s, Int64s, UInt64
+from toolkit.text.tokens import byte_level
 
 LOOPS = """
 import os
@@ -138,6 +141,12 @@ def test_other_modules_are_part_of_the_source(place: Place) -> None:
     assert place.run(main)[:2] == (0, "30.0 True\n")
     (place.folder / "more.py").write_text("FACTOR = 4\n")
     assert place.run(main)[:2] == (0, "40.0 True\n")
+
+
+def test_code_that_reads_characters_is_made_anew_for_another_unicode() -> None:
+    decorated = inspect.getclosurevars(normal_forms._lower_decomposed).nonlocals["result"]
+    for function in (byte_level._encode, byte_level._remember, decorated):
+        assert "toolkit.text.unicode_table" in function._modules
 
 
 def drop_rights() -> None:

@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from toolkit.text.ngrams import Sequences as Sequences
     from toolkit.text.ngrams import Top as Top
     from toolkit.text.normal_forms import decomposed as decomposed
+    from toolkit.text.normal_forms import lower_decomposed as lower_decomposed
     from toolkit.text.portable_floats import natural_logs as natural_logs
     from toolkit.text.portable_floats import shortest_float32 as shortest_float32
     from toolkit.text.tokens import IDS as IDS

@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from types import FunctionType
 from typing import Any
 
 import xxhash
@@ -182,7 +183,9 @@ def compiled(*signature: Type) -> Callable[[Callable[..., None]], Callable[..., 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         with suppress(AttributeError, OSError):  # of a module that is no file
             _source_of(function.__module__)
-        result = Compiled(f"{function.__module__}:{function.__qualname__}", *signature, plain=function)
+        called = (function.__globals__.get(name) for name in function.__code__.co_names)
+        uses = [item.__module__ for item in called if isinstance(item, FunctionType)]
+        result = Compiled(f"{function.__module__}:{function.__qualname__}", *signature, uses=uses, plain=function)
 
         @functools.wraps(function)
         def call(*arguments: Any) -> None:

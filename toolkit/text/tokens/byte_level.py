@@ -112,8 +112,10 @@ class TokenBuffer(NamedTuple):
     state: Int64s
 
 
-_encode = Compiled("toolkit.text.tokens.kernel:encode", Texts, Division, Merges, PieceTable, MergeScratch, TokenBuffer)
-_remember = Compiled("toolkit.text.tokens.kernel:remember", Texts, "int32*", PieceTable)
+_KERNEL = "toolkit.text.tokens.kernel"
+_USES = ["toolkit.text.unicode_table", "toolkit.text.words", "toolkit.text.kernels.intrinsics"]
+_encode = Compiled(f"{_KERNEL}:encode", Texts, Division, Merges, PieceTable, MergeScratch, TokenBuffer, uses=_USES)
+_remember = Compiled(f"{_KERNEL}:remember", Texts, "int32*", PieceTable, uses=_USES)
 
 
 class ByteLevel:
