@@ -13,6 +13,10 @@ from toolkit.storage.paths import join, list_files
 
 FROM_WET = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml") if "format: wet" in path.read_text())
 
+_EVERYWHERE = ("dolma-3-like", "oscar-23.01", "training-mix")
+EVERYWHERE = [recipe if recipe in _EVERYWHERE else pytest.param(recipe, marks=pytest.mark.long) for recipe in FROM_WET]
+"""Those that have all commands run in a bucket and on nodes; any suite runs all of them on a disk."""
+
 
 def mix_of(
     path: Path | str,

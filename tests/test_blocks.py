@@ -212,6 +212,7 @@ class Session:
                 assert ran.code == 0, ((self.folder / name).read_text(encoding="utf-8"), ran.err)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # other people's
 @pytest.mark.parametrize(
     "path", [pytest.param(p, id=p.name, marks=[pytest.mark.slow] if p.name in SLOW else []) for p in HERE]

@@ -40,6 +40,7 @@ for i in range(300):
 LINE = """b'{"a":{},"b":[{"a":[{}],"b":{"q":[1,{}]}}]}'"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "read"),
     [

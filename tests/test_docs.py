@@ -73,6 +73,7 @@ def _anywhere(text: str) -> str:
     return PROBABILITY.sub(r"\1", BYTES.sub(r"\1 \2", text))
 
 
+@pytest.mark.slow
 def test_the_quickstart_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     """All its commands, in order, and all that it shows of what they print."""
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
@@ -99,6 +100,7 @@ def test_the_quickstart_shows_what_happens(tmp_path: Path, monkeypatch: pytest.M
             pages.assert_shown(_anywhere(block.text).splitlines(), _anywhere(printed))
 
 
+@pytest.mark.slow
 def test_the_readme_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     monkeypatch.chdir(tmp_path)
@@ -197,6 +199,7 @@ def test_the_first_sentence_is_the_purpose(path: Path) -> None:
     assert re.match(r"This page |On this page |`toolkit \w+` ", first), "say what the page is for"
 
 
+@pytest.mark.slow
 def test_the_site_has_each_page_once_and_nothing_from_the_web() -> None:
     pytest.importorskip("sphinx", reason="the extra docs is not installed")
     conf = runpy.run_path(str(ROOT / "docs" / "conf.py"))
@@ -228,6 +231,7 @@ def test_lines_are_short(path: Path) -> None:
     assert [line for line in prose if len(line) > 120] == []
 
 
+@pytest.mark.slow
 def test_the_walk_through_a_threshold_shows_what_happens(
     tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -66,6 +66,7 @@ def make(folder: Path) -> None:
     (folder / "my/takedowns.txt").write_text("b.org\n")
 
 
+@pytest.mark.slow
 def test_each_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     """In order: the last one reads what the second has written. Each shows its first documents before it runs."""
     make(tmp_path)

@@ -29,6 +29,8 @@ from toolkit.learn.annotate.annotator import Annotator
 from toolkit.learn.annotate.answers import Annotation
 from toolkit.text.encoders.config import ModelConfig, Outputs
 
+pytestmark = pytest.mark.slow
+
 ANNOTATING = "docs/annotating.md"
 
 

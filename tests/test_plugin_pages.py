@@ -144,6 +144,7 @@ def test_stages_make_sets_of_what_they_read(here: Path, run: Run) -> None:
     shutil.rmtree(here / "data/quickstart/.toolkit/sets/letters-0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, _ in OF_FORMATS])
 def test_output_formats_are_mixed_and_read_by_every_command(name: str, here: Path, run: Run) -> None:
     check_writer(WRITERS.find(_place(name)), new_process=False)
@@ -171,6 +172,7 @@ def test_output_formats_are_mixed_and_read_by_every_command(name: str, here: Pat
     assert run("validate", out, "--quiet").out.endswith("0 findings\n"), "also with the descriptions beside it"
 
 
+@pytest.mark.slow
 def test_plugins_do_the_same_in_another_process(here: Path) -> None:
     readers.check_in_new_process(*((READERS.find(_place(name))(), SAMPLES[name][0]) for name, _ in OF_INPUTS))
     writers.check_in_new_process(*(WRITERS.find(_place(name))() for name, _ in OF_FORMATS))

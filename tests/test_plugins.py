@@ -113,6 +113,7 @@ def test_classes_and_names_correspond(camel: str, snake: str) -> None:
     assert default_name(snake) == snake
 
 
+@pytest.mark.slow
 def test_a_tagger_from_a_file_runs_in_worker_processes(plugin: Path, run: Run, tmp_path: Path) -> None:
     documents = tmp_path / "data" / "documents"
     documents.mkdir(parents=True)

@@ -126,6 +126,7 @@ def test_ranges_of_decimals_do_not_collapse(places: int, low: int, others: list[
         assert len(each.title.lstrip("-").replace(".", "")) <= places + 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [1, 2])
 def test_no_range_within_one_collapses(places: int) -> None:
     numbers = range(10**places + 1)
@@ -174,6 +175,7 @@ def of_lengths(numbers: list[int]) -> Histogram:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_pictures_are_the_same_each_time_and_take_any_text(suffix: str) -> None:
     pytest.importorskip("matplotlib")

@@ -22,6 +22,7 @@ from toolkit import Attribute, Document, Tagger
 from toolkit.execution.progress import Reached
 
 
+@pytest.mark.slow
 def test_they_do_what_the_commands_do(small: Project) -> None:
     """The configuration as a path, a mapping, YAML: the same output, whose numbers are those of ``--json``."""
     found = [
@@ -107,6 +108,7 @@ def test_values_of_others_are_aligned(small: Project) -> None:
         toolkit.align(small.config)
 
 
+@pytest.mark.slow
 def test_two_sets_are_compared(small: Project) -> None:
     """Of a dataset by its path, and of a configuration; keys by name."""
     for shard in small.documents.rglob("*.gz"):
@@ -138,6 +140,7 @@ def test_dry_run_and_compare_write_nothing(small: Project) -> None:
     assert tree(small.root) == before
 
 
+@pytest.mark.slow
 def test_overrides_are_a_list_a_mapping_or_settings_at_the_top(small: Project) -> None:
     rules: Any = [{"drop": "line_shape.lines > 1"}]
     for found in (
@@ -266,6 +269,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threaded", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["main", "thread"])
 @pytest.mark.parametrize(
     "what", ["sql", *(pytest.param(each, marks=pytest.mark.slow) for each in BEGUN if each != "sql")]
@@ -367,6 +371,7 @@ def mixed(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_an_output_is_published_and_fetched(mixed: Project) -> None:
     to, got = mixed.root / "published", mixed.root / "got"
     preview = toolkit.publish(mixed.config, to, dry_run=True)
@@ -385,6 +390,7 @@ def test_an_output_is_published_and_fetched(mixed: Project) -> None:
     assert toolkit.fetch(to, ["documents"], to=got, dry_run=True).labels == {"documents": parts}
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_raised(mixed: Project) -> None:
     to = mixed.root / "published"
     with pytest.raises(toolkit.ConfigError, match="most: expected"):

@@ -33,6 +33,7 @@ ORDERS = [
 ]
 
 
+@pytest.mark.slow
 def test_functions_have_their_names_in_all_orders_of_imports() -> None:
     code = (
         "import sys\n"
@@ -224,6 +225,7 @@ class Key(Tagger):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="children are listed in /proc")
 def test_workers_have_what_was_set_after_an_earlier_call_and_none_is_left(small: Project) -> None:
     (small.root / "key.py").write_text(KEY)

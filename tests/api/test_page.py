@@ -10,6 +10,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.pages import assert_shown, blocks
 
+pytestmark = pytest.mark.slow
+
 PAGE = "docs/in-python.md"
 OTHERS = ("polars", "duckdb", "datasets")
 

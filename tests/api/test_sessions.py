@@ -23,7 +23,7 @@ from toolkit.storage.paths import list_files
 from toolkit.storage.stores.s3 import S3
 from toolkit.storage_options import StorageOptions
 
-pytestmark = [pytest.mark.s3]
+pytestmark = [pytest.mark.s3, pytest.mark.slow]
 
 __all__ = ["seaweed"]
 

@@ -37,6 +37,7 @@ def page(folder: Path) -> str:
     return written.as_uri()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (1400, True)])
 def test_it_is_quiet_alone_and_good_for_everybody(browser: Browser, page: str, width: int, dark: bool) -> None:
     browser.open(page, width, dark=dark)

@@ -16,6 +16,8 @@ from toolkit.pages import assets
 from toolkit.pages.report import SCRIPTS, STYLES, render
 from toolkit.report import facts
 
+pytestmark = pytest.mark.slow
+
 REPORT = made.report(documents=6000, languages=13, runs=2)
 OPEN = "for (const one of [...each.querySelectorAll('details')].slice(0, 2)) one.open = true"
 JSONLD = {"@type": "Dataset", "name": f"</script><script>{made.CANARY}</script>"}

@@ -13,7 +13,7 @@ from toolkit import command_line
 
 argcomplete = pytest.importorskip("argcomplete", reason="the shell asks by argcomplete")
 BASH = shutil.which("bash")
-pytestmark = pytest.mark.skipif(BASH is None, reason="there is no bash")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(BASH is None, reason="there is no bash")]
 
 ASK = """
 eval "$1"; shift

@@ -48,6 +48,7 @@ def test_nothing_is_written_over(there: str, run: Run) -> None:
     assert not Path("nowhere").exists()
 
 
+@pytest.mark.slow
 def test_a_recipe_is_a_configuration_of_all_commands(run: Run) -> None:
     """Its own files are found wherever it is, the data is here; overrides come on top."""
     recipe = ("-c", "recipe:quickstart", "processes=1", "--quiet")

@@ -52,6 +52,7 @@ def test_a_command_sees_what_others_have_written_since(tmp_path: Path) -> None:
     assert record_logs.of(dataset).get(ROWS, "x") is None
 
 
+@pytest.mark.slow
 @pytest.mark.s3
 def test_records_cost_a_listing_and_one_request(bucket: str) -> None:
     """However many shards there are."""

@@ -83,6 +83,7 @@ def test_a_task_is_done_once_for_what_it_is_made_of(tmp_path: Path) -> None:
     assert once(path, "a", int, make) == 4
 
 
+@pytest.mark.slow
 def test_an_answer_does_not_depend_on_memory() -> None:
     """Also where it is spilled; nothing else in the process is a table."""
     values = np.random.default_rng(0).integers(0, 1 << 40, 2_000_000).astype(np.uint64)
@@ -105,6 +106,7 @@ def data_of(size: int) -> bytes:
     return bytes(i * 7919 % 251 for i in range(size))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(SIZES), st.data())
 def test_pieces_are_those_of_what_was_written(size: int, choose: st.DataObject) -> None:
     data = data_of(size)

@@ -128,6 +128,7 @@ def test_a_worker_that_is_killed_once_costs_one_retry(tmp_path: Path) -> None:
     assert (tmp_path / "dies").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_always_dies_is_a_failure_with_a_name(tmp_path: Path) -> None:
     dies, exits = str(tmp_path / "dies"), str(tmp_path / "exits")
     found = collect(Local(ignore, processes=2), die_always, ["a", dies, exits, "b"])
@@ -164,6 +165,7 @@ def workers_of(executor: Executor, folder: Path) -> set[int]:
     return {int(result.value) for result in found.values() if result.value}
 
 
+@pytest.mark.slow
 def test_workers_are_kept_from_one_run_to_the_next_and_end_with_the_executor(tmp_path: Path) -> None:
     with Local(ignore, processes=2) as executor:
         first = workers_of(executor, tmp_path / "first")
@@ -194,6 +196,7 @@ def test_workers_that_nobody_keeps_end_with_the_run(tmp_path: Path) -> None:
 # --- workers that are replaced or ended -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_worker_is_replaced_after_so_many_tasks(kept: bool) -> None:
     executor = Local(ignore, processes=2, settings=LocalSettings(recycle=3))
@@ -224,6 +227,7 @@ def test_a_task_that_needs_too_much_memory_fails_and_no_other(kind: str, tmp_pat
     assert (tmp_path / "large").read_text() == "tried ", "once"
 
 
+@pytest.mark.slow
 def test_a_task_that_takes_too_long_fails_once_and_no_other(tmp_path: Path) -> None:
     late, quick = str(tmp_path / "late.bin"), str(tmp_path / "quick")
     with Local(ignore, processes=2, settings=LocalSettings(timeout=Duration(1))) as executor:
@@ -239,6 +243,7 @@ def test_a_task_that_takes_too_long_fails_once_and_no_other(tmp_path: Path) -> N
     assert not Path(late).exists()
 
 
+@pytest.mark.slow
 def test_tasks_that_begin_are_told(tmp_path: Path) -> None:
     begun: list[str] = []
     for executor in (InProcess(ignore, begun.append), Local(ignore, begun.append, processes=1)):
@@ -318,6 +323,7 @@ def run_random_tasks(seed: int, deaths: float, monkeypatch: pytest.MonkeyPatch) 
     assert not kernel.waiting
 
 
+@pytest.mark.slow
 def test_real_tasks_run_beside_each_other_as_far_as_there_are_processes() -> None:
     kept = [3, 1, 5, 1, 2, 1, 2]
     tasks = [Task(str(i), "0.05", size=i, processes=n) for i, n in enumerate(kept)]

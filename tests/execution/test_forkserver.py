@@ -24,7 +24,10 @@ from toolkit.execution.pool import Call, Died, Pool, Tell
 from toolkit.session import Session
 from toolkit.stages.dispatch import open_context
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only"),
+]
 
 
 def parent(pid: int) -> int:

@@ -96,6 +96,7 @@ WAITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["SIGTERM", *slow("SIGINT")])
 @pytest.mark.parametrize("wait", ["a lock", *slow("a socket")])
 def test_what_waits_is_interrupted_after_a_while(wait: str, number: str) -> None:
@@ -103,6 +104,7 @@ def test_what_waits_is_interrupted_after_a_while(wait: str, number: str) -> None
     assert (run.returncode, run.stderr, run.stdout) == (0, "", "tidied\n")
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_does_not_wait() -> None:
     run = ran("interrupts.LATE = 600\nlater(); later(0.3); later(1.5)\ntime.sleep(600)", "SIGINT")
     assert (run.returncode, run.stderr) == (130, "interrupted; run the same command to resume\n")
@@ -125,6 +127,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twice", [False, True])
 def test_in_a_process_of_others_the_first_ctrl_c_lets_what_is_done_end_and_the_second_does_not(twice: bool) -> None:
     run = ran(FROM_PYTHON.format(twice=twice), "SIGINT")

@@ -19,6 +19,8 @@ from toolkit.execution.node import Address, DriverServer, watched_by_driver
 from toolkit.execution.pool import Isolated, Lost
 from toolkit.execution.processes import import_no_scripts
 
+pytestmark = pytest.mark.slow
+
 Function = Callable[[tuple[str, str]], str]
 
 

@@ -20,6 +20,8 @@ from toolkit.interrupts import pause
 from toolkit.storage.outputs import write_file
 from toolkit.storage.stores.local import scratch
 
+pytestmark = pytest.mark.slow
+
 RUNS = 5
 
 

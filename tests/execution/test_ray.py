@@ -459,7 +459,7 @@ def small(tmp_path: Path, run: Run) -> Project:
 
 @pytest.mark.ray
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", recipes.FROM_WET)
+@pytest.mark.parametrize("recipe", recipes.EVERYWHERE)
 def test_a_recipe_gives_the_same_bytes_in_one_pass_on_nodes(
     cluster: Cluster, second: int, tmp_path: Path, run: Run, recipe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def test_files_have_the_declared_types_and_other_programs_read_them(edges: Proje
     assert frame["row"].to_list() == [1, 2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # other people's
 def test_datasets_read_them(small: Project, tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets", reason="datasets is another program")

@@ -147,6 +147,7 @@ print("predicted")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["bucket", "begin", "end"])
 def test_without_the_checks_the_guards_end_the_process(folder: Path, what: str) -> None:
     """A number that the reader would refuse, and places of words before and behind the file."""

@@ -106,8 +106,7 @@ def check(project: Project, *arguments: str, ends: tuple[int, ...] = (1, 2)) -> 
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("place", ["storage", "environment"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "place"), [*((way, "storage") for way in WAYS), ("reset", "environment")])
 def test_an_endpoint_that_fails_gives_away_nothing(
     way: str, place: str, failing: Callable[[str], str], small: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

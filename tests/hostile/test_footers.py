@@ -32,6 +32,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_each_command_tells_it_and_does_the_rest(run: Run, place: Path) -> None:
     (place / "c.yaml").write_text("""
 dataset: data
@@ -76,6 +77,7 @@ def _read(data: bytes) -> int:
         return int(file.metadata.num_rows)
 
 
+@pytest.mark.slow
 def test_one_process_reads_all_footers_and_each_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checks = parquet._FooterChecks()
     monkeypatch.setattr(parquet, "_CHECKS", checks)
@@ -93,6 +95,7 @@ def test_one_process_reads_all_footers_and_each_once(place: Path, monkeypatch: p
     checks.end()
 
 
+@pytest.mark.slow
 def test_what_ends_the_process_from_outside_costs_no_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checks = parquet._FooterChecks()
     monkeypatch.setattr(parquet, "_CHECKS", checks)

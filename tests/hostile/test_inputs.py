@@ -386,6 +386,7 @@ def test_a_key_that_no_struct_can_have_is_a_key_like_others(key: str, project: P
     assert ran.code == 0 or "expected keys without quotes" in ran.err, ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("junk", [b"\n" * 110_000, b"not JSON\n" * 110_000, b"0" * (270 << 20) + b"\n"])
 def test_types_are_told_by_a_bounded_beginning(junk: bytes, project: Project) -> None:
     """What holds no document of an input counts, too, and leaves some of the sample to the next input."""

@@ -54,6 +54,7 @@ def noisy(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["ingest", "tag", "mix"])
 @pytest.mark.parametrize("room", [0, pytest.param(100, marks=pytest.mark.slow), 4000])
 def test_a_full_disk_names_the_file_that_is_written(command: str, room: int, noisy: Project) -> None:
@@ -184,6 +185,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False, cwd=folder)
 
 
+@pytest.mark.slow
 def test_a_working_directory_that_is_gone_is_said(small: Project) -> None:
     gone = small.root / "gone"
     gone.mkdir()
@@ -316,6 +318,7 @@ _LOOKS = (
 """Commands that show documents, beside those of the matrix."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "column",
     [
@@ -349,6 +352,7 @@ def spoilt(data: bytes, how: str) -> bytes:
     return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["documents", pytest.param("attributes/tongue-0", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("how", [*_FIRST, *slow(*(how for how in SPOILT if how not in _FIRST))])
 def test_what_an_error_quotes_misleads_no_terminal(kind: str, how: str, hostile: Bench) -> None:
@@ -364,6 +368,7 @@ def test_what_an_error_quotes_misleads_no_terminal(kind: str, how: str, hostile:
     assert failed or how == "another key"
 
 
+@pytest.mark.slow
 def test_what_an_input_holds_misleads_no_terminal(hostile: Bench) -> None:
     column = next(column for column in COLUMNS if column.name == "ingest")
     for how in SPOILT:

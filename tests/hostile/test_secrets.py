@@ -80,6 +80,7 @@ MIX = {"attributes": ["shape-0"], "rules": [], "output": {"format": "oscar"}}
 ABOUT = {"name": "n", "description": "d", "license": "https://x.org/l?a=b", "url": "https://x.org/p?id=3"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["in_process", pytest.param("local", marks=pytest.mark.slow)])
 def test_no_command_shows_or_keeps_what_its_inputs_are_read_with(
     executor: str, server: tuple[str, Behaviour], project: Project, checked: Checked
@@ -109,6 +110,7 @@ def test_no_command_shows_or_keeps_what_its_inputs_are_read_with(
     checked("tag", "--dry-run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["in_process", "local"])
 def test_failures_do_not_show_what_was_asked_for(
     executor: str, server: tuple[str, Behaviour], closed: str, project: Project, checked: Checked

@@ -103,6 +103,7 @@ def test_a_format_keeps_the_contract(name: str) -> None:
     check_reader(READERS.find(name), sample_of(name), texts, new_process=False)
 
 
+@pytest.mark.slow
 def test_documents_are_the_same_in_another_process() -> None:
     usable = []
     for name in READERS.names():

@@ -242,6 +242,7 @@ def test_what_python_writes_is_read(moment: datetime) -> None:
     assert http_date(moment.ctime()) == expected
 
 
+@pytest.mark.slow
 @given(value=st.text(alphabet="SunMoJ, 0123456789:-+GMT\t", max_size=40) | st.text(max_size=20))
 def test_nothing_is_an_error(value: str) -> None:
     found = http_date(value)

@@ -61,6 +61,7 @@ def carried(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_what_ingest_carries_covers_its_own_shards(carried: Project) -> None:
     carried.ok("croissant")
     carried.ok("card")

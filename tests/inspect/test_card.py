@@ -63,6 +63,7 @@ def files_of(folder: Path, configuration: Head) -> list[Path]:
     return sorted({path for glob in globs for path in folder.glob(glob)})
 
 
+@pytest.mark.slow
 def test_the_head_has_a_configuration_for_each_label(released: Project) -> None:
     released.ok("card")
     found = head(released.out)
@@ -86,6 +87,7 @@ def test_the_head_has_a_configuration_for_each_label(released: Project) -> None:
     assert found["pretty_name"] == "small"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", [{"format": "oscar", "part_size": 5_000}, {"format": "dolma"}])
 def test_files_that_are_parted_by_split_are_loaded_by_split(released: Project, output: Head) -> None:
     out = released.root / "parted"
@@ -120,6 +122,7 @@ def test_files_that_are_parted_by_split_are_loaded_by_split(released: Project, o
     assert re.search(rf"README.md:{line - 1}: \S+: expected 'train', which the data have, got none", ran.out), ran.out
 
 
+@pytest.mark.slow
 def test_the_body_is_told_from_the_manifest(released: Project) -> None:
     released.config["about"]["rai"] = {"dataLimitations": ["Few pages."]}
     released.ok("card", "about.examples=0")
@@ -139,6 +142,7 @@ def test_the_body_is_told_from_the_manifest(released: Project) -> None:
     assert "Documents made up for a test." in card(released.out)
 
 
+@pytest.mark.slow
 def test_the_example_is_the_first_record_cut(released: Project) -> None:
     released.ok("card")
     shown = json.loads(section(released.out, "Example").partition("```json\n")[2].partition("\n```")[0])
@@ -161,6 +165,7 @@ def test_other_formats_have_an_example_too(released: Project, format_: str, kind
     assert text.endswith(" …") if kind == "text" else json.loads(text)["text"]
 
 
+@pytest.mark.slow
 def test_what_nobody_says_is_not_made_up(released: Project) -> None:
     del released.config["about"]
     released.ok("card")
@@ -267,6 +272,7 @@ def test_a_head_that_is_no_yaml_is_told(small: Project) -> None:
     assert card(small.out) == text
 
 
+@pytest.mark.slow
 def test_broken_yaml_in_a_key_of_ours_is_told_with_its_line(released: Project) -> None:
     released.ok("card")
     text = card(released.out).replace("pretty_name: small\n", "pretty_name: [small\n", 1)
@@ -435,6 +441,7 @@ def test_values_that_are_nested_deeply_are_json(project: Project) -> None:
     assert '"json"' in json.dumps(head(project.data)["dataset_info"])
 
 
+@pytest.mark.slow
 def test_what_was_counted_is_told_in_words(released: Project) -> None:
     released.ok("card")
     step = section(released.out, "How it was made").partition("\n1. ")[2].partition("\n")[0]
@@ -458,6 +465,7 @@ def test_one_is_no_plural(project: Project) -> None:
     assert "1 documents" not in card(project.out)
 
 
+@pytest.mark.slow
 def test_a_live_card_pins_nothing(released: Project) -> None:
     released.ok("card", "about.live=true")
     assert all(each.keys() == {"config_name", "features"} for each in head(released.out)["dataset_info"])
@@ -520,6 +528,7 @@ def test_globs_match_the_files_and_no_others() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_the_example_of_the_page_is_what_is_made(golden: Project) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")

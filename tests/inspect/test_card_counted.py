@@ -144,6 +144,7 @@ def test_no_text_of_a_document_is_more_than_text(project: Project, format_: str)
     assert not re.search(r"<(script|img|b>|/)|javascript|alert|onerror", outside)
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn_once_and_is_told_where_it_cannot_be(
     scored: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def test_a_table_has_heads_and_scrolls_by_keyboard(hostile: Project) -> None:
     assert [tag for tag, _ in page.elements].count("h1") == 1
 
 
+@pytest.mark.slow
 def test_a_page_follows_the_card_and_the_description(hostile: Project, run: Run) -> None:
     before = (hostile.out / "card.html").read_bytes()
     hostile.ok("card")  # it is there, so it is written with the card

@@ -15,7 +15,7 @@ from toolkit.commands import _mix_preparation
 from toolkit.describe import croissant
 from toolkit.validate import reader
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 Edit = Callable[[dict[str, Any]], object]
 

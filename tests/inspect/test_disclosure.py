@@ -12,6 +12,8 @@ import toolkit
 from tests.pipeline.conftest import Project, document, write_rows
 from toolkit.describe.disclosure import Disclosure, FormAnswer, page
 
+pytestmark = pytest.mark.slow
+
 WORD = r"[^\s\x0b\x1c-\x1f\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]+"
 HEADERS = "json->>'$.warc_headers"
 BY = {

@@ -182,6 +182,7 @@ def test_a_live_dataset_has_no_checksums(described: Project) -> None:
     assert not any(key in node for node in found["distribution"] for key in ("sha256", "contentSize"))
 
 
+@pytest.mark.slow
 def test_of_live_globs_only_the_files_that_grow_have_no_checksums(described: Project) -> None:
     described.config["about"]["live"] = ["documents/cc/**", "no/*"]
     ran = described.ok("croissant", "--of", "dataset")
@@ -230,6 +231,7 @@ def test_a_set_that_lacks_a_shard_is_not_described(described: Project) -> None:
     described("croissant").fails(1, "exp/b.jsonl.gz")
 
 
+@pytest.mark.slow
 def test_formats_without_rows_are_listed_as_files(released: Project) -> None:
     released.config["mix"]["output"] = {"format": "text", "path": str(released.root / "text")}
     released.ok("mix")

@@ -12,7 +12,7 @@ from tests.inspect.reading import differences, left_out, lines_of, load, record_
 from tests.pipeline.conftest import Project, read_rows
 
 pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")
-pytestmark = pytest.mark.filterwarnings("ignore")  # pandas and rdflib have many
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # pandas and rdflib have many
 
 SPECS = ("1.0", "1.1")
 

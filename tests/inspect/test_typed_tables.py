@@ -88,6 +88,7 @@ def out(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "out"
 
 
+@pytest.mark.slow
 def test_every_column_of_a_typed_output_is_described_and_read(out: Path, run: Run) -> None:
     ok(run("croissant", "-c", "c.yaml"))
     (record,) = record_sets(out / "croissant.json").values()

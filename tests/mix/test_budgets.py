@@ -44,6 +44,7 @@ class _Given(KeySource):
             yield Keys("abc".index(group), hashes, np.array([amount for *_, amount in listed], dtype=float))
 
 
+@pytest.mark.slow
 @given(st.lists(COPIES, max_size=4), st.dictionaries(st.sampled_from("abc"), st.integers(0, 900)), st.booleans())
 def test_the_bound_is_where_the_amounts_up_to_it_are_nearest_to_the_goal(
     shards: list[list[tuple[str, int, int]]], given: dict[str, int], few: bool
@@ -188,6 +189,7 @@ def wrote(folder: Path, name: str, kept: bytes, copies: bytes) -> ShardNotes:
     return ShardNotes(f"{folder}/{name}.kept", f"{folder}/{name}.copies", len(kept + copies))
 
 
+@pytest.mark.slow
 @given(documents, st.integers(1, 4))
 @settings_orphans(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_stands_for_what(
@@ -222,6 +224,7 @@ def test_what_stands_for_what(
     assert judged.first == sorted(lost)[:3]
 
 
+@pytest.mark.slow
 def test_long_chains(tmp_path: Path) -> None:
     for last in (0, 1):
         copies = b"".join(COPY.pack(i * SPREAD % 2**64, (i + 1) * SPREAD % 2**64, i + 1, 0, 0, 1) for i in range(200))

@@ -90,6 +90,7 @@ def test_a_format_keeps_the_contract(name: str, options: dict[str, Any]) -> None
         pytest.skip(str(error))
 
 
+@pytest.mark.slow
 def test_files_are_the_same_in_another_process() -> None:
     check_in_new_process(*filter(is_installed, (writer_of(name, options) for name, options in VARIANTS)))
 

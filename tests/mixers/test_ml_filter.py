@@ -120,6 +120,7 @@ def documents(dataset: str) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in rows}
 
 
+@pytest.mark.slow
 def test_documents_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     """By the recipe `ml-filter-raw`; and of these the same files are made again."""
     monkeypatch.chdir(tmp_path)

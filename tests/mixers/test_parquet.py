@@ -267,6 +267,7 @@ def test_a_part_that_fails_leaves_nothing(
     assert strays(corpus.root) == []
 
 
+@pytest.mark.slow
 def test_a_killed_part_is_made_again(corpus: Project) -> None:
     corpus.config["mix"]["output"] |= {"part_size": "20 kB", "row_group_size": "6 kB"}
     corpus.ok("mix")

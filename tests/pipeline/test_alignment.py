@@ -366,6 +366,7 @@ def test_the_same_key_in_two_sets_is_a_bad_configuration(small: Project) -> None
     small.ok("mix")
 
 
+@pytest.mark.slow
 def test_attributes_that_a_tagger_reads_are_checked_like_those_of_a_mix(small: Project) -> None:
     small.config["tag"] = {"lines-0": "line_language"}
     small.ok("tag")

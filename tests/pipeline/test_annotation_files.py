@@ -163,6 +163,7 @@ def test_raw_files_are_told_apart_in_packs_and_cut_shards(tmp_path: Path, run: R
     assert [row["document_id"] for rows in found.values() for row in rows] == ids
 
 
+@pytest.mark.slow
 def test_annotations_are_labels_of_train_and_evaluate(annotated: Path, tmp_path: Path, run: Run) -> None:
     with annotated.open("a") as out:
         out.write("train: {edu-1: {labels: scores-0.annotation.score, task: regression, minimum: 2}}\n")

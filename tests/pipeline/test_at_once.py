@@ -123,6 +123,7 @@ def test_a_shard_that_another_run_has_just_written_is_no_strangers(
     project.ok("tag")
 
 
+@pytest.mark.slow
 def test_the_same_share_twice_at_once_makes_signatures(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other one does all of its work while the first one has its files open."""
     finish, others = sign.Signing.finish, list[int]()

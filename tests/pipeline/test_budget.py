@@ -13,6 +13,8 @@ from tests.pipeline.conftest import Project, attributes, document, tree, write_r
 from toolkit.storage import Stat
 from toolkit.storage.outputs import write_file
 
+pytestmark = pytest.mark.slow
+
 SHARDS, DOCUMENTS = 5, 400
 LABELS = ("en", "en", "en", "en", "de", "de", "fr")
 

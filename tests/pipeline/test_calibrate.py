@@ -92,6 +92,7 @@ def test_two_processes_and_little_memory_give_the_same(project: Project, tmp_pat
     assert maps[0].read_bytes() == maps[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_new_shards_are_ranked_with_all_and_mapped_as_before(project: Project) -> None:
     project.ok("run")
     before = tree(project.attributes / "edu-cal-0")

@@ -179,6 +179,7 @@ def test_a_mix_writes_the_chosen_text(project: Project, both: Both, output: str,
     assert files == plain_files
 
 
+@pytest.mark.slow
 def test_a_run_from_web_pages_uses_the_text_of_another_extractor(project: Project) -> None:
     pages = (ARTICLE, "<nav><a href=/>Home</a></nav>", ARTICLE.replace("Home", "Start"))
     path = write_warc(project.root, *(record(i, http(body, HTML)) for i, body in enumerate(pages)))

@@ -50,6 +50,7 @@ def fates(project: Project) -> dict[tuple[str, str], str]:
     return {(row["source"], row["id"]): folder for folder, rows in model.folders(project.out).items() for row in rows}
 
 
+@pytest.mark.slow
 @given(model.docs(), model.rules(edits=False), model.rules(edits=False), st.sampled_from([None, '"x"', model.LABEL]))
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -292,6 +293,7 @@ def test_people_see_texts_that_do_nothing_to_their_terminal(versions: Project, m
     assert not {"\x1b", "\u202e"} & set(ran.out)
 
 
+@pytest.mark.slow
 def test_a_sample_is_compared_where_it_is_all_that_there_is(versions: Project) -> None:
     versions.config["tag"]["v-2"] = made("1")
     versions.ok("tag", "--sample", 100)

@@ -84,6 +84,7 @@ between = st.sampled_from([" ", "\n", "\r\n", ", ", " — ", "\n\n\n", "\u2028",
 texts = st.lists(st.tuples(pieces, between), max_size=25).map(lambda some: "".join(a + b for a, b in some))
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.lists(texts, max_size=2), max_size=6), st.lists(texts, max_size=5), st.integers(1, 5), st.integers(1, 3)
 )
@@ -264,6 +265,7 @@ def test_what_items_share_is_listed_up_to_a_number(held: Project) -> None:
     assert values(held)["seven"]["items"][0] == {"benchmark": "many", "item": "8", "share": 1.0}
 
 
+@pytest.mark.slow
 def test_items_in_a_bucket(held: Project, bucket: str) -> None:
     from toolkit.storage.outputs import write_file
 

@@ -116,6 +116,7 @@ def test_shares_make_signatures_and_the_last_run_the_rest(project: Project) -> N
     assert of(project) == COPIES
 
 
+@pytest.mark.slow
 def test_shares_of_a_run_leave_what_depends_on_all_shards_to_the_last(project: Project) -> None:
     """A share does not fail for want of what no share can make; when that is made, shares of a rerun mix as well."""
     project.config["dedup"]["again-0"] = {**EXACT, "when": "exact.duplicate_of is None", "as": "again"}
@@ -141,6 +142,7 @@ def test_shares_of_a_run_leave_what_depends_on_all_shards_to_the_last(project: P
     assert tree(project.out) == made
 
 
+@pytest.mark.slow
 def test_what_was_resolved_and_is_gone_is_resolved_again(project: Project) -> None:
     """A file of what is known of the whole dataset is missing: a shard without its fates reads as one without finds."""
     project.config["dedup"] |= {"near-0": {"kind": "near", "ngram": 1}, "cut-0": {"kind": "passages", "length": 50}}
@@ -166,6 +168,7 @@ def test_what_was_resolved_and_is_gone_is_resolved_again(project: Project) -> No
             assert path.exists()
 
 
+@pytest.mark.slow
 def test_duplicates_of_other_shards_than_there_are_are_refused(project: Project) -> None:
     project.ok("run")
     new = write_rows(project.documents / "c.jsonl.gz", [document("6", "Four"), document("7", "")])

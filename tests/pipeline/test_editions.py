@@ -51,6 +51,7 @@ def text_of(root: Path, edition: str, label: str) -> bytes:
     return gzip.decompress((root / "out" / edition / f"{label}.txt.gz").read_bytes())
 
 
+@pytest.mark.slow
 def test_one_configuration_publishes_both_and_stats_compares_them(project: Project) -> None:
     shown = project.ok("run").out
     assert "edition once:" in shown
@@ -76,6 +77,7 @@ def test_one_configuration_publishes_both_and_stats_compares_them(project: Proje
     assert project.run("validate", root / "out/once").code == 0
 
 
+@pytest.mark.slow
 def test_an_edition_does_not_inherit_what_its_format_lacks(project: Project) -> None:
     """Neither options of another format, nor values of options of the same name."""
     out = project.root / "out"

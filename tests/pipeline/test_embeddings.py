@@ -177,6 +177,7 @@ def test_vectors_of_several_lengths_are_told(project: Project) -> None:
     assert "embeddings: expected 3 numbers in all shards, got 2 in one" in project("train").err
 
 
+@pytest.mark.slow
 def test_one_pass_makes_what_single_commands_make(project: Project, tmp_path: Path) -> None:
     """Some documents are asked, pieces of texts are seen, and a head reads what was made in the same pass."""
     asked = 'metadata.genre == "good"'

@@ -14,6 +14,8 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, write_rows
 from toolkit import Document, Prediction, Tagger
 
+pytestmark = pytest.mark.slow
+
 SHARDS = {"a.jsonl.gz": 70, "b.jsonl.gz": 50}
 HERE = "tests.pipeline.test_evaluate"
 

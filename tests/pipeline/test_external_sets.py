@@ -18,6 +18,8 @@ from toolkit.data.tables.from_arrow import entry
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import remove
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["bucket", "seaweed"]
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)

@@ -11,6 +11,8 @@ from toolkit import Extracted, Extractor, Page
 from toolkit.ingest.web.extractor import EXTRACTORS
 from toolkit.testing import check_extractor
 
+pytestmark = pytest.mark.slow
+
 FIRST = (
     "The library of the town opens at nine, and it closes at six on all days of the week but for Sundays, when nobody "
     "works there. Whoever brings back a book late pays for it, and whoever loses one buys another."

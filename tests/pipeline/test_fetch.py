@@ -304,6 +304,7 @@ def test_a_release_on_the_web_whose_connections_break(tmp_path: Path, run: Run, 
     assert {each.status for each in behaviour.log} >= {200, 206, 503}
 
 
+@pytest.mark.slow
 def test_a_fetch_that_is_killed_leaves_no_half_and_goes_on(tmp_path: Path, run: Run) -> None:
     files = write_release(str(tmp_path / "release"))
     behaviour = Behaviour(only="fr_part_7.jsonl.gz", half=threading.Event())
@@ -401,6 +402,7 @@ class _Hostile(http.server.BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("drips", "headers_drip", "message"),
     [

@@ -174,6 +174,7 @@ def test_in_place_ids_that_repeat_are_refused_and_a_pattern_mends_it(project: Pr
     project.ok("sample", "--overwrite")
 
 
+@pytest.mark.slow
 def test_allowed_ids_are_told_apart_by_their_shards(numbering: Project) -> None:
     mix = numbering.config["mix"]
     numbering.config["duplicate_ids"] = "allow"
@@ -195,6 +196,7 @@ def test_allowed_ids_are_told_apart_by_their_shards(numbering: Project) -> None:
     assert numbering("validate").code == 0
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_document_that_is_dropped_is_an_orphan_though_another_has_its_id(numbering: Project) -> None:
     """Rows 8 of b and c are copies of that of a; it is dropped, while other documents with its id stay."""
     write_rows(numbering.documents / "d.jsonl.gz", numbered("d"))
@@ -249,6 +251,7 @@ def test_copies_that_a_mix_numbered_are_not_equal(project: Project) -> None:
     assert project("dedup").code == 1
 
 
+@pytest.mark.slow
 def test_what_was_checked_is_not_read_again(numbering: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in FILES:
         rows = [{**row, "id": f"{name}{row['id']}"} for row in numbered(name)]
@@ -375,6 +378,7 @@ def test_a_label_is_of_one_text_where_ids_repeat(numbering: Project, duplicate_i
         assert found == {place: word for place, word in given.items() if place[0] == f"{name}.jsonl.gz"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["", ":{row}"])
 def test_evaluate_takes_labels_of_ids_that_repeat_by_their_shards(numbering: Project, ending: str) -> None:
     numbering.config |= {"duplicate_ids": "allow"}

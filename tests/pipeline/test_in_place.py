@@ -21,6 +21,7 @@ from toolkit.storage.paths import list_files
 pytest.importorskip("pyarrow", exc_type=ImportError)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("format_", "processes"),
     [("wet", 1), ("jsonl", 1), ("parquet", 1), pytest.param("parquet", 2, marks=pytest.mark.slow)],
@@ -56,6 +57,7 @@ def files(project: Project) -> list[Path]:
     return sorted(path for path in (project.root / "theirs").rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_a_file_that_has_changed_is_done_again_and_no_other(placed: Project) -> None:
     placed.ok("run")
     format_ = placed.config["documents"]["format"]
@@ -67,6 +69,7 @@ def test_a_file_that_has_changed_is_done_again_and_no_other(placed: Project) -> 
     assert placed.ok("tag", "--json").json["written"] == {"length-0": 0, "shape-0": 0}
 
 
+@pytest.mark.slow
 def test_the_reader_and_its_options_are_part_of_the_lineage(placed: Project) -> None:
     placed.ok("run")
     placed.config["documents"]["trim"] = {"min_chars": 13}
@@ -77,6 +80,7 @@ def test_the_reader_and_its_options_are_part_of_the_lineage(placed: Project) -> 
     assert placed.ok("validate").code == 0
 
 
+@pytest.mark.slow
 def test_commands_that_look(placed: Project) -> None:
     first = placed.ok("head", "-n", 1, "--json").json["documents"][0]
     assert first["source"] == "own"
@@ -98,6 +102,7 @@ def test_commands_that_look(placed: Project) -> None:
     assert (placed.root / "theirs" / ".2.9999.tmp").exists()
 
 
+@pytest.mark.slow
 def test_a_croissant_file_and_a_card_of_the_dataset(project: Project) -> None:
     """The files are listed, their rows are described by nobody; the sets are, as ever."""
     lay_out(str(project.root), "parquet")

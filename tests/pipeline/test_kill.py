@@ -23,6 +23,8 @@ from toolkit.storage import json_files, outputs
 from toolkit.storage.stores import local
 from toolkit.storage.stores.local import writing
 
+pytestmark = pytest.mark.slow
+
 SIZE = 250
 """Documents of each of the `INPUTS`: enough that every stage takes a moment."""
 

@@ -177,6 +177,7 @@ def ids(project: Project, *rules: dict[str, Any]) -> set[str]:
     return {row["id"] for row in project.output()}
 
 
+@pytest.mark.slow
 def test_a_larger_sample_contains_the_smaller_and_both_are_about_their_size(numbered: Project) -> None:
     small, large = ids(numbered, {"sample": 0.1}), ids(numbered, {"sample": 0.3})
     assert small < large
@@ -252,6 +253,7 @@ RULES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(RULES, max_size=4), st.sampled_from([300, 3000, 10**9]))
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -337,6 +339,7 @@ def test_functions_of_texts_decide_over_attributes_and_fields(project: Project) 
         assert [row["id"] for row in project.output()] == ids, rule
 
 
+@pytest.mark.slow
 def test_an_output_is_divided_by_a_text_and_by_the_full_name_of_a_key(pipeline: Project, tmp_path: Path) -> None:
     pipeline.config["mix"] |= {"rules": [{"drop": "language.label is None"}], "output": {}}
     pipeline.ok("ingest")

@@ -161,6 +161,7 @@ def test_comments_and_docstrings_are_no_edit(own: Project) -> None:
     own.ok("mix")
 
 
+@pytest.mark.slow
 def test_a_description_that_is_worded_otherwise_is_no_edit_and_reaches_the_records(own: Project) -> None:
     """In the docstring, where most are, and in ``msgspec.Meta``."""
     path = own.data / ".toolkit" / "sets" / "own-0" / "schema.json"

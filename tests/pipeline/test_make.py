@@ -236,6 +236,7 @@ def test_a_failed_shard_stops_no_other(project: Project) -> None:
     assert set(counts(project).values()) == {(3, 0, 0), (1, 0, 0)}
 
 
+@pytest.mark.slow
 def test_a_kill_costs_the_shard_in_flight(project: Project) -> None:
     write(project.root, "b", "wait")
     gate = project.root / "gate"
@@ -297,6 +298,7 @@ class Long(Stage):
 """
 
 
+@pytest.mark.slow
 def test_a_stage_that_needs_all_documents_waits_for_all_shares(project: Project) -> None:
     (project.root / "whole.py").write_text(WHOLE)
     write(project.root, "c", "long" * 9)

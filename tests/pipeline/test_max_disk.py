@@ -22,6 +22,8 @@ from tests.waiting import PATIENCE
 from toolkit.execution.executors import Task
 from toolkit.stages.disk_quota import DiskQuota, bytes_in
 
+pytestmark = pytest.mark.slow
+
 INPUTS = 6
 
 

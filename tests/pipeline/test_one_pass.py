@@ -18,6 +18,8 @@ from toolkit.mix import join, stage
 from toolkit.tag import run as tagging
 from toolkit.whole_corpus import sign
 
+pytestmark = pytest.mark.slow
+
 LINES = [
     "The library opens at nine and closes late in the evening, every day but Sunday.",
     "Η βιβλιοθήκη ανοίγει στις εννέα και κλείνει αργά το βράδυ, εκτός από την Κυριακή.",

@@ -11,6 +11,8 @@ import pytest
 from tests.conftest import ROOT, Ran, Run
 from tests.recipes import mix_of, tree
 
+pytestmark = pytest.mark.slow
+
 TOKENIZER = f"{ROOT}/tests/taggers/files/tokenizer.json"
 _ABOUT = {
     "name": "c",

@@ -9,6 +9,8 @@ from tests.conftest import Ran
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.storage.conftest import bucket, seaweed
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["bucket", "seaweed"]
 
 TAGGER = '''

@@ -14,6 +14,8 @@ from tests.recipes import mix_of
 from toolkit.data.own_types import OwnTypes, RowCheck, is_within, of_rows, together
 from toolkit.errors import DataError
 
+pytestmark = pytest.mark.slow
+
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
 pq = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
 

@@ -97,6 +97,7 @@ def test_a_pack_is_the_default_of_text_and_an_option_of_others(project: Project)
     assert [row["id"] for row in project.shard("k/0.pack.jsonl.gz")] == ["0", "1"]
 
 
+@pytest.mark.slow
 def test_large_inputs_and_one_alone_have_their_own_names_and_shard_size_cuts_packs(project: Project) -> None:
     write(project.root, range(4))
     (project.root / "in" / "001.txt").write_text("long\n\n" * 1000)
@@ -119,6 +120,7 @@ def test_names_of_inputs_and_of_packs_do_not_meet(project: Project) -> None:
     assert "000.pack.txt" in ran.err
 
 
+@pytest.mark.slow
 def test_an_input_that_comes_changes_or_goes_costs_its_pack(notes: Project) -> None:
     told(notes, "run")
     before = shards(notes)
@@ -142,6 +144,7 @@ def test_an_input_that_comes_changes_or_goes_costs_its_pack(notes: Project) -> N
     assert tree(notes.data) | tree(notes.out) == same
 
 
+@pytest.mark.slow
 def test_a_pack_that_begins_with_another_input_leaves_nothing_under_its_former_name(notes: Project) -> None:
     told(notes, "run")
     (notes.root / "in" / "000.txt").unlink()
@@ -247,6 +250,7 @@ def test_another_pack_is_refused_as_other_settings_are(notes: Project, before: s
     notes.ok("validate")
 
 
+@pytest.mark.slow
 def test_shares_own_whole_packs_and_make_the_same_bytes(notes: Project) -> None:
     told(notes, "run")
     whole = tree(notes.data) | tree(notes.out)
@@ -410,6 +414,7 @@ def test_a_group_has_one_attempt_and_one_segment_of_each_kind_and_syncs_each_fol
     assert len(calls.synced) < 7 * SHARDS + 60 * len(commands)  # documents, index, two sets, intermediate; tables
 
 
+@pytest.mark.slow
 def test_what_fails_in_a_group_fails_alone(many: Project) -> None:
     broken = many.root / "in" / "1" / "17.jsonl"
     whole = broken.read_text()

@@ -185,6 +185,7 @@ def test_documents_in_place_join_tables_of_the_same_names(tmp_path: Path, run: R
     assert (mixed["rows"], mixed["kept"]) == (300, 29)
 
 
+@pytest.mark.slow
 def test_tables_are_described_as_files(joined: Project) -> None:
     joined.config["about"] = {
         "name": "n",

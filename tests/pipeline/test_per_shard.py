@@ -15,6 +15,8 @@ from tests.pipeline.test_kill import kill_at_random
 from toolkit.mix import publish
 from toolkit.storage.stores.local.scratch import machine
 
+pytestmark = pytest.mark.slow
+
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 
 UNIDENTIFIED = {"drop": "language.label is None", "name": "unidentified"}

@@ -22,6 +22,8 @@ from tests.waiting import PATIENCE
 from toolkit.execution import progress
 from toolkit.execution.progress import Pace, Progress
 
+pytestmark = pytest.mark.slow
+
 MB = 10**6
 
 

@@ -37,6 +37,7 @@ def mixed(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_all_of_an_output_but_records_and_dropped_documents(mixed: Project, run: Run) -> None:
     to = mixed.root / "published"
     dry = mixed.ok("publish", "--to", to, "--dry-run", "--json").json
@@ -52,6 +53,7 @@ def test_all_of_an_output_but_records_and_dropped_documents(mixed: Project, run:
     run("fetch", to, "--label", "fr", "--to", mixed.root / "got").succeeds()
 
 
+@pytest.mark.slow
 def test_another_version_replaces_the_one_before(mixed: Project, run: Run) -> None:
     to = mixed.root / "published"
     mixed.ok("publish", "--to", to)
@@ -69,6 +71,7 @@ def test_another_version_replaces_the_one_before(mixed: Project, run: Run) -> No
     assert {name for name in tree(to) if name not in tree(mixed.out)} == {".git/config", "LICENSE"}
 
 
+@pytest.mark.slow
 def test_what_is_not_ready_is_not_published(mixed: Project, run: Run) -> None:
     to = mixed.root / "published"
 

@@ -18,7 +18,10 @@ from toolkit.commands import publish
 from toolkit.publish import hub as publishing
 from toolkit.storage import retrying
 
-pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<...>' to upload:DeprecationWarning")  # the library's
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:Use 'content=<...>' to upload:DeprecationWarning"),  # the library's
+]
 
 TO = "hf://datasets/me/letters"
 

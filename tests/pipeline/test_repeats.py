@@ -228,6 +228,7 @@ def test_the_order_depends_on_neither_shard_nor_row(shuffled: Project) -> None:
     assert chi2 < 35 + 4 * math.sqrt(70), "each eighth has of each shard what it should (35 degrees of freedom)"
 
 
+@pytest.mark.slow
 def test_all_is_there_once_and_parts_are_of_equal_size(shuffled: Project) -> None:
     shuffled.ok("mix")
     mixed = shuffled.output()

@@ -385,6 +385,7 @@ def test_samples_are_the_nearest_to_each_threshold_with_their_values(
 # --- other mixes ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_with_a_budget_and_streams_numbers_are_those_of_dry_run_and_manifest(reported: Project) -> None:
     config = reported.config
     other = {"dataset": str(reported.root / "other"), "rules": [{"drop": "q is None", "name": "none"}]}
@@ -419,6 +420,7 @@ def test_with_a_budget_and_streams_numbers_are_those_of_dry_run_and_manifest(rep
     assert {sample.stream for sample in run.samples} == {"main", "other"}
 
 
+@pytest.mark.slow
 def test_an_output_of_other_rules_is_told_and_its_numbers_are_not_shown(reported: Project) -> None:
     reported.ok("mix")
     written = only(reported)
@@ -557,6 +559,7 @@ def test_secrets_of_a_configuration_are_not_shown(reported: Project) -> None:
     assert b"hidden" not in out.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_page_is_one_file_and_python_gives_the_facts(reported: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     page = reported.root / "report.html"
     found = toolkit.report(reported.config, output=page)
@@ -607,6 +610,7 @@ def test_labels_without_end_and_endless_names_take_no_room(reported: Project, ro
     assert max(len(sample.id) for sample in run.samples) <= 300
 
 
+@pytest.mark.slow
 def test_texts_are_cut_to_a_bounded_size(reported: Project, rows: dict[str, list[Row]]) -> None:
     listed = rows["1.jsonl.gz"]
     for row in listed:

@@ -187,6 +187,7 @@ def test_a_forgotten_shard_is_not_in_the_next_mix_and_a_lost_one_has_its_attribu
     small.ok("validate")
 
 
+@pytest.mark.slow
 def test_lost_records_cost_a_new_start_but_never_data(small: Project) -> None:
     small.ok("mix")
     before, output = tree(small.attributes), tree(small.out)
@@ -219,6 +220,7 @@ def chain(small: Project) -> Project:
     return small
 
 
+@pytest.mark.slow
 def test_a_set_made_again_under_another_that_read_it_is_refused_as_stale(chain: Project) -> None:
     chain.ok("mix")
     before = tree(chain.out)
@@ -303,6 +305,7 @@ def test_other_rules_over_an_old_output_replace_it(small: Project) -> None:
     assert tree(small.out) == first
 
 
+@pytest.mark.slow
 def test_parts_that_the_plan_has_no_more_are_deleted(pipeline: Project) -> None:
     pipeline.config["mix"]["output"]["part_size"] = 3000
     pipeline.ok("run")
@@ -459,6 +462,7 @@ def test_the_limit_takes_the_first_shards_and_the_rest_comes_later(small: Projec
     assert small.values("more-0", SHARD)[0] == {"more": {"chars": 7, "noise": 1}}
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_time_of_the_run(small: Project, tmp_path: Path, run: Run) -> None:
     small.ok("mix")
     time.sleep(1.1)  # gzip and others stamp seconds

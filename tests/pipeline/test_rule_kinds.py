@@ -185,6 +185,7 @@ def test_a_function_drops_or_keeps(ruled: Project) -> None:
     assert {row["text"] for row in ruled.output()} == {text for text in texts if not text or len(text) < 10}
 
 
+@pytest.mark.slow
 def test_the_same_bytes_from_run_and_from_two_processes(ruled: Project, tmp_path: Path) -> None:
     ruled.ok("mix")
     one = tree(ruled.out)

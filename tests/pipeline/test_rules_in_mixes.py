@@ -46,6 +46,7 @@ def in_order(rows: JsonRows) -> JsonRows:
     return sorted(rows, key=itemgetter("source", "id"))
 
 
+@pytest.mark.slow
 @given(model.docs(), model.rules())
 @SLOWLY
 def test_a_mix_and_its_dry_run_are_what_the_model_says(modelled: Project, docs: list[Doc], rules: Rules) -> None:

@@ -59,6 +59,7 @@ def test_keys_of_many_documents_are_spread_evenly() -> None:
     assert abs(counts - 6250).max() < 400
 
 
+@pytest.mark.slow
 def test_a_dry_run_over_it_says_so_and_a_mix_refuses_it(corpus: Project) -> None:
     assert "expected an attribute set" in corpus("mix", "--dry-run").err
     ids = drawn(corpus)

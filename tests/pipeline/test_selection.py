@@ -29,6 +29,8 @@ from toolkit.rules.checker import Name
 from toolkit.rules.compiling import compile_function
 from toolkit.rules.expressions import check_condition
 
+pytestmark = pytest.mark.slow
+
 OF_PLACE = ("warc_record_offset", "warc_record_length")
 WHERE = '"bre" in content_languages and fetch_status == 200'
 

@@ -25,6 +25,8 @@ from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest.reading import input_bytes, sources
 from toolkit.records import sets
 
+pytestmark = pytest.mark.slow
+
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 INPUTS = 11
 ROWS = INPUTS * (INPUTS + 7) // 2

@@ -14,6 +14,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.stages import state
 from toolkit.stages.state import state_of
 
+pytestmark = pytest.mark.slow
+
 COUNT = 12
 PATHS = ("a.jsonl.gz", "b.jsonl.gz")
 

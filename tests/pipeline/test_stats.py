@@ -101,6 +101,7 @@ def test_groups_are_those_of_a_slow_reference(labelled: Project) -> None:
         assert table["others"] == {"groups": 0, **slowly([])}
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_polars(labelled: Project) -> None:
     """Sums of labels, and the distribution of a score by label: least, greatest, mean and quantiles."""
     pl = pytest.importorskip("polars", reason="polars is another program")

@@ -122,6 +122,7 @@ def test_one_dataset_may_be_in_two_streams_and_shares_are_drawn_of_each(two: Pro
     assert [(e["place"].partition(": ")[0], e["dropped"]) for e in explained] == [("even", "not (even)"), ("odd", None)]
 
 
+@pytest.mark.slow
 def test_weights_are_shares_of_the_characters_and_nothing_is_repeated(project: Project) -> None:
     for source, count, width in (("one", 1500, 40), ("two", 1000, 20), ("three", 600, 100)):
         fill(project.root / source, source, count, width)

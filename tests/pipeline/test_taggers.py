@@ -100,6 +100,7 @@ def by_name(ran: Ran) -> dict[str, dict[str, Any]]:
     return {each["name"]: each for each in ran.json["taggers"]}
 
 
+@pytest.mark.slow
 def test_built_in_taggers_are_listed_with_what_they_give(run: Run) -> None:
     found = by_name(run("taggers", "--json"))
     assert {"noise", "line_shape", "language"} <= set(found)
@@ -114,6 +115,7 @@ def test_built_in_taggers_are_listed_with_what_they_give(run: Run) -> None:
     assert ran.err == ""
 
 
+@pytest.mark.slow
 def test_taggers_of_packages_and_files_are_listed_and_broken_ones_hide_none(
     installed: Path, run: Run, tmp_path: Path
 ) -> None:
@@ -214,6 +216,7 @@ def test_what_is_no_tagger_is_status_2(arguments: tuple[str, ...], expected: str
     assert ran.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_tagger_with_a_wrong_type_is_one_line(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "wrong.py"
     path.write_text(OWN.replace("letters: Annotated[str, msgspec.Meta(", "letters: Annotated[str, msgspec.Meta(ge=1, "))
@@ -431,6 +434,7 @@ def test_what_has_a_dot_is_an_attribute_and_what_has_none_a_value(
 # --- in every executor ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "executor"),
     [

@@ -18,6 +18,8 @@ from toolkit.records import takedown
 from toolkit.storage.paths import list_files
 from toolkit.storage.reading import open_stored
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["bucket", "seaweed"]
 
 SECRET = "the secret of number {} is that nobody knows the word {}"

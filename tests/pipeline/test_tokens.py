@@ -279,6 +279,7 @@ def test_sequences_have_one_length_and_keep_where_documents_begin(
         assert len(found) <= sum(map(len, wanted)) / 64 * 1.1 + 1
 
 
+@pytest.mark.slow
 def test_tokenize_writes_what_the_mix_keeps(project: Project, tokens: Tokenizer, tmp_path: Path) -> None:
     lay_out(project)
     output = project.config["mix"]["output"]

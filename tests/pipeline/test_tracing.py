@@ -1,6 +1,5 @@
 """A document can be followed from the item of its input to the output, also one that ingest has left out."""
 
-import itertools
 import json
 import random
 import shutil
@@ -18,6 +17,8 @@ from toolkit.text import TraceFile
 from toolkit.text.tokens.orders import FileOfTokens, Order, megatron_order, modalities_order, olmo_core_order
 from toolkit.text.tokens.tokenizer import Tokenizer
 from toolkit.text.tokens.trace import original_span
+
+pytestmark = pytest.mark.slow
 
 
 def url(number: int) -> str:
@@ -216,7 +217,10 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize(("files", "output"), [*itertools.product(KINDS, FORMS)], ids=str)
+@pytest.mark.parametrize(
+    ("files", "output"),
+    [*(("numpy", form) for form in FORMS), *((kind, FORMS[3]) for kind in KINDS if kind != "numpy")],
+)
 def test_tokens_are_of_exactly_the_text_of_their_document(project: Project, files: str, output: dict[str, Any]) -> None:
     texts = lay_out(project, files, **output)
     project.ok("run")

@@ -67,6 +67,7 @@ def card(project: Project, name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_all_tasks_are_trained_and_learn_something(project: Project) -> None:
     said = project.ok("train", "--json").json
     assert said["failed"] == []
@@ -110,6 +111,7 @@ def _tagged(project: Project) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 def test_models_are_loaded_by_the_tagger_and_a_second_one_adds_a_set_and_nothing_else(project: Project) -> None:
     project.ok("train")
     folder = str(project.data / "models")
@@ -149,6 +151,7 @@ def test_models_are_loaded_by_the_tagger_and_a_second_one_adds_a_set_and_nothing
     assert tree(project.data) == after
 
 
+@pytest.mark.slow
 def test_a_damaged_model_is_refused_before_anything_is_written(project: Project) -> None:
     project.ok("train", "--quiet")
     folder = project.data / "models/score-1"
@@ -252,6 +255,7 @@ def test_a_set_that_is_not_made_yet_is_named_with_its_command(project: Project) 
     project.ok("train", "--dry-run")
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_trained_stops_no_other(project: Project) -> None:
     project.config["train"]["score-1"]["minimum"] = 1000
     with pytest.raises(Failed) as caught:
@@ -357,6 +361,7 @@ def failing(project: Project, *arguments: str) -> str:
     return ran.err
 
 
+@pytest.mark.slow
 def test_a_declared_scale_is_that_of_all_who_use_the_labels(project: Project, tmp_path: Path) -> None:
     """It is declared where labels are aligned; the model's numbers stay on it, and its card knows its grades."""
     rows = [row for name in ("a", "b", "c") for row in project.shard(f"{name}.jsonl.gz")]

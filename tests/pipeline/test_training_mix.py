@@ -50,6 +50,7 @@ def values(project: Project, set_: str) -> dict[tuple[str, str], Any]:
     }
 
 
+@pytest.mark.slow
 def test_the_recipe_repeats_by_quality_within_its_budget(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

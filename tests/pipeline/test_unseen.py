@@ -11,6 +11,8 @@ from tests.pipeline.conftest import Project, attributes, document, inputs_of, re
 from toolkit.mix.effects import summary
 from toolkit.records.left_out import Tally, too_many
 
+pytestmark = pytest.mark.slow
+
 RULES = [
     {"drop": "metadata.adlut is not None and metadata.adlut > 0.5", "name": "misspelt"},
     {"drop": "metadata.adult is not None and metadata.adult > 0.9", "name": "spelt"},

@@ -351,6 +351,7 @@ def test_any_damage_to_an_output_is_found(mixed: Project) -> None:
     mixed.ok("validate")
 
 
+@pytest.mark.slow
 def test_a_part_that_replaces_another_with_its_checksum_is_found_by_the_manifest(mixed: Project) -> None:
     first, second = sorted(mixed.out.rglob("*_part_[12].jsonl.gz"))[:2]
     checksums = first.parent / f"{first.parent.name}_sha256.txt"
@@ -361,6 +362,7 @@ def test_a_part_that_replaces_another_with_its_checksum_is_found_by_the_manifest
     finds(mixed("validate"), f"{first}: expected", "manifest")
 
 
+@pytest.mark.slow
 def test_a_part_that_no_manifest_lists_is_found(mixed: Project) -> None:
     (mixed.out / "xx").mkdir()
     extra = write_rows(mixed.out / "xx" / "xx.jsonl.gz", [line()])

@@ -254,6 +254,7 @@ def test_codings_and_encodings_are_undone(tmp_path: Path) -> None:
 # --- what is bad ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_page_that_takes_too_long_costs_one_page_and_is_kept_aside(project: Project) -> None:
     slow = "<p>slow" + "<span>" * 100_000 + "</div>" * 100_000
     path = write_warc(project.root, *(record(i, http(b, HTML)) for i, b in enumerate(("<p>a", slow, "<p>b"))))
@@ -289,6 +290,7 @@ def test_hostile_pages_cost_nothing_but_themselves(tmp_path: Path, extractor: st
     assert len(drafts) + lost == len(hostile) + 1
 
 
+@pytest.mark.slow
 def test_what_is_too_large_is_passed_over(tmp_path: Path) -> None:
     video = record(2, http(b"\1" * 5_000_000, "Content-Type: video/mp4"))
     path = write_warc(tmp_path, record(1, http(page("a"), HTML)), video, record(3, http(page("b" * 900), HTML)))
@@ -304,6 +306,7 @@ def test_what_is_too_large_is_passed_over(tmp_path: Path) -> None:
     assert (drafts, counts) == ([], {"too_large": 1})
 
 
+@pytest.mark.slow
 def test_a_large_record_is_not_held(tmp_path: Path) -> None:
     video = record(1, http(bytes(60_000_000), "Content-Type: video/mp4"))
     path = write_warc(tmp_path, video, record(2, http("x", "Content-Type: image/png")))

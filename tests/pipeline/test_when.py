@@ -59,6 +59,7 @@ def number(i: int) -> int | None:
     return None if i % 7 == 0 else i if is_asked(i) else 2 * i + 1
 
 
+@pytest.mark.slow
 def test_documents_that_are_not_asked_get_null(asked: Project) -> None:
     told = asked.ok("tag", "--json").json
     texts = [row["text"] for row in asked.shard(SHARD)]
@@ -101,6 +102,7 @@ def test_the_bytes_depend_on_nothing_but_the_settings(asked: Project, monkeypatc
     assert not strays(asked.root)
 
 
+@pytest.mark.slow
 def test_it_is_part_of_the_settings_and_of_the_lineage(asked: Project) -> None:
     asked.ok("tag")
     before = tree(asked.attributes)

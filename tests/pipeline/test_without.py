@@ -195,6 +195,7 @@ def test_it_stands_beside_a_tagger_or_beside_several(cut: Project) -> None:
     assert cut.values("some-0", SHARD)[0]["short"]["chars"] == 9
 
 
+@pytest.mark.slow
 def test_it_is_part_of_the_settings(cut: Project) -> None:
     before = tree(cut.data)
     cut.config["tag"]["length-0"] = "length"
@@ -205,6 +206,7 @@ def test_it_is_part_of_the_settings(cut: Project) -> None:
     assert chars(cut) == [13, 4]
 
 
+@pytest.mark.slow
 def test_what_is_made_without_spans_is_stale_when_they_have_changed(cut: Project) -> None:
     cut.config["tag"]["cuts-0"] = {"tagger": CUTS["cuts-0"], "shift": 1, "as": "cuts"}
     alone = cut.config["tag"].pop("length-0")
@@ -244,6 +246,7 @@ def test_values_that_describe_a_shorter_text_are_not_taken_along_with_edits(cut:
     cut("mix").fails(2, "that is not possible: its set was made `without: cuts-0.cuts")
 
 
+@pytest.mark.slow
 def test_a_card_says_it(cut: Project) -> None:
     cut.ok("card", "--of", "dataset")
     assert (

@@ -46,6 +46,7 @@ def test_the_rows_are_those_of_gzip_for_any_number_of_processes(pipeline: Projec
     assert {Path(path).suffix for path in tree(one.data)} == {".zst"}
 
 
+@pytest.mark.slow
 def test_every_command_reads_it(pipeline: Project, run: Run) -> None:
     pipeline.config["compression"] = "zstd"
     pipeline.ok("run")
@@ -76,6 +77,7 @@ def test_a_shard_is_frames_of_a_block_each(project: Project) -> None:
     assert all(BLOCK <= size < BLOCK + 11_000 for size in sizes[:-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "now"), [(None, "zstd"), ("zstd", "gzip"), ("zstd", None)])
 def test_another_compression_is_refused_like_any_setting(
     pipeline: Project, before: str | None, now: str | None
@@ -195,6 +197,7 @@ def test_a_missing_package_ends_the_command_at_its_start(
     assert sorted(tree(tmp_path, bookkeeping=True)) == sorted(before), "no task has begun"
 
 
+@pytest.mark.slow
 def test_a_package_that_one_shard_needs_stops_no_other(project: Project, tmp_path: Path) -> None:
     """Which languages there are is known only when documents are read."""
     texts = {

@@ -66,6 +66,7 @@ def test_every_command_has_forms_with_json() -> None:
     assert set(command_line.names()) - with_json == {"view"}, "it serves until it is ended"
 
 
+@pytest.mark.slow
 def test_every_configuration_and_page_is_a_case_in_each_place() -> None:
     found = {(case.name, case.place, case.processes) for case in cases.cases(ROOT)}
     recipes = {f"configs/{path.name}" for path in (ROOT / "configs").glob("*.yaml")}

@@ -421,6 +421,7 @@ FILTERS = (
 )
 
 
+@pytest.mark.slow
 @given(FILTERS, st.lists(ROWS, min_size=1, max_size=5))
 def test_a_translation_is_true_for_the_documents_that_the_filter_matches(text: str, rows: list[dict[str, Any]]) -> None:
     expression = translate(text, "jsonpath", KEYS)

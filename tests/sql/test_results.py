@@ -72,6 +72,7 @@ def test_cells_that_spreadsheets_would_run_are_texts_in_csv(hostile: Project, tm
     assert [row[0] for row in csv.reader(io.StringIO(exact.out, newline=""))][1:] == HOSTILE
 
 
+@pytest.mark.slow
 def test_formats_give_the_same_values(hostile: Project, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
@@ -150,6 +151,7 @@ def test_a_table_is_cut_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None
     assert "…" in shown[2]
 
 
+@pytest.mark.slow
 def test_the_end_of_a_process_says_nothing(small: Project) -> None:
     """DuckDB complains if its types outlive the interpreter, as what tasks have frozen would."""
     small.config |= {"executor": {"type": "in_process"}, "tag": {"new-0": ["noise"]}}

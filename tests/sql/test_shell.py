@@ -52,6 +52,7 @@ def test_statements_by_a_pipe(small: Project, monkeypatch: pytest.MonkeyPatch, t
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_query_and_not_the_shell(small: Project) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "toolkit", "sql", "--shell", "-c", str(small.yaml)]
@@ -122,6 +123,7 @@ def test_a_signal_ends_a_query(number: signal.Signals, status: int, small: Proje
         process.wait()
 
 
+@pytest.mark.slow
 def test_ctrl_c_before_a_query_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with Database({}, Faults(), memory=1 << 30, threads=1) as session:
         begin, submit = Event(), session._thread.submit

@@ -96,6 +96,7 @@ def test_documents_in_place(project: Project, query: Query) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"metadata": "rest"}, {"metadata": ["d"], "trim": {"min_chars": 1}}])
 def test_tables_in_place_have_the_values_of_their_rows(
     options: dict[str, Any], project: Project, query: Query, monkeypatch: pytest.MonkeyPatch
@@ -155,6 +156,7 @@ def test_only_what_is_asked_for_is_read(small: Project, query: Query, monkeypatc
     assert "s0" in asked[1]
 
 
+@pytest.mark.slow
 def test_batches_are_bounded(small: Project, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
     everything = query('SELECT * FROM joined ORDER BY shard, "row"')
     for rows, size in ((2, 8 << 20), (8192, 10), (1, 1)):
@@ -180,6 +182,7 @@ def test_sets_of_other_programs(by_hand: Project, query: Query) -> None:
         by_hand("sql", sql).fails(1, "a.jsonl.gz:4: expected the attributes of")
 
 
+@pytest.mark.slow
 def test_a_file_that_a_mix_refuses_is_an_error_with_its_line(small: Project) -> None:
     path = small.attributes / "shape-0" / "b.jsonl.gz"
     sound, rows = path.read_bytes(), read_rows(path)

@@ -18,6 +18,8 @@ from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
 from toolkit.testing import check_store
 
+pytestmark = pytest.mark.slow
+
 DATA = bytes(range(256)) * 4 * (SMALL // 512)
 """Written in several parts, and read by several requests."""
 

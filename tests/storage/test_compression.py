@@ -69,6 +69,7 @@ def compressed(suffix: str) -> list[bytes]:
     return [COMPRESS[suffix](part) for part in PARTS]
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(suffix=st.sampled_from(list(COMPRESS)), data=st.data())
 def test_a_file_cut_anywhere_is_an_error_unless_between_two_that_follow_each_other(
@@ -152,6 +153,7 @@ def test_a_name_that_lies_is_an_error_that_says_what_it_is(said: str, found: str
         read(path)
 
 
+@pytest.mark.slow
 def test_the_line_of_a_cut_file_is_named_too(tmp_path: Path) -> None:
     rows = [b"row %d" % i for i in range(100_000)]
     for suffix, compress in COMPRESS.items():

@@ -20,6 +20,8 @@ from toolkit.storage.stores.s3 import S3
 from toolkit.storage_options import StorageOptions
 from toolkit.testing import MemoryStore, check_readable_store, check_store
 
+pytestmark = pytest.mark.slow
+
 PAGE = "docs/writing-a-store.md"
 
 

@@ -16,6 +16,8 @@ from toolkit.storage import store_of
 from toolkit.storage.paths import expand
 from toolkit.testing import check_readable_store
 
+pytestmark = pytest.mark.slow
+
 ROOT = "hf://datasets/some/data"
 ROWS = [{"id": f"{i}", "text": f"text {i}\n" * 3, "source": "s"} for i in range(5)]
 SHARD = gzip.compress(b"".join(json.dumps(row).encode() + b"\n" for row in ROWS), mtime=0)

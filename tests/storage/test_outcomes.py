@@ -125,6 +125,7 @@ def test_status_writes_nothing_on_disk(tmp_path: Path, run: Run) -> None:
     assert state() == before
 
 
+@pytest.mark.slow
 def test_a_damaged_record_is_told_and_its_shard_is_made_again(tmp_path: Path, run: Run) -> None:
     path = lay_out(str(tmp_path), tmp_path)
     assert run("run", "-c", path).code == 0
@@ -184,6 +185,7 @@ def test_a_signal_ends_the_waiting(
 # --- S3 ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @s3
 def test_a_bucket_that_is_not_there_is_no_file_that_is_not_there(bucket: str) -> None:
     store, path = store_of("s3://x"), "s3://no-such-bucket/x"
@@ -199,6 +201,7 @@ def test_a_bucket_that_is_not_there_is_no_file_that_is_not_there(bucket: str) ->
     assert store.stat(join(bucket, "x")) is None
 
 
+@pytest.mark.slow
 @s3
 @pytest.mark.parametrize(("fault", "said"), [("503", "503"), ("403", "403 AccessDenied"), ("reset", "broken")])
 def test_nothing_that_cannot_be_looked_at_counts_as_not_there(
@@ -224,6 +227,7 @@ def test_nothing_that_cannot_be_looked_at_counts_as_not_there(
     assert ("expected a folder that may be written in" in str(raised.value)) == (fault == "403")
 
 
+@pytest.mark.slow
 @s3
 @pytest.mark.parametrize("size", [10, 2 * SMALL + 1])
 def test_a_request_whose_answer_is_lost_is_made_again_to_the_same_end(
@@ -256,6 +260,7 @@ def test_a_request_whose_answer_is_lost_is_made_again_to_the_same_end(
     assert store.leftovers(bucket, any_owner=True) == []
 
 
+@pytest.mark.slow
 @s3
 def test_large_objects_are_moved_in_pieces(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolkit.storage.stores.s3.COPIED", 6 << 20)

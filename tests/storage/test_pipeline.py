@@ -12,7 +12,7 @@ from tests.conftest import Run
 from tests.pipeline.test_crawl import CRAWL, write_crawl
 from tests.recipes import tree
 from tests.storage import faults
-from tests.storage.faults import KINDS, Corpus, play
+from tests.storage.faults import CONNECTION, KINDS, Corpus, play
 from tests.storage.servers import Seaweed
 from tests.waiting import PATIENCE
 from toolkit.storage import store_of
@@ -155,9 +155,14 @@ def corpus() -> Corpus:
     return Corpus.made(large=False)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.long) if kind in CONNECTION else kind for kind in KINDS]
+)
 def test_a_fault_costs_at_most_a_rerun(kind: str, bucket: str, seaweed: Seaweed, corpus: Corpus) -> None:
-    """One of each kind; `python -m tests.storage.faults` plays as many as you like."""
+    """One of each kind; connections, which are rows of `tests.faults`, too, and more of all, are for who asks for them.
+
+    `python -m tests.storage.faults` plays as many as you like.
+    """
     seed = KINDS.index(kind)
     played = play(kind, seed, join(bucket, "corpus"), corpus, seaweed, length=3)
     assert played.happened or kind in ("403", "worker", "driver", "all processes"), "which may find nothing to strike"

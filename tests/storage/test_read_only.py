@@ -210,6 +210,7 @@ def asked(log: Path, project: Project, command: str) -> Counter[str]:
     return Counter(line.partition(" ")[0] for line in log.read_text().splitlines())
 
 
+@pytest.mark.slow
 def test_many_shards_are_asked_for_as_few_are(tmp_path: Path, log: Path, run: Run) -> None:
     few, many = (lay_out_nothing_to_do(tmp_path / str(shards), run, shards) for shards in (5, 12))
     for command in COMMANDS:
@@ -217,6 +218,7 @@ def test_many_shards_are_asked_for_as_few_are(tmp_path: Path, log: Path, run: Ru
         assert "/.toolkit/selected" not in log.read_text(), "of entries that select nothing by an index"
 
 
+@pytest.mark.slow
 def test_one_input_that_has_changed_is_noticed_from_the_listing(tmp_path: Path, log: Path, run: Run) -> None:
     project = lay_out_nothing_to_do(tmp_path / "x", run, 6)
     changed, touched, lost = (tmp_path / "x" / "in" / f"{number}.jsonl" for number in (1, 2, 3))

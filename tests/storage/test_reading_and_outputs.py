@@ -74,6 +74,7 @@ def test_compressors_give_back_what_they_got_and_always_the_same_bytes(name: str
     assert COMPRESSORS[name](data) == stored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPRESSORS)
 def test_compressors_give_the_same_bytes_wherever_the_stack_lies(name: str) -> None:
     """Threads that live at once have different stacks, as processes have. Short inputs meet the fault soonest."""

@@ -21,6 +21,8 @@ from toolkit.storage.outputs import Output, write_file
 from toolkit.storage.paths import expand, join, list_files
 from toolkit.storage.reading import open_stored
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["a b", "a+b", "100%", "#1", "ü/ö", "c?d", "q=1&r", "a/b", "a-b", "a", "a.b", "日本", "x/y/z.gz", "~", "(1)"]
 ROOTS = ["local", pytest.param("s3", marks=pytest.mark.s3)]
 

@@ -53,6 +53,7 @@ def _changes_files(node: ast.AST) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_nothing_else_changes_files() -> None:
     """A module that does is listed with its reason; what is listed does so."""
     found = {

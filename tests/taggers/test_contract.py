@@ -183,6 +183,7 @@ class Quadratic(Tagger):
 LONG_LINE = "Eine Zeile, one line, 一行; "
 
 
+@pytest.mark.slow
 def test_what_is_quadratic_is_found() -> None:
     """Not each time: a machine that is busy is given the benefit of the doubt."""
 

@@ -147,6 +147,7 @@ def gopher(text: str, *, version: int) -> dict[str, float]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [1, 2])
 def test_gopher_counted_one_by_one(version: int) -> None:
     few = ("a ", "b ", "a b ", "é\n", "the ", "\n", "#\n", "…")
@@ -190,6 +191,7 @@ def repeated(text: str, start: int = 0) -> list[Span]:
     ]
 
 
+@pytest.mark.slow
 def test_repetitions_are_those_of_the_pattern() -> None:
     rand = random.Random(9)
     texts = list(random_texts(10, 800, ("a", "a", "b", " ", "\n", "\t", "ab "), longest=40))

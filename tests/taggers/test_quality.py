@@ -219,6 +219,7 @@ def test_paper_is_as_defined_in_any_batch_gopher_repetition(texts: list[str], ca
     assert found == [slow_paper_gopher_repetition(text, case=case) for text in texts]
 
 
+@pytest.mark.slow
 def test_paper_is_as_defined_on_real_documents_gopher_repetition(shared: Path) -> None:
     texts = real_texts(shared)
     for case in (False, True):
@@ -468,6 +469,7 @@ def test_figures_are_as_described(texts: list[str]) -> None:
         check_fineweb(text, ours, theirs, 28)
 
 
+@pytest.mark.slow
 def test_real_documents_are_as_described_fineweb(shared: Path) -> None:
     batch = Batch([Document(text) for text in real_texts(shared, 40)])
     for document, ours, theirs in zip(
@@ -576,6 +578,7 @@ def test_figures_are_as_described_roots(texts: list[str], chars: int, n: int) ->
         assert found == slow_ratios_roots(text, chars, n, "en")
 
 
+@pytest.mark.slow
 def test_real_documents_are_as_described_roots(shared: Path) -> None:
     batch = Batch([Document(text) for text in real_texts(shared, 60)])
     for document, found in zip(batch, Roots().tag_batch(batch), strict=True):

@@ -479,6 +479,7 @@ def test_long_n_grams_are_found_where_only_their_ends_differ() -> None:
     assert differences([text, text + " " + text, "a " * 50, "a b " * 50], "en") == []
 
 
+@pytest.mark.slow
 def test_rounding_is_that_of_python() -> None:
     texts = ["A" * a + "b" * (n - a) for n in (512, 2560, 12800) for a in range(0, 500, 7)]
     assert differences(["\n".join(texts)], "en") == []

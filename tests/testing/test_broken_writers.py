@@ -242,6 +242,7 @@ def test_a_broken_writer_is_found(writer: type[Writer], message: str) -> None:
         check_writer(writer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", [Sound, InBatches, Framed])
 def test_a_sound_writer_is_none_of_these(writer: type[Writer]) -> None:
     check_writer(writer)

@@ -79,6 +79,7 @@ def of_python(char: str) -> int:
     return sum(bit for bit, holds in facts.items() if holds)
 
 
+@pytest.mark.slow
 def test_the_table_says_what_python_says_of_what_python_knows(numbers: list[int]) -> None:
     bits = SPACE | ALPHA | NUMBER | UPPER | LOWER | TITLE | PUNCTUATION | UNDERSCORE
     for point in POINTS:
@@ -93,6 +94,7 @@ def test_letters_that_became_numerals_are_none(numbers: list[int]) -> None:
     assert [numbers[ord(char)] & (ALPHA | NUMBER) for char in "一億½Ⅷ"] == [ALPHA | NUMBER] * 2 + [NUMBER] * 2
 
 
+@pytest.mark.slow
 def test_folds_are_those_of_python_where_it_knows_them(folded: list[int]) -> None:
     new = {0x1FD3: 0x390, 0x1FE3: 0x3B0, 0xFB05: 0xFB06}  # folded since Unicode 15.1
     for point in POINTS:
@@ -102,6 +104,7 @@ def test_folds_are_those_of_python_where_it_knows_them(folded: list[int]) -> Non
     assert [folded[folded[point]] for point in POINTS] == [folded[point] for point in POINTS]
 
 
+@pytest.mark.slow
 @same_unicode
 def test_the_table_is_what_regex_says(numbers: list[int]) -> None:
     import regex
@@ -112,6 +115,7 @@ def test_the_table_is_what_regex_says(numbers: list[int]) -> None:
         assert {point for point in POINTS if numbers[point] & BREAKS == number} == said, name
 
 
+@pytest.mark.slow
 @same_unicode
 def test_the_file_is_what_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its content byte by byte; how small that becomes is the compressor's matter."""

@@ -233,6 +233,7 @@ def allocate(n: Any, found: Any) -> None:
     found[0] = np.zeros(n).sum()
 
 
+@pytest.mark.slow
 def test_numbers_and_arrays_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     found = np.zeros(1)
     add_up(np.array([2**40, -1]), np.int32(2), np.float32(0.5), 2**63, 0.25, found)
@@ -403,6 +404,7 @@ def test_another_version_of_numba_serves_by_its_public_interface(place: Place, v
     assert place.kept() == []
 
 
+@pytest.mark.slow
 def test_another_version_of_numba_keeps_nothing_where_others_may_write() -> None:
     with open_folder() as open_to_others:
         place = Place(open_to_others)

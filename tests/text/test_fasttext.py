@@ -118,6 +118,7 @@ def exact(path: Path, **options: Any) -> Pair:
     return pair_of(str(path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -218,6 +219,7 @@ def test_a_dictionary_of_hundreds_of_thousands_of_words(tmp_path: Path, options:
     check(pair_of(str(tmp_path / "m.bin")), texts, 2)
 
 
+@pytest.mark.slow
 def test_a_model_with_one_bucket(tmp_path: Path) -> None:
     path = trained(tmp_path / "m.bin", minn=2, maxn=3, bucket=1, dim=8)
     ran = in_process(f"import sys; from {__name__} import *; check(pair_of(sys.argv[1]), ODD, 2)", path)
@@ -230,6 +232,7 @@ def test_a_model_whose_labels_had_another_prefix(tmp_path: Path) -> None:
     check(pair_of(path), ["alpha beta", "alpha __class__0 beta", "__class__3", "__class__99", "alpha __label__x"], 3)
 
 
+@pytest.mark.slow
 def test_a_model_whose_end_of_line_is_rarer_than_most_words(tmp_path: Path) -> None:
     import fasttext
 

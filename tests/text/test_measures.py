@@ -244,6 +244,7 @@ def test_ngrams_are_those_of_plain_python(texts: Texts, n: int) -> None:
     ]
 
 
+@pytest.mark.slow
 @given(NGRAMS_TEXTS, st.integers(0, 6))
 @example([], 2)
 @example([[], [(1, 1)]], 3)

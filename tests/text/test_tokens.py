@@ -138,6 +138,7 @@ def test_a_large_text_with_added_tokens_is_never_given_to_the_library(
     assert [encoded(tokenizer, [text])[0] for tokenizer in loaded] == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ignored", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_large_vocabularies_are_compiled(tmp_path: Path, ignored: bool) -> None:
     """Qwen has 151,643 tokens, and others more: here 140,000; where merges are ignored, each is one piece."""

@@ -204,6 +204,7 @@ def is_word(segment: str) -> bool:
     return bool(regex.search(r"[\p{L}\p{Nt=De}\p{Nt=Di}\p{Nt=Nu}]", segment))
 
 
+@pytest.mark.slow
 @same_unicode
 @given(TEXTS)
 @example(list(EDGES.values()))
@@ -220,6 +221,7 @@ def test_white_space_apart_the_rules_see_the_whole_text(text: str) -> None:
     assert words_of(text, "segments") == [segment for segment in stripped if segment]
 
 
+@pytest.mark.slow
 @same_unicode
 def test_words_of_real_text_are_those_of_the_rules(shared: Path) -> None:
     texts = list(real_texts(shared, 5))
@@ -492,6 +494,7 @@ def test_words_of_real_text_are_those_of_each_line_alone(shared: Path) -> None:
     assert by_text(table(texts, "icu")) == [slow_words(text) for text in texts]
 
 
+@pytest.mark.slow
 @needs_icu
 def test_without_dictionaries_segments_are_ours() -> None:
     """ICU follows the same rules; of code points that both know, of no script that has a dictionary there."""

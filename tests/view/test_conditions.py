@@ -115,6 +115,7 @@ def _at_work() -> int:
     return sum(thread.name == "query" for thread in threading.enumerate())
 
 
+@pytest.mark.slow
 def test_a_filter_that_nobody_asks_for_ends_inside_of_a_document(
     endless: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

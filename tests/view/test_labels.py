@@ -50,6 +50,7 @@ def test_what_is_no_question_is_refused(text: str) -> None:
         question_of(text)
 
 
+@pytest.mark.slow
 def test_align_reads_what_was_labelled_and_another_session_goes_on(tmp_path: Path) -> None:
     config, path = lay_out(tmp_path), tmp_path / "mine.labels.jsonl"
     with serving(config, path) as site:

@@ -31,6 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 # --- who may ask ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_is_for_who_has_the_token(site: Site) -> None:
     host = {"Host": f"127.0.0.1:{site.port}"}
     assert site.send(f"/?token={site.token}", host).status == 200
@@ -286,6 +287,7 @@ def test_documents_that_a_rule_drops_and_those_that_stay(site: Site) -> None:
     assert site.ask("rows", rule=1).status == 400
 
 
+@pytest.mark.slow
 def test_many_ask_at_once(site: Site) -> None:
     def one(number: int) -> list[str]:
         if number % 3 == 0:

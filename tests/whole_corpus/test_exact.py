@@ -17,6 +17,8 @@ from toolkit.data.documents import split_lines
 from toolkit.whole_corpus.exact import pieces as pieces_module
 from toolkit.whole_corpus.exact import runs
 
+pytestmark = pytest.mark.slow
+
 Row = dict[str, Any]
 Place = tuple[int, int, int]
 """Shard, row, piece."""

@@ -37,6 +37,7 @@ def test_what_is_equal_for_cc_net_s_code_is_equal_here(line: str) -> None:
     assert pieces.whole("ccnet", of_cc_net(line)) == pieces.whole("ccnet", line)
 
 
+@pytest.mark.slow
 def test_ccnet_takes_punctuation_accents_and_controls_away_and_nothing_else() -> None:
     for code in (*range(0xD800), *range(0xE000, 0x20000), *range(0x20000, sys.maxunicode + 1, 97)):
         character = chr(code)
@@ -123,6 +124,7 @@ def shards(count: int, seed: int) -> dict[str, list[dict[str, Any]]]:
     }
 
 
+@pytest.mark.slow
 def test_lines_are_those_of_the_exact_set_but_for_some_and_the_same_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

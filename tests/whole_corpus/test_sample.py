@@ -90,6 +90,7 @@ def test_quotas_of_options(options: dict[str, Any], expected: dict[str, int]) ->
 # --- the choice -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40) | st.integers(0, 2**64 - 1)), max_size=30), max_size=4
@@ -194,6 +195,7 @@ def test_documents_of_a_group_are_in_the_same_split(tmp_path: Path) -> None:
     assert abs(train - 350) < 4 * (500 * 0.7 * 0.3) ** 0.5
 
 
+@pytest.mark.slow
 def test_every_document_is_as_likely_wherever_it_stands(tmp_path: Path) -> None:
     """Chances over 400 seeds: each document's within 5 deviations, those of halves and of even rows within 4."""
     rows, seeds, chosen = 60, 400, 15

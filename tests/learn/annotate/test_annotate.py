@@ -41,6 +41,7 @@ def test_the_model_sees_the_edited_text_and_windows_are_places_in_it(project: An
     assert [row["windows"] for row in project.rows()] == [[[0, 14]], [[0, 9]], [[0, 0]]]
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_left_after_the_timeout(project: Annotated) -> None:
     """How often others run into it, too, depends on the machine."""
     project.entry |= {"timeout": 1, "retries": 20}
@@ -75,6 +76,7 @@ def test_what_finally_fails_keeps_its_status_in_its_row_and_is_listed(project: A
     assert "5 documents failed" in ran.out
 
 
+@pytest.mark.slow
 def test_a_rerun_asks_again_what_was_not_answered_and_all_that_failed_if_told(project: Annotated) -> None:
     project.entry |= {"retries": 0, "max_failed": 1}
     project.write(["fine", "[500 1] once", "[400] never", "[rambling 1] at first"])
@@ -96,6 +98,7 @@ def test_a_rerun_asks_again_what_was_not_answered_and_all_that_failed_if_told(pr
     assert (project.root / "data/attributes/edu-0/a.jsonl").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_too_many_failures_end_with_1_and_a_failing_document_fails_its_shard_if_told(project: Annotated) -> None:
     project.write(["fine", "[400] never"], "a")
     project.write(["fine, too"], "b")
@@ -123,6 +126,7 @@ def test_a_server_that_refuses_the_key_or_fails_all_the_time_stops_the_run(proje
     assert {row["status"] for row in project.rows()} == {"success"}
 
 
+@pytest.mark.slow
 def test_samples_are_asked_for_one_by_one_or_together(project: Annotated) -> None:
     project.write(["one text", "another text"])
     project.entry |= {"samples": 3, "sampling": {"temperature": 0.5, "seed": 7, "max_tokens": 20}}
@@ -147,6 +151,7 @@ def test_a_server_that_ignores_n_is_asked_again(project: Annotated) -> None:
     assert len(project.rows()[0]["scores"]) == 3
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_twice_by_another_set_endpoint_or_document(project: Annotated) -> None:
     project.write(["the same text", "another", "the same text"])
     assert project.run().code == 0
@@ -164,6 +169,7 @@ def test_nothing_is_asked_twice_by_another_set_endpoint_or_document(project: Ann
     assert len(project.server.bodies) == 4
 
 
+@pytest.mark.slow
 def test_settings_that_change_values_are_refused_and_others_are_not(project: Annotated) -> None:
     project.write(["a text"])
     assert project.run().code == 0
@@ -196,6 +202,7 @@ def test_a_set_is_out_of_date_when_the_file_of_its_prompt_has_changed(project: A
     assert project.run(command="mix").code == 0
 
 
+@pytest.mark.slow
 def test_a_cost_limit_stops_the_run_before_it_is_passed_and_the_next_one_goes_on(project: Annotated) -> None:
     project.write([f"text {i}" for i in range(30)])
     project.entry |= {"prices": {"input": 1e4, "output": 1e4}, "sampling": {"max_tokens": 10}, "max_cost": 12.0}
@@ -257,6 +264,7 @@ def test_the_key_is_sent_and_is_in_no_file(project: Annotated, monkeypatch: pyte
         assert path.is_dir() or b"very-secret" not in path.read_bytes(), path
 
 
+@pytest.mark.slow
 def test_labels_json_and_the_completions_interface(project: Annotated) -> None:
     project.write(["a text"])
     schema = {"type": "object", "properties": {"score": {"type": "integer"}}, "required": ["score"]}
@@ -279,6 +287,7 @@ def test_labels_json_and_the_completions_interface(project: Annotated) -> None:
     assert project.rows(name="why-0")[0]["label"] == "because"
 
 
+@pytest.mark.slow
 def test_run_does_it_behind_tag_and_a_mix_uses_it(project: Annotated) -> None:
     project.write(["a text", "another text", "third text that counts"])
     project.more["mix"] = {
@@ -297,6 +306,7 @@ def test_run_does_it_behind_tag_and_a_mix_uses_it(project: Annotated) -> None:
     project.run(command="mix").fails(2, "as the section `annotate:` says")
 
 
+@pytest.mark.slow
 def test_from_python(project: Annotated) -> None:
     project.write(["a text", "[silent] another"])
     project.entry["max_failed"] = 0.6
@@ -309,6 +319,7 @@ def test_from_python(project: Annotated) -> None:
     assert raised.value.result.sets["edu-0"]["up_to_date"] == 1
 
 
+@pytest.mark.slow
 def test_requests_at_a_time_are_bounded(project: Annotated) -> None:
     project.write([f"text {i}" for i in range(60)])
     project.entry["concurrency"] = 3
@@ -347,6 +358,7 @@ def test_mistakes_are_told_before_anything_is_asked(
     assert project.server.bodies == []
 
 
+@pytest.mark.slow
 def test_a_full_disk_and_a_damaged_answer_are_told(
     project: Annotated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,6 +384,7 @@ def test_a_full_disk_and_a_damaged_answer_are_told(
     assert len(project.server.bodies) == asked + 2
 
 
+@pytest.mark.slow
 def test_answers_are_read_back_after_a_torn_line(project: Annotated, tmp_path: Path) -> None:
     project.write(["a text", "another"])
     assert project.run().code == 0

@@ -60,6 +60,7 @@ def test_killed_at_any_moment_nothing_is_lost_and_nothing_asked_twice(project: A
     assert len(server.bodies) == asked
 
 
+@pytest.mark.slow
 def test_interrupted_it_ends_at_once_and_goes_on_in_the_middle_of_a_shard(project: Annotated) -> None:
     """A signal that can be heard: exit status 130; half of the answers are there, and only the others are asked for."""
     server = project.server

@@ -18,6 +18,8 @@ from tests.waiting import PATIENCE, wait_until
 from toolkit.learn.annotate import ledger as ledgers
 from toolkit.learn.annotate.ledger import Ledger, Limits, Spending, spending_of
 
+pytestmark = pytest.mark.slow
+
 PRICES = (1e6, 1e6)
 """A token costs one."""
 

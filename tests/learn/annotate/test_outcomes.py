@@ -9,6 +9,8 @@ from tests.learn.annotate.server import FAULTS
 from tests.pages import text_of
 from toolkit.learn.annotate.outcomes import CAUSES
 
+pytestmark = pytest.mark.slow
+
 TRANSIENT = (
     "408", "429", "500", "503", "drop", "chunk", "latin", "latin503", "page", "none", "nan", "deep", "nothing",
     "aborted", "inside", "past", "negative",

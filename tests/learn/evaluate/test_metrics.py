@@ -284,6 +284,7 @@ def scores() -> dict[str, list[Any]]:
     }
 
 
+@pytest.mark.slow
 def test_source_alone_is_not_better_than_a_score_that_knows_no_more(scores: dict[str, list[Any]]) -> None:
     """In all it ranks well; within sources it does not, and next to the source alone it has nothing to show."""
     found = judged(scores["labels"], {"edu": scores["by source"]}, scores["sources"])
@@ -297,6 +298,7 @@ def test_source_alone_is_not_better_than_a_score_that_knows_no_more(scores: dict
     assert "source" not in found.groups["source"][0].scores  # it does not vary there
 
 
+@pytest.mark.slow
 def test_a_score_that_knows_more_is_better(scores: dict[str, list[Any]]) -> None:
     found = judged(scores["labels"], {"good": scores["good"], "other": scores["by source"]}, scores["sources"])
     mine = [each for each in found.all.differences if each.one == "good"]
@@ -304,6 +306,7 @@ def test_a_score_that_knows_more_is_better(scores: dict[str, list[Any]]) -> None
     assert all(each.metrics["mae"].value < 0 < each.metrics["spearman"].value for each in mine)
 
 
+@pytest.mark.slow
 def test_intervals_repeat_and_depend_on_the_seed(scores: dict[str, list[Any]]) -> None:
     again = [judged(scores["labels"], {"edu": scores["good"]}, scores["sources"], seed=seed) for seed in (0, 0, 1)]
     assert again[0] == again[1] != again[2]
@@ -316,6 +319,7 @@ def test_intervals_repeat_and_depend_on_the_seed(scores: dict[str, list[Any]]) -
         assert estimate.low <= estimate.value <= estimate.high
 
 
+@pytest.mark.slow
 def test_the_same_predictions_are_a_tie(scores: dict[str, list[Any]]) -> None:
     """Their difference is 0 in each round: it is paired."""
     found = judged(scores["labels"], {"one": scores["good"], "two": scores["good"]}, scores["sources"])
@@ -323,6 +327,7 @@ def test_the_same_predictions_are_a_tie(scores: dict[str, list[Any]]) -> None:
     assert {(each.value, each.low, each.high, each.verdict) for each in pair.metrics.values()} == {(0, 0, 0, "tie")}
 
 
+@pytest.mark.slow
 def test_a_paired_interval_is_narrower_than_its_parts(scores: dict[str, list[Any]]) -> None:
     near = [each + 0.01 * (i % 2) for i, each in enumerate(scores["good"])]
     found = judged(scores["labels"], {"one": scores["good"], "two": near}, scores["sources"])

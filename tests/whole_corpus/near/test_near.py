@@ -90,6 +90,7 @@ def test_planted_copies_are_found_and_nothing_else_is_removed(near: Near) -> Non
     assert of == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["fineweb", "dolma3"])
 def test_with_a_preset_as_many_pairs_are_found_as_its_curve_says(near: Near, preset: str) -> None:
     """No more pairs are missed than the upper end of the 99 % interval allows; pairs are those of brute force."""
@@ -292,6 +293,7 @@ def families(seed: int) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "in_order", "options"),
     [
@@ -402,6 +404,7 @@ def test_where_nothing_is_like_anything_all_stays(near: Near, texts: list[str]) 
     assert kept_for(near.near()) == [None] * len(texts)
 
 
+@pytest.mark.slow
 def test_a_component_that_memory_cannot_order_is_an_error_that_says_so(near: Near) -> None:
     near.write([" ".join(WORDS[:60])] * 30)
     near.config["dedup"] = {"near-0": {"kind": "near", "memory": "1 kB"}}
