@@ -16,8 +16,9 @@ from toolkit.text import (
     Int64s,
     LineTable,
     UInt32s,
+    characters,
     compiled,
-    numbers_of_all,
+    of_all,
 )
 
 QUOTES = '"\u201c\u201d\u201e\xab\xbb\u300d\u300f\u301e\u301f\uff02\uff63'
@@ -77,9 +78,9 @@ def _phrases(lines: LineTable) -> Array:
 @functools.cache
 def _roles() -> Array:
     """Return bits of each code point."""
-    kinds = numbers_of_all()
+    kinds = characters().classes
     small = np.where(kinds & LOWER, LETTER | SMALL, LETTER)
-    roles = np.where(kinds & (ALPHA | NUMBER), small, np.where(kinds & SPACE, WHITE, 0)).astype(np.int8)
+    roles = of_all(np.where(kinds & (ALPHA | NUMBER), small, np.where(kinds & SPACE, WHITE, 0)).astype(np.int8))
     for some, role in ((TERMINALS, TERMINAL | MARK), (QUOTES, MARK), (CLOSERS, CLOSER), ("[{", BRACKET)):
         roles[list(map(ord, some))] |= role
     return roles

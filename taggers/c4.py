@@ -334,7 +334,7 @@ def _cuts(texts: Sequence[str], lines: LineTable, measured: LineFeatures, stays:
     first = np.diff(text, prepend=-1) > 0  # of the kept lines of a text
     last = np.roll(first, -1)
     line_feeds = measured.starts[left + 1] - 1
-    none = np.setdiff1d(np.arange(len(texts)), text)
+    none = np.flatnonzero(np.bincount(text, minlength=len(texts)) == 0)
     cited, cited_ends = measured.citation_starts, measured.citation_ends
     line = np.searchsorted(measured.starts, cited, side="right") - 1
     inside = stays[line] & (cited >= measured.begins[line]) & (cited < measured.ends[line])

@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from toolkit.text.unicode_table import decoded as decoded
     from toolkit.text.unicode_table import number_of as number_of
     from toolkit.text.unicode_table import numbers_of_all as numbers_of_all
+    from toolkit.text.unicode_table import of_all as of_all
     from toolkit.text.words import ALL_PUNCTUATION as ALL_PUNCTUATION
     from toolkit.text.words import HAS_ALNUM as HAS_ALNUM
     from toolkit.text.words import HAS_ALPHA as HAS_ALPHA

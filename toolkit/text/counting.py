@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -11,7 +11,7 @@ from toolkit.text import json_strings
 from toolkit.text.kernels.compiling import Compiled, compiled
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
-from toolkit.text.unicode_table import decoded, numbers_of_all
+from toolkit.text.unicode_table import characters, decoded, of_all
 from toolkit.text.words import find_words
 
 COLUMNS = ("lines", "chars", "bytes", "words", "unicode_words")
@@ -115,7 +115,7 @@ def count_code_points(lines: LineTable, kind: int) -> Array:
 
 @functools.cache
 def _marks_of(kind: int) -> Array:
-    return cast("Array", (numbers_of_all() & kind != 0).view(np.uint8))
+    return of_all((characters().classes & kind != 0).view(np.uint8))
 
 
 def count_marked(lines: LineTable, marks: Callable[[int], Array]) -> Array:

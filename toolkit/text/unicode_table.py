@@ -94,10 +94,14 @@ def characters() -> Characters:
         return Characters(*(arrays[name].astype(np.int64) for name in Characters._fields))
 
 
+def of_all(values: Array) -> Array:
+    """Return values of all code points (1,114,112) for those of `Characters.classes`."""
+    return values.reshape(-1, 1 << BLOCK)[characters().blocks].ravel()
+
+
 def numbers_of_all() -> Array:
     """Return the numbers of all code points, int64 (1,114,112): not kept."""
-    table = characters()
-    return table.classes.reshape(-1, 1 << BLOCK)[table.blocks].ravel()
+    return of_all(characters().classes)
 
 
 def _make() -> Characters:

@@ -211,6 +211,8 @@ def stop_words(language: str) -> frozenset[str]:
     Args:
         language: ISO 639-1 code, as identified languages have.
     """
+    if not language:
+        return frozenset()
     import stopwordsiso
 
     return (

@@ -252,7 +252,7 @@ class _Documents:
         winners = chosen[many]
         self._names = dict(zip(many.tolist(), [b""] * len(many), strict=True))
         runs = np.searchsorted(np.array(ends), winners, side="right") - 1
-        for i in np.unique(runs).tolist():
+        for i in sorted({*runs.tolist()}):
             chosen = np.flatnonzero(runs == i)
             self._take(whole.runs[i], keys[winners[chosen]], many[chosen].tolist())
 
